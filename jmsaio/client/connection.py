@@ -192,12 +192,12 @@ class Connection(AsyncClosing):
                 await runtime.wait_idle(deadline.left())
 
     def create_session(
-        self, mode: AcknowledgeMode | int = AcknowledgeMode.AUTO, *, acknowledge_scope: str | None = None
+        self, mode: AcknowledgeMode = AcknowledgeMode.AUTO, *, acknowledge_scope: str | None = None
     ) -> Opening[Session]:
         """Create a session; ``await`` it or use ``async with``.
 
         Args:
-            mode: AcknowledgeMode, or its number.
+            mode: when the session acknowledges.
             acknowledge_scope: ``"session"`` (``acknowledge`` settles all that the session delivered) or ``"group"``
                 (this message and all delivered before it); default: the option of the connection, ``"session"``.
 
@@ -208,40 +208,39 @@ class Connection(AsyncClosing):
             TransportError: TRANSACTED, and the broker can't tell whether it has transactions.
             ObjectClosedError: the connection is closed.
         """
-        return Opening(self._create_session(mode, acknowledge_scope))
+        return Opening(self._create_session(AcknowledgeMode.of(mode), acknowledge_scope))
 
-    def create_queue_session(self, transacted: bool, mode: AcknowledgeMode | int) -> Opening[Session]:
+    def create_queue_session(self, transacted: bool, mode: AcknowledgeMode) -> Opening[Session]:
         """Create a session, as in JMS 1.1: ``create_session(mode)``, or ``create_session(TRANSACTED)``.
 
         It serves queues and topics, whichever of the two names created it.
         """
-        return self.create_session(AcknowledgeMode.TRANSACTED if transacted else mode)
+        return self.create_session(AcknowledgeMode.TRANSACTED if transacted else AcknowledgeMode.of(mode))
 
     create_topic_session = create_queue_session
 
-    async def _create_session(self, mode: AcknowledgeMode | int, scope: str | None) -> Session:
+    async def _create_session(self, mode: AcknowledgeMode, scope: str | None) -> Session:
         self._runtime.home.check()
         self._check_open()
-        checked = AcknowledgeMode.of(mode)
         config = self._runtime.configuration
         available = self._runtime.transport.capabilities.transactions or config.emulate_transactions
-        if checked is AcknowledgeMode.TRANSACTED and not available:
+        if mode is AcknowledgeMode.TRANSACTED and not available:
             raise IllegalStateError(
                 "this transport has no transactions; set jms.emulateTransactions=true for emulated ones "
                 "(messages go out at once, acknowledgements at commit)"
             )
-        if checked is AcknowledgeMode.TRANSACTED and not config.emulate_transactions:
+        if mode is AcknowledgeMode.TRANSACTED and not config.emulate_transactions:
             await self._runtime.transport.ready_for_transactions(config.operation_timeout)
             self._check_open()
         self._sessions = number = self._sessions + 1
         runtime = SessionRuntime(
             connection=self._runtime,
-            mode=checked,
-            ledger=Ledger(_scope(checked, scope or config.acknowledge_scope)),
+            mode=mode,
+            ledger=Ledger(_scope(mode, scope or config.acknowledge_scope)),
             when_ended=self._session_ended,
         )
         transacting = None
-        if checked is AcknowledgeMode.TRANSACTED:
+        if mode is AcknowledgeMode.TRANSACTED:
             transacting = LocalTransaction(runtime, real=not config.emulate_transactions)
             runtime.undo_work = transacting.undo
         self._used = True

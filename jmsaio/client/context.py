@@ -64,7 +64,7 @@ class Context(AsyncClosing):
         shared.contexts += 1
         return cls(shared, session, mode, auto_start)
 
-    def create_context(self, mode: AcknowledgeMode | int = AcknowledgeMode.AUTO) -> Opening[Context]:
+    def create_context(self, mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Opening[Context]:
         """Another session on the same connection, which it does not start; ``await`` it or use ``async with``."""
         self._check_open()
         return Opening(self._on(self._shared, AcknowledgeMode.of(mode), self._auto_start))

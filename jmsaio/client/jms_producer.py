@@ -41,7 +41,7 @@ class JMSProducer(MessageTemplate):
     _disable_message_timestamp: bool = attrs.field(default=False, init=False)
     _listener: CompletionListener | FunctionPair | None = attrs.field(default=None, init=False)
 
-    def set_delivery_mode(self, mode: int) -> JMSProducer:
+    def set_delivery_mode(self, mode: DeliveryMode) -> JMSProducer:
         """Set the delivery mode; default PERSISTENT. Raises IllegalArgumentError for an unknown mode."""
         self._options["delivery_mode"] = checked_mode(mode)
         return self

@@ -29,6 +29,8 @@ from jmsaio.model.durations import Duration
 from jmsaio.model.messages.body import Sendable, outgoing, outgoing_value
 from jmsaio.model.messages.foreign import write_back
 from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.properties import Property
+from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.schema import Schema
 
 if TYPE_CHECKING:
@@ -61,8 +63,8 @@ class MessageProducer(PlainSends, AsyncClosing):
         message: Any = UNSET,
         /,
         *,
-        properties: Mapping[str, object] | None = None,
-        delivery_mode: int | None = None,
+        properties: Mapping[str, Property] | None = None,
+        delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
         time_to_live: Duration | None = None,
         delivery_delay: Duration | None = None,
@@ -136,8 +138,8 @@ class MessageProducer(PlainSends, AsyncClosing):
         message: Any = UNSET,
         /,
         *,
-        properties: Mapping[str, object] | None = None,
-        delivery_mode: int | None = None,
+        properties: Mapping[str, Property] | None = None,
+        delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
         time_to_live: Duration | None = None,
         delivery_delay: Duration | None = None,
@@ -176,9 +178,9 @@ class MessageProducer(PlainSends, AsyncClosing):
         )  # fmt: skip
 
     async def _send_any(
-        self, destination_or_message: Any, message: Any, properties: Mapping[str, object] | None,
-        delivery_mode: int | None, priority: int | None, time_to_live: Duration | None, delivery_delay: Duration | None,
-        completion_listener: Any,
+        self, destination_or_message: Any, message: Any, properties: Mapping[str, Property] | None,
+        delivery_mode: DeliveryMode | None, priority: int | None, time_to_live: Duration | None,
+        delivery_delay: Duration | None, completion_listener: Any,
     ) -> PendingSend:  # fmt: skip
         """The long way of ``send_async``: anything that can be sent, or refused."""
         runtime = self._runtime
@@ -281,7 +283,11 @@ class MessageProducer(PlainSends, AsyncClosing):
         return found
 
     def _stamp(
-        self, delivery_mode: int | None, priority: int | None, time_to_live: Duration | None, delay: Duration | None
+        self,
+        delivery_mode: DeliveryMode | None,
+        priority: int | None,
+        time_to_live: Duration | None,
+        delay: Duration | None,
     ) -> Stamp:
         options = self._options(delivery_mode, priority, time_to_live, delay)
         self._now = now = int(self._wall() * 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import warnings
 from typing import NoReturn
 
 from jmsaio.errors import IllegalArgumentError
@@ -35,10 +36,19 @@ class AcknowledgeMode(enum.IntEnum):
 
     @classmethod
     def of(cls, value: object) -> AcknowledgeMode:
-        """The mode of a number; 101, RabbitMQ's and Artemis' number, is INDIVIDUAL. Raises IllegalArgumentError."""
-        if not isinstance(value, int) or isinstance(value, bool) or value not in (101, *map(int, cls)):
+        """Return the mode that was passed to the calling method: a member, or its number.
+
+        A number gives a DeprecationWarning, at the line that calls the method, with the member to write instead. 101,
+        the number of RabbitMQ and Artemis, is INDIVIDUAL. Raises IllegalArgumentError.
+        """
+        if isinstance(value, cls):
+            return value
+        number = isinstance(value, int) and not isinstance(value, bool | enum.Enum)
+        if not number or value not in (101, *map(int, cls)):
             raise _unknown("acknowledge mode", cls, value)
-        return cls.INDIVIDUAL if value == 101 else cls(value)
+        mode = cls.INDIVIDUAL if value == 101 else cls(value)
+        warnings.warn(f"write {cls.__name__}.{mode.name} instead of {value}", DeprecationWarning, stacklevel=3)
+        return mode
 
     @classmethod
     def _missing_(cls, value: object) -> NoReturn:
@@ -46,4 +56,5 @@ class AcknowledgeMode(enum.IntEnum):
 
 
 def _unknown(what: str, kind: type[enum.IntEnum], value: object) -> IllegalArgumentError:
-    return IllegalArgumentError(f"there is no {what} {shown(value)}; use one of {', '.join(kind.__members__)}")
+    members = ", ".join(f"{kind.__name__}.{name}" for name in kind.__members__)
+    return IllegalArgumentError(f"there is no {what} {shown(value)}; use one of {members}")

@@ -101,7 +101,7 @@ async def test_all_connections_of_a_factory_use_the_same_credentials(first: tupl
     async with jmsaio.ConnectionFactory(config) as factory:
         await factory.create_connection(*first)
         await factory.create_connection(*first)
-        await (await factory.create_context(1, *first)).close()
+        await (await factory.create_context(jmsaio.AcknowledgeMode.AUTO, *first)).close()
         for user, password in {("u", "token:a"), (None, None), ("u", "token:b"), ("v", "token:a")} - {first}:
             with pytest.raises(jmsaio.IllegalStateError, match="create a factory for each pair") as caught:
                 await factory.create_connection(user, password)

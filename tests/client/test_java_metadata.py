@@ -79,7 +79,7 @@ def of(case: Case) -> tuple[ConsumerRequest, Any, AcknowledgeMode]:
     destination = jmsaio.Queue("q") if case["kind"] == "queue" else jmsaio.Topic("t")
     kind = ConsumerKind.QUEUE if case["kind"] == "queue" else KINDS[way]
     config = load({"brokerServiceUrl": "memory:", **case["configuration"]})
-    return ConsumerRequest(destination, kind, "n", selector, case["no_local"]), config, AcknowledgeMode.of(case["mode"])
+    return ConsumerRequest(destination, kind, "n", selector, case["no_local"]), config, AcknowledgeMode(case["mode"])
 
 
 @pytest.mark.parametrize("number", range(len(CONFIGURATIONS) * len(REQUESTS)))

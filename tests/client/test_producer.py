@@ -90,7 +90,7 @@ async def test_settings_out_of_range_and_any_use_after_close_are_refused(session
             with pytest.raises(jmsaio.JMSError):
                 producer.set_priority(priority)
         with pytest.raises(jmsaio.JMSError):
-            producer.set_delivery_mode(3)
+            producer.set_delivery_mode(3)  # type: ignore[arg-type]  # what a caller may do
         with pytest.raises(ValueError, match="seconds, not milliseconds"):
             producer.set_time_to_live(10**10)
         with pytest.raises(jmsaio.JMSError):
@@ -316,7 +316,10 @@ async def test_what_is_prefetched_from_many_partitions_comes_by_priority_after_t
 
 async def test_a_delay_in_a_transaction_counts_from_the_send(name: Name) -> None:
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
-        async with connection.create_session(0) as session, connection.create_session() as other:
+        async with (
+            connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session,
+            connection.create_session() as other,
+        ):
             queue = session.create_queue(name("delay"))
             producer, consumer = await session.create_producer(queue), await other.create_consumer(queue)
             receipt = await producer.send("later", delivery_delay=0.5)

@@ -120,8 +120,9 @@ async def test_wrong_state_calls(connection: jmsaio.Connection) -> None:
         for call in (session.commit, session.rollback):
             with pytest.raises(jmsaio.IllegalStateError):
                 await call()
-    with pytest.raises(jmsaio.JMSError):
-        await connection.create_session(17)
+    for wrong in (17, jmsaio.DeliveryMode.PERSISTENT):
+        with pytest.raises(jmsaio.JMSError, match=r"use one of AcknowledgeMode\.TRANSACTED"):
+            await connection.create_session(wrong)  # type: ignore[arg-type]  # what a caller may do
     for use in (
         lambda: session.create_queue("q"), lambda: session.create_topic("t"), session.create_message,
         session.create_text_message, session.create_bytes_message, session.create_map_message,

@@ -8,6 +8,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode, DeliveryMode, JMSProducer
+from jmsaio.model.messages.properties import Property
 from tests.conformance.kit import tck
 from tests.conformance.recording import Broken, Heard, Name, Told, destination, twins
 
@@ -79,7 +80,7 @@ async def test_the_completion_listener_can_be_read(context: jmsaio.Context, name
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.sendAndRecvCLTest1"))
 async def test_properties_of_the_producer(context: jmsaio.Context, name: Name, kind: str) -> None:
     where, told = destination(context, kind, name("properties")), Told()
-    properties = {
+    properties: dict[str, Property] = {
         "a": True, "b": jmsaio.Byte(-1), "c": jmsaio.Short(-300), "d": 70_000, "e": jmsaio.Long(2**40),
         "f": jmsaio.Float(0.5), "g": 0.1, "h": "text",
     }  # fmt: skip
@@ -189,7 +190,7 @@ async def test_modes_and_priorities_that_do_not_exist(context: jmsaio.Context, n
     producer.set_async(told)
     for mode in (-1, 0, 3):
         with pytest.raises(jmsaio.JMSError):
-            producer.set_delivery_mode(mode)
+            producer.set_delivery_mode(mode)  # type: ignore[arg-type]  # what a caller may do
     for priority in (-1, 10):
         with pytest.raises(jmsaio.JMSError):
             producer.set_priority(priority)

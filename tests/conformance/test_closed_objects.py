@@ -101,11 +101,13 @@ PRODUCER: dict[str, Call] = {
     "SenderGetQueue": lambda it: it.producer.get_destination(),
     "PublisherGetTopic": lambda it: it.producer.get_destination(),
     "Send1": lambda it: it.producer.send(MESSAGE),
-    "Send2": lambda it: it.producer.send(MESSAGE, delivery_mode=2, priority=4, time_to_live=0),
+    "Send2": lambda it: it.producer.send(MESSAGE, delivery_mode=DeliveryMode.PERSISTENT, priority=4, time_to_live=0),
     "Send3": lambda it: it.producer.send(it.destination, MESSAGE),
-    "Send4": lambda it: it.producer.send(it.destination, MESSAGE, delivery_mode=2, priority=4, time_to_live=0),
+    "Send4": lambda it: it.producer.send(
+        it.destination, MESSAGE, delivery_mode=DeliveryMode.PERSISTENT, priority=4, time_to_live=0
+    ),
     "Publish1": lambda it: it.producer.send(MESSAGE),
-    "Publish2": lambda it: it.producer.send(MESSAGE, delivery_mode=2, priority=4, time_to_live=0),
+    "Publish2": lambda it: it.producer.send(MESSAGE, delivery_mode=DeliveryMode.PERSISTENT, priority=4, time_to_live=0),
 }
 
 CALLS = CONNECTION | SESSION | CONSUMER | PRODUCER

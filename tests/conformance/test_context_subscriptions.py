@@ -230,7 +230,7 @@ async def test_a_name_in_use_is_refused(identified: jmsaio.Context, name: Name, 
         with pytest.raises(jmsaio.JMSError):
             producer.set_priority(priority)
     with pytest.raises(jmsaio.JMSError):
-        producer.set_delivery_mode(-1)
+        producer.set_delivery_mode(-1)  # type: ignore[arg-type]  # what a caller may do
     selector, another = "TEST = 'test'", "TEST = 'test2'"
     elsewhere = jmsaio.Topic(name("elsewhere"))
     for kind, create in NAMED.items():

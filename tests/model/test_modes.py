@@ -19,15 +19,20 @@ def test_modes_have_the_numbers_of_jms() -> None:
 
 
 @pytest.mark.parametrize("mode", AcknowledgeMode)
-def test_a_mode_of_its_number(mode: AcknowledgeMode) -> None:
-    assert AcknowledgeMode.of(int(mode)) is AcknowledgeMode.of(mode) is mode
+def test_a_mode_of_its_number_which_says_what_to_write(mode: AcknowledgeMode) -> None:
+    assert AcknowledgeMode.of(mode) is mode
+    with pytest.warns(DeprecationWarning, match=f"write AcknowledgeMode.{mode.name} instead of {mode.value}"):
+        assert AcknowledgeMode.of(mode.value) is mode
 
 
 def test_individual_has_a_second_number() -> None:
-    assert AcknowledgeMode.of(101) is AcknowledgeMode.INDIVIDUAL
+    with pytest.warns(DeprecationWarning, match=r"write AcknowledgeMode\.INDIVIDUAL instead of 101"):
+        assert AcknowledgeMode.of(101) is AcknowledgeMode.INDIVIDUAL
 
 
-@pytest.mark.parametrize("value", [-1, 5, 100, pytest.param(10**6000, id="long"), True, False, None, "AUTO", 1.0])
+@pytest.mark.parametrize(
+    "value", [DeliveryMode.PERSISTENT, -1, 5, 100, pytest.param(10**6000, id="long"), True, False, None, "AUTO", 1.0]
+)
 def test_no_such_mode(value: Any) -> None:
     with pytest.raises(JMSError, match="AUTO"):
         AcknowledgeMode.of(value)
@@ -36,5 +41,7 @@ def test_no_such_mode(value: Any) -> None:
 @pytest.mark.parametrize("kind", [AcknowledgeMode, DeliveryMode])
 @pytest.mark.parametrize("value", [-1, 100, None, "AUTO", []])
 def test_no_mode_of_that_value(kind: type[AcknowledgeMode | DeliveryMode], value: Any) -> None:
-    with pytest.raises(IllegalArgumentError, match=r"there is no (acknowledge|delivery) mode .*; use one of \w+, "):
+    with pytest.raises(
+        IllegalArgumentError, match=rf"there is no (acknowledge|delivery) mode .*; use one of {kind.__name__}\.\w+, "
+    ):
         kind(value)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from jmsaio.model.durations import Duration
+from jmsaio.model.messages.properties import Property
+from jmsaio.model.modes import DeliveryMode
 
 
 class SendOptions(TypedDict, total=False):
@@ -19,8 +21,8 @@ class SendOptions(TypedDict, total=False):
         delivery_delay: seconds.
     """
 
-    properties: Mapping[str, object] | None
-    delivery_mode: int | None
+    properties: Mapping[str, Property] | None
+    delivery_mode: DeliveryMode | None
     priority: int | None
     time_to_live: Duration | None
     delivery_delay: Duration | None

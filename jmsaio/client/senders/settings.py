@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import enum
 import logging
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from jmsaio.errors import IllegalArgumentError
-from jmsaio.model.arguments import check_flag, check_int
+from jmsaio.model.arguments import check_flag, check_int, shown, wrong_type
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, milliseconds
 from jmsaio.model.modes import DeliveryMode
 
 _log = logging.getLogger("jmsaio")
+
+_DELIVERY_MODES: Final = "DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT"
 
 
 @attrs.frozen
@@ -64,7 +67,7 @@ class Settings:
         return DeliveryMode(self._delivery_mode)
 
     @delivery_mode.setter
-    def delivery_mode(self, mode: int) -> None:
+    def delivery_mode(self, mode: DeliveryMode) -> None:
         self._check_open()
         self._delivery_mode = checked_mode(mode)
         self._drop_kept()
@@ -129,7 +132,7 @@ class Settings:
         self._delivery_delay = milliseconds(value, "delivery_delay")
         self._drop_kept()
 
-    def set_delivery_mode(self, mode: int) -> None:
+    def set_delivery_mode(self, mode: DeliveryMode) -> None:
         """The same as setting ``delivery_mode``."""
         self.delivery_mode = mode
 
@@ -204,11 +207,13 @@ def log_left_out(what: str, error: Exception) -> None:
     _log.warning("%s of the message of another library can't be read and is not sent: %r", what, error)
 
 
-def checked_mode(mode: int) -> int:
-    """Return ``mode`` if it is a delivery mode, else raise IllegalArgumentError."""
-    if mode not in (1, 2) or isinstance(mode, bool):
-        check_int(mode, "delivery_mode", 1, 2)
-        raise IllegalArgumentError(f"delivery_mode must be DeliveryMode.PERSISTENT or NON_PERSISTENT, not {mode!r}")
+def checked_mode(mode: DeliveryMode) -> int:
+    """Return the number of a delivery mode; the number itself is accepted, too. Raises IllegalArgumentError."""
+    if not isinstance(mode, DeliveryMode):
+        if not isinstance(mode, int) or isinstance(mode, bool):
+            raise wrong_type(mode, "delivery_mode", _DELIVERY_MODES)
+        if mode not in (1, 2) or isinstance(mode, enum.Enum):
+            raise IllegalArgumentError(f"delivery_mode must be {_DELIVERY_MODES}, not {shown(mode)}")
     return int(mode)
 
 

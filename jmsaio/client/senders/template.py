@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
@@ -23,12 +23,12 @@ class MessageTemplate:
 
     _template: Message = attrs.field(factory=Message, init=False)
 
-    def set_property(self, name: str, value: Any) -> Self:
+    def set_property(self, name: str, value: Property) -> Self:
         """Set a property; it wins over one of the same name on the message. Raises as ``set_object_property``."""
         self._template.set_object_property(name, value)
         return self
 
-    def set_properties(self, properties: Mapping[str, Any]) -> Self:
+    def set_properties(self, properties: Mapping[str, Property]) -> Self:
         """Set several properties."""
         check_mapping(properties, "properties")
         for name, value in properties.items():

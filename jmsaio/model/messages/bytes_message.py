@@ -13,7 +13,7 @@ from jmsaio.errors import (
     MessageNotWriteableError,
     NullValueError,
 )
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, Property
 from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
 from jmsaio.model.typed import cut, is_kind, typed, writable_bytes
 from jmsaio.model.values import Byte, Char, Float, Int, Long, Short, Value, canonical
@@ -43,7 +43,7 @@ class BytesMessage(Message):
     _reading: bool
 
     def __init__(
-        self, data: bytes | bytearray | memoryview = b"", *, properties: Mapping[str, object] | None = None
+        self, data: bytes | bytearray | memoryview = b"", *, properties: Mapping[str, Property] | None = None
     ) -> None:
         super().__init__(properties=properties)
         self._data = bytearray(cut(data, 0, None))

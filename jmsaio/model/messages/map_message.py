@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from jmsaio.errors import UnsupportedOperationError
 from jmsaio.model.arguments import check_mapping, check_text, shown
 from jmsaio.model.conversion import convert_body
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, Property
 from jmsaio.model.names import check_map_name
 from jmsaio.model.typed import cut, is_kind, typed
 from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical
@@ -31,7 +31,7 @@ class MapMessage(Message, MutableMapping[str, Any]):
     _map: dict[str, Value]
 
     def __init__(
-        self, mapping: Mapping[str, Any] | None = None, *, properties: Mapping[str, object] | None = None
+        self, mapping: Mapping[str, Any] | None = None, *, properties: Mapping[str, Property] | None = None
     ) -> None:
         super().__init__(properties=properties)
         self._map = {}

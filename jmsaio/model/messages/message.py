@@ -43,7 +43,7 @@ class Message(Properties):
     _head: Headers | None
     _read_only_body: bool
 
-    def __init__(self, *, properties: Mapping[str, object] | None = None) -> None:
+    def __init__(self, *, properties: Mapping[str, Property] | None = None) -> None:
         self._acknowledge = self._head = self._properties = self._source = self._record = None
         self._count = self._delivery = 0
         self._read_only_body = self._read_only_properties = False

@@ -11,7 +11,7 @@ import attrs
 
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.arguments import check_text, wrong_type
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, Property
 from jmsaio.model.typed import is_kind
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short, canonical
 
@@ -102,7 +102,7 @@ class ObjectMessage(Message):
     KIND: ClassVar[str] = "object"
     _value: Any
 
-    def __init__(self, value: Any = None, *, properties: Mapping[str, object] | None = None) -> None:
+    def __init__(self, value: Any = None, *, properties: Mapping[str, Property] | None = None) -> None:
         super().__init__(properties=properties)
         self._value = snapshot(value)
 

@@ -5,8 +5,8 @@ Jakarta Messaging 3.1, 3.5 Message properties.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
-from typing import Any, Final, NoReturn, Protocol
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from typing import Any, Final, NoReturn, Protocol, overload
 
 from jmsaio.errors import MessageNotWriteableError, UnsupportedOperationError
 from jmsaio.model.arguments import check_mapping, check_text
@@ -148,7 +148,7 @@ class Properties:
         return PropertyView(self)
 
     @properties.setter
-    def properties(self, values: Mapping[str, object]) -> None:
+    def properties(self, values: Mapping[str, Property]) -> None:
         self._check_properties_writable()
         check_mapping(values, "properties")
         given, kept = dict(values), self._properties  # a copy: the values may be those of this message
@@ -267,6 +267,14 @@ class Properties:
         writable[name] = typed(kind, value, name)
 
 
+class _Keyed(Protocol):
+    """What ``dict.update`` takes for a mapping."""
+
+    def keys(self) -> Iterable[str]: ...
+
+    def __getitem__(self, name: str, /) -> Property: ...
+
+
 class PropertyView(MutableMapping[str, Property]):
     """The properties of one message as a mapping. JMS removes all properties or none, so ``del`` is refused."""
 
@@ -293,7 +301,11 @@ class PropertyView(MutableMapping[str, Property]):
     def __contains__(self, name: object) -> bool:
         return self._message._has_property(name)
 
-    def update(self, other: Any = (), /, **more: Property) -> None:  # Any: a union would not infer a dict's values
+    @overload
+    def update(self, other: _Keyed, /, **more: Property) -> None: ...
+    @overload
+    def update(self, other: Iterable[tuple[str, Property]] = (), /, **more: Property) -> None: ...
+    def update(self, other: Any = (), /, **more: Property) -> None:
         """Set several properties: all of them, or none when one is refused. Raises as ``set_object_property``."""
         if type(other) is not dict or more:
             other = dict(other, **more)

@@ -13,7 +13,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.arguments import wrong_type
 from jmsaio.model.conversion import convert_body
-from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.message import Message, Property
 from jmsaio.model.typed import cut, typed, writable_bytes
 from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical
 
@@ -36,7 +36,7 @@ class StreamMessage(Message):
     _offset: int
     _reading: bool
 
-    def __init__(self, values: Iterable[object] = (), *, properties: Mapping[str, object] | None = None) -> None:
+    def __init__(self, values: Iterable[object] = (), *, properties: Mapping[str, Property] | None = None) -> None:
         super().__init__(properties=properties)
         if isinstance(values, str | bytes | bytearray | memoryview):  # each would be a sequence of its parts
             raise MessageFormatError(f"a stream message holds a list of values, not one {type(values).__name__}")

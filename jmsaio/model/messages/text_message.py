@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.messages.message import Message, MessageSource
+from jmsaio.model.messages.message import Message, MessageSource, Property
 from jmsaio.model.typed import is_kind
 
 
@@ -22,7 +22,7 @@ class TextMessage(Message):
     KIND: ClassVar[str] = "text"
     _text: str | None
 
-    def __init__(self, text: str | None = None, *, properties: Mapping[str, object] | None = None) -> None:
+    def __init__(self, text: str | None = None, *, properties: Mapping[str, Property] | None = None) -> None:
         # The slots of Message, set here once more: this is the hot path of a sender.
         self._acknowledge = self._head = self._properties = self._source = self._record = None
         self._count = self._delivery = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ async def test_a_producer_begins_with_the_defaults_of_jms(session: jmsaio.Sessio
 
 async def test_each_setter_sets_its_own_setting(session: jmsaio.Session) -> None:
     producer = await session.create_producer(jmsaio.Queue("orders"))
-    producer.set_delivery_mode(1)
+    producer.set_delivery_mode(jmsaio.DeliveryMode.NON_PERSISTENT)
     producer.set_priority(9)
     producer.set_time_to_live(1.5)
     producer.set_delivery_delay(2.5)
@@ -75,13 +76,14 @@ async def test_a_flag_is_true_or_false(session: jmsaio.Session, name: str) -> No
 
 
 def test_a_delivery_mode_becomes_a_plain_number() -> None:
-    assert [checked_mode(mode) for mode in (1, 2, jmsaio.DeliveryMode.PERSISTENT)] == [1, 2, 2]
+    modes: list[Any] = [1, 2, jmsaio.DeliveryMode.PERSISTENT]
+    assert [checked_mode(mode) for mode in modes] == [1, 2, 2]
     assert [checked_priority(priority) for priority in (0, 9)] == [0, 9]
 
 
-@pytest.mark.parametrize("wrong", [0, 3, True, "1"])
+@pytest.mark.parametrize("wrong", [0, 3, True, "1", jmsaio.AcknowledgeMode.CLIENT])
 def test_a_delivery_mode_that_jms_lacks_is_refused(wrong: object) -> None:
-    with pytest.raises(jmsaio.JMSError, match="delivery_mode"):
+    with pytest.raises(jmsaio.JMSError, match=r"delivery_mode must be DeliveryMode\.PERSISTENT or"):
         checked_mode(wrong)  # type: ignore[arg-type]  # what a caller may do
 
 

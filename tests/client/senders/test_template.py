@@ -10,6 +10,7 @@ import pytest
 from jmsaio.client.senders.template import MessageTemplate
 from jmsaio.errors import MessageNotWriteableError
 from jmsaio.model.destinations import Queue
+from jmsaio.model.messages.properties import Property
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Float, Long, Short
 
@@ -28,7 +29,7 @@ KINDS: list[tuple[str, Any, Callable[[MessageTemplate, str], object]]] = [
 
 @pytest.mark.parametrize(("kind", "value", "read"), KINDS, ids=[kind for kind, *_ in KINDS])
 def test_each_typed_getter_reads_the_property_of_its_type(
-    kind: str, value: object, read: Callable[[MessageTemplate, str], object]
+    kind: str, value: Property, read: Callable[[MessageTemplate, str], object]
 ) -> None:
     template = MessageTemplate().set_property(kind, value)
     assert read(template, kind) == value

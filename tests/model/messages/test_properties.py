@@ -172,9 +172,9 @@ def test_an_update_is_whole_or_not_at_all() -> None:
     wrong: list[dict[str, object]] = [{"b": 2, "c": []}, {"b": 2, "c d": 3}]
     for bad in wrong:
         with pytest.raises((MessageFormatError, IllegalArgumentError)):
-            message.properties.update(bad)
+            message.properties.update(bad)  # type: ignore[arg-type]  # what a caller may do
         with pytest.raises((MessageFormatError, IllegalArgumentError)):
-            message.properties = bad
+            message.properties = bad  # type: ignore[assignment]  # what a caller may do
     assert message.properties == {"a": 1}
     message.properties.update([("b", 2)], c=3)
     assert message.properties == {"a": 1, "b": 2, "c": 3}
