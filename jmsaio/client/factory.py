@@ -92,15 +92,15 @@ class ConnectionFactory(AsyncClosing):
         """The same as setting ``queue_browser_read_max``."""
         self.queue_browser_read_max = limit
 
-    async def create_connection(
+    def create_connection(
         self,
         user: str | None = None,
         password: str | None = None,
         client_id: str | None = None,
         *,
         queue_browser_read_max: int | None = None,
-    ) -> Connection:
-        """Create a stopped connection.
+    ) -> Opening[Connection]:
+        """Create a stopped connection; ``await`` it or use ``async with``.
 
         Args:
             user: user name; used with ``jms.useCredentialsFromCreateConnection`` only.
@@ -120,29 +120,31 @@ class ConnectionFactory(AsyncClosing):
 
         Cancelling leaves nothing open.
         """
-        return await self._connect(user, password, client_id, owned=False, read_max=queue_browser_read_max)
+        return Opening(self._connect(user, password, client_id, owned=False, read_max=queue_browser_read_max))
 
     create_queue_connection = create_topic_connection = create_connection  # its names in JMS 1.1
 
-    async def create_context(
+    def create_context(
         self,
-        mode: AcknowledgeMode | int = AcknowledgeMode.AUTO,
+        mode: AcknowledgeMode = AcknowledgeMode.AUTO,
         user: str | None = None,
         password: str | None = None,
         client_id: str | None = None,
         *,
         queue_browser_read_max: int | None = None,
-    ) -> Context:
-        """Create a context of the simplified API: a connection and a session. Raises as ``create_connection``.
+    ) -> Opening[Context]:
+        """Create a context of the simplified API: a connection and a session; ``await`` it or use ``async with``.
 
-        A mode that does not exist is a JMSError.
+        Raises as ``create_connection``; a mode that does not exist is a JMSError.
         """
-        checked = AcknowledgeMode.of(mode)
-        connection = await self.create_connection(
-            user, password, client_id, queue_browser_read_max=queue_browser_read_max
-        )
+        mode = AcknowledgeMode.of(mode)
+        connecting = self.create_connection(user, password, client_id, queue_browser_read_max=queue_browser_read_max)
+        return Opening(self._create_context(mode, connecting), connecting)
+
+    async def _create_context(self, mode: AcknowledgeMode, connecting: Opening[Connection]) -> Context:
+        connection = await connecting
         try:
-            return await Context._open(connection, checked, self.configuration.auto_start)
+            return await Context._open(connection, mode, self.configuration.auto_start)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await connection.close()

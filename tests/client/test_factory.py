@@ -94,6 +94,37 @@ async def test_wrong_credentials_are_refused() -> None:
             await factory.create_connection("u", "wrong")
 
 
+async def test_connections_and_contexts_close_with_their_block() -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}") as factory:
+        async with factory.create_connection() as connection, factory.create_context() as context:
+            assert not connection.closed and not context.closed
+        assert connection.closed and context.closed
+        connection, context = await factory.create_connection(), await factory.create_context()
+        assert not connection.closed and not context.closed
+
+
+async def test_a_number_of_a_mode_works_and_says_what_to_write() -> None:
+    """At the line that gives the number."""
+    transacted, client = jmsaio.AcknowledgeMode.TRANSACTED, jmsaio.AcknowledgeMode.CLIENT
+    async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}") as factory:
+        with pytest.warns(DeprecationWarning, match=r"write AcknowledgeMode\.\w+ instead of \d") as warned:
+            context = await factory.create_context(2)  # type: ignore[arg-type]  # what a caller may do
+            other = await context.create_context(0)  # type: ignore[arg-type]  # what a caller may do
+            connection = await factory.create_connection()
+            session = await connection.create_session(2)  # type: ignore[arg-type]  # what a caller may do
+            by_kind = await connection.create_queue_session(False, 2)  # type: ignore[arg-type]  # what a caller may do
+        assert [warning.filename for warning in warned] == [__file__] * 4
+        assert (context.session_mode, other.session_mode) == (client, transacted)
+        assert (session.acknowledge_mode, by_kind.acknowledge_mode) == (client, client)
+
+
+async def test_a_context_with_a_wrong_mode_connects_to_nothing() -> None:
+    async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}") as factory:
+        with pytest.raises(jmsaio.IllegalArgumentError, match=r"use one of AcknowledgeMode\.TRANSACTED, "):
+            factory.create_context(jmsaio.DeliveryMode.PERSISTENT)  # type: ignore[arg-type]  # what a caller may do
+        assert repr(factory).endswith("0 connections>")
+
+
 @pytest.mark.parametrize("first", [("u", "token:a"), (None, None)])
 async def test_all_connections_of_a_factory_use_the_same_credentials(first: tuple[str | None, str | None]) -> None:
     """The first pair, or its absence, holds for all later calls: there is one broker client."""

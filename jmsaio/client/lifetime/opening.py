@@ -32,7 +32,7 @@ class Opening(Coroutine[Any, None, T]):
 
     __slots__ = ("_coroutine", "_first", "_object")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T], first: Opening[T] | None = None) -> None:
+    def __init__(self, coroutine: Coroutine[Any, Any, T], first: Opening[Any] | None = None) -> None:
         self._coroutine = coroutine
         self._first = first
         self._object: T | None = None

@@ -109,7 +109,7 @@ async def test_a_task_that_is_cancelled_before_it_begins_opens_nothing() -> None
     """Nor does Python warn of a coroutine that was never awaited, also where one opening awaits another."""
     async with jmsaio.ConnectionFactory("memory:") as factory, await factory.create_context() as context:
         creates: list[Callable[[jmsaio.Queue], Opening[Any]]]
-        creates = [context.create_consumer, context._session.create_consumer]
+        creates = [context.create_consumer, context._session.create_consumer, lambda queue: factory.create_context()]
         for create in creates:
             task = asyncio.create_task(create(context.create_queue("q")))
             task.cancel()
