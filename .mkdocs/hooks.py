@@ -51,7 +51,7 @@ def reference() -> dict[str, str]:
     """The pages of the API reference: every name that ``jmsaio`` and ``jmsaio.testing`` export."""
     names = [name for name in jmsaio.__all__ if not name.startswith("_")]
     errors = [name for name in names if _is_error(getattr(jmsaio, name))]
-    messages = [name for name in names if name not in errors and _is_value(getattr(jmsaio, name))]
+    messages = [name for name in names if name not in errors and name not in jmsaio._CLIENT]
     others = [name for name in names if name not in errors and name not in messages]
     return {
         "api/client.md": _page("Connections, sessions, producers, consumers", jmsaio, others),
@@ -63,11 +63,6 @@ def reference() -> dict[str, str]:
 
 def _is_error(value: object) -> bool:
     return inspect.isclass(value) and issubclass(value, BaseException)
-
-
-def _is_value(value: object) -> bool:
-    """Whether an application makes or reads it without a connection."""
-    return getattr(value, "__module__", "").startswith(("jmsaio.model.", "jmsaio.selector."))
 
 
 def _page(

@@ -47,6 +47,7 @@ from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode, DeliveryMode
+from jmsaio.model.public import public
 from jmsaio.model.schema import Schema
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
 from jmsaio.model.version import __version__
@@ -165,6 +166,10 @@ _CLIENT: Final = {
     "connect": "factory",
 }
 
+for _name in __all__:  # the client's modules do so themselves
+    if _name not in _CLIENT and isinstance(globals()[_name], type):
+        public(globals()[_name])
+
 if not TYPE_CHECKING:  # a type checker would take every name for one of these
 
     def __getattr__(name: str) -> Any:
@@ -174,4 +179,4 @@ if not TYPE_CHECKING:  # a type checker would take every name for one of these
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted(__all__)

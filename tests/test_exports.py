@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import subprocess
 import sys
 
@@ -41,6 +42,41 @@ def test_every_export_is_there_once_and_documented() -> None:
             assert value.__doc__, f"{name} has no docstring"
 
 
+def test_every_export_that_is_not_a_union_says_that_it_is_of_the_package() -> None:
+    values = [getattr(jmsaio, name) for name in jmsaio.__all__]
+    named = [value for value in values if inspect.isclass(value) or inspect.isroutine(value)]
+    assert len(values) - len(named) == 3, "__version__, ExceptionListener and MessageListener"
+    assert {value.__name__ for value in named if value.__module__ != "jmsaio"} == set()
+
+
+@pytest.mark.parametrize("name", [name for name in jmsaio.__all__ if inspect.isclass(getattr(jmsaio, name))])
+def test_a_class_pickles_by_its_public_name(name: str) -> None:
+    kind = getattr(jmsaio, name)
+    assert pickle.loads(pickle.dumps(kind)) is kind
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_values_and_errors_pickle(protocol: int) -> None:
+    values = (jmsaio.WireId(1, 2), jmsaio.Short(3), jmsaio.Queue("q"), jmsaio.AcknowledgeMode.CLIENT)
+    assert pickle.loads(pickle.dumps(values, protocol)) == values
+    error = pickle.loads(pickle.dumps(jmsaio.NotFoundError("no topic"), protocol))
+    assert type(error) is jmsaio.NotFoundError and str(error) == "no topic"
+
+
+def test_the_directory_of_the_package_has_public_names_only() -> None:
+    assert dir(jmsaio) == sorted(jmsaio.__all__)
+
+
+#: Classes of attrs that applications construct.
+CONSTRUCTED = {"ConnectionFactory", "Destination", "JavaObject", "Queue", "Schema", "Topic"}
+
+
+def test_no_help_opens_with_arguments_that_only_the_library_passes() -> None:
+    kinds = {name: kind for name in jmsaio.__all__ if attrs.has(kind := getattr(jmsaio, name))}
+    shown = {name for name, kind in kinds.items() if inspect.signature(kind).parameters}
+    assert shown - CONSTRUCTED == set()
+
+
 def test_no_repr_shows_private_fields() -> None:
     """The repr that attrs generates shows each field: sessions, locks and buffers."""
     kinds = [value for name in jmsaio.__all__ if attrs.has(value := getattr(jmsaio, name))]
@@ -69,8 +105,8 @@ def test_the_client_and_selectors_are_loaded_when_they_are_first_used() -> None:
 import sys, jmsaio
 assert not any(name.startswith("jmsaio.client") for name in sys.modules), "Spark's processes need no client"
 assert "lark" not in sys.modules, "nor the grammar of selectors"
-assert set(jmsaio.__all__) <= set(dir(jmsaio))
 assert jmsaio.connect is jmsaio.client.factory.connect and "connect" in vars(jmsaio)
+assert jmsaio.client.session.Session.__module__ == "jmsaio", "also where nobody asked for the public name"
 assert jmsaio.Selector is jmsaio.selector.Selector
 try:
     jmsaio.conect

@@ -35,6 +35,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Destination, Queue, resolve, without_query
 from jmsaio.model.messages.message import Message
+from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Admin, Cursor, Position, Reader, ReaderOptions
@@ -51,6 +52,8 @@ _SILENCE = 2.0
 _CLOCK_SKEW = 5_000
 
 
+@public
+@created_by("browser.get_enumeration")
 @attrs.define(eq=False)
 class Enumeration:
     """The messages of one snapshot, in order, each dropped as it is read. It outlives session and connection.
@@ -93,6 +96,8 @@ class Enumeration:
         return self._messages.popleft()
 
 
+@public
+@created_by("session.create_browser")
 @attrs.define(eq=False, repr=False)
 class QueueBrowser(AsyncClosing):
     """Looks at the messages of a queue; created by ``session.create_browser``.

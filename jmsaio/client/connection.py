@@ -39,6 +39,7 @@ from jmsaio.errors import (
     ObjectClosedError,
 )
 from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.model.public import created_by, public
 from jmsaio.rules.ledger import Ledger, Scope
 from jmsaio.rules.lifecycle import Event, State, advance
 from jmsaio.transport.base import LinkChange
@@ -52,6 +53,8 @@ _log = logging.getLogger("jmsaio")
 OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
 
 
+@public
+@created_by("jmsaio.connect or factory.create_connection")
 @attrs.define(eq=False)
 class Connection(AsyncClosing):
     """A connection, created by ``jmsaio.connect`` or a factory; ``async with`` closes it. Many tasks may use it.

@@ -30,6 +30,7 @@ from jmsaio.model.arguments import check_class, with_article
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.message import Message
+from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.clock import Timer
 
@@ -47,6 +48,8 @@ class HasOnMessage(Protocol):
 MessageListener = Callable[[Message], Any] | HasOnMessage
 
 
+@public
+@created_by("session.create_consumer")
 @attrs.define(eq=False)
 class MessageConsumer(AsyncClosing):
     """Takes messages of one destination, for a session; ``async with`` closes it; iterating ends when it closes."""

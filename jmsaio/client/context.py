@@ -31,6 +31,7 @@ from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.model.public import created_by, public
 
 
 @attrs.define(eq=False)
@@ -41,6 +42,8 @@ class _Shared:
     contexts: int = 0
 
 
+@public
+@created_by("factory.create_context")
 @attrs.define(eq=False)
 class Context(AsyncClosing):
     """JMSContext: a connection and a session in one; factories and contexts create it, ``async with`` closes it."""

@@ -27,6 +27,7 @@ from jmsaio.config import Configuration, ConnectOptions, FactoryOptions, load
 from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
 from jmsaio.model.arguments import check_optional_text
 from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.model.public import public
 from jmsaio.rules.routing import make_route
 from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import open_transport
@@ -37,6 +38,7 @@ _log = logging.getLogger("jmsaio")
 Config = str | Mapping[str, Any] | os.PathLike[str] | None
 
 
+@public
 @attrs.define(eq=False, init=False)
 class ConnectionFactory(AsyncClosing):
     """Owns a broker client, and creates connections and contexts. ``async with`` closes it with all of them.
@@ -260,6 +262,7 @@ class ConnectionFactory(AsyncClosing):
         return f"<ConnectionFactory for {self.configuration.service_url}, {state}>"
 
 
+@public
 def connect(
     config: Config = None,
     *,

@@ -24,10 +24,13 @@ from jmsaio.model.messages.body import Sendable, outgoing
 from jmsaio.model.messages.foreign import MessageLike, is_foreign, write_back
 from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
+from jmsaio.model.public import created_by, public
 
 _UNSET: Any = object()
 
 
+@public
+@created_by("context.create_producer")
 @attrs.define(eq=False)
 class JMSProducer(MessageTemplate):
     """Sends messages, each with the settings, headers and properties set here; setters return the producer.

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import attrs
 
+from jmsaio.model.public import created_by, public
 from jmsaio.model.version import __version__
 
 
+@public
+@created_by("connection.get_meta_data")
 @attrs.frozen
 class ConnectionMetaData:
     """Versions of Jakarta Messaging and of the provider; ``connection.metadata`` gives it."""

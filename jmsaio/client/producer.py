@@ -31,6 +31,7 @@ from jmsaio.model.messages.foreign import write_back
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.modes import DeliveryMode
+from jmsaio.model.public import created_by, public
 from jmsaio.model.schema import Schema
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from jmsaio.transport.base import Sender, Transaction
 
 
+@public
+@created_by("session.create_producer")
 @attrs.define(eq=False, kw_only=True)
 class MessageProducer(PlainSends, AsyncClosing):
     """Sends messages to one destination, or to any if created without one. May be used by many tasks at once.

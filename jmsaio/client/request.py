@@ -21,6 +21,7 @@ from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, Tempor
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.body import Sendable, outgoing
 from jmsaio.model.messages.message import Message
+from jmsaio.model.public import created_by, public
 
 _log = logging.getLogger("jmsaio")
 
@@ -174,6 +175,7 @@ async def _end(listening: RequestSession, queue: TemporaryQueue | None) -> None:
         _log.info("the reply queue %r is left to the close of its connection: %s", queue, error)
 
 
+@created_by("QueueRequestor.open or TopicRequestor.open")
 @attrs.define(eq=False)
 class _Requestor(AsyncClosing):
     """JMS's simple requestor: one request at a time, the next message on the temporary destination is its reply."""
@@ -202,6 +204,7 @@ class _Requestor(AsyncClosing):
         return f"<{type(self).__name__} over {self._producer!r}>"
 
 
+@public
 class QueueRequestor(_Requestor):
     """Request and reply over queues; ``await QueueRequestor.open(session, queue)``."""
 
@@ -221,6 +224,7 @@ class QueueRequestor(_Requestor):
         return cls(session, producer, replies, await session.create_consumer(replies))
 
 
+@public
 class TopicRequestor(_Requestor):
     """Request and reply over topics; ``await TopicRequestor.open(session, topic)``."""
 

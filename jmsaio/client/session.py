@@ -35,9 +35,12 @@ from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import AcknowledgeMode
+from jmsaio.model.public import created_by, public
 from jmsaio.model.schema import Schema
 
 
+@public
+@created_by("connection.create_session")
 @attrs.define(eq=False)
 class Session(AsyncClosing):
     """A session of a connection, created by ``connection.create_session``; ``async with`` closes it.

@@ -13,6 +13,7 @@ import attrs
 
 from jmsaio.errors import IllegalStateError, InvalidDestinationError
 from jmsaio.model.arguments import shown
+from jmsaio.model.public import created_by
 
 _DOMAINS: Final = ("persistent://", "non-persistent://")
 _MULTI: Final = "multi:"
@@ -112,6 +113,7 @@ async def _delete(destination: Destination, delete: _Delete | None) -> None:
     await delete()
 
 
+@created_by("session.create_temporary_queue")
 @attrs.frozen(eq=False, repr=False)
 class TemporaryQueue(Queue):
     """A queue that lives as long as the connection that made it."""
@@ -124,6 +126,7 @@ class TemporaryQueue(Queue):
         await _delete(self, self._delete)
 
 
+@created_by("session.create_temporary_topic")
 @attrs.frozen(eq=False, repr=False)
 class TemporaryTopic(Topic):
     """A topic that lives as long as the connection that made it."""

@@ -23,6 +23,7 @@ from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDou
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.stream_message import StreamMessage
+from jmsaio.model.public import public
 
 _log = logging.getLogger("jmsaio")
 
@@ -46,6 +47,7 @@ def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
     return listener
 
 
+@public
 class CompletionListener(Protocol):
     """Learns the outcome of an asynchronous send; plain functions or coroutine functions."""
 

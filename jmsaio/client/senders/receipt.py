@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from jmsaio.model.destinations import Destination
+from jmsaio.model.public import public
 from jmsaio.model.wire import WireId
 
 
+@public
 class Receipt(NamedTuple):
     """The broker's confirmation of one message. A named tuple, because every message sent creates one.
 

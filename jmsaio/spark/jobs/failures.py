@@ -11,7 +11,7 @@ from jmsaio import errors
 from jmsaio.errors import JMSError
 
 #: The last line of a traceback that Spark quotes.
-_OURS: Final = re.compile(r"^\s*(?:\S+Exception: )?jmsaio\.errors\.(\w+): (.+)$", re.MULTILINE)
+_OURS: Final = re.compile(r"^\s*(?:\S+Exception: )?jmsaio\.(?:errors\.)?(\w+): (.+)$", re.MULTILINE)
 
 _CAUSE: Final = "Caused by: "
 

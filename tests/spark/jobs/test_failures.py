@@ -24,11 +24,13 @@ def test_the_error_that_is_quoted_is_found_with_its_class() -> None:
 
 
 def test_of_several_the_last_counts() -> None:
-    text = f"{TRACEBACK}\njmsaio.errors.InvalidSelectorError: no selector\n"
+    text = f"{TRACEBACK}\njmsaio.InvalidSelectorError: no selector\n"
     assert type(find_cause(text)) is InvalidSelectorError
 
 
-@pytest.mark.parametrize("text", ["", "ValueError: x", "jmsaio.errors.NoSuchError: x", "jmsaio.errors.annotations: x"])
+@pytest.mark.parametrize(
+    "text", ["", "ValueError: x", "jmsaio.errors.NoSuchError: x", "jmsaio.errors.annotations: x", "jmsaio.Queue: x"]
+)
 def test_what_is_not_ours_is_no_cause(text: str) -> None:
     assert find_cause(text) is None
 
