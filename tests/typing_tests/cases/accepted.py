@@ -37,6 +37,15 @@ async def simplified(context: jmsaio.Context) -> None:
     await context.commit()
 
 
+async def opens_from_a_factory(factory: jmsaio.ConnectionFactory) -> None:
+    async with factory.create_connection() as connection, connection.create_session(jmsaio.AcknowledgeMode.CLIENT):
+        assert_type(connection, jmsaio.Connection)
+    async with factory.create_context(jmsaio.AcknowledgeMode.CLIENT) as context:
+        assert_type(context, jmsaio.Context)
+    assert_type(await factory.create_connection("user", "password"), jmsaio.Connection)
+    assert_type(await asyncio.create_task(factory.create_context()), jmsaio.Context)
+
+
 async def passes_options_on(url: str, **options: Unpack[ConnectOptions]) -> None:
     async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
         await session.commit()
@@ -44,6 +53,8 @@ async def passes_options_on(url: str, **options: Unpack[ConnectOptions]) -> None
 
 def properties_and_bodies(message: jmsaio.Message) -> None:
     message.properties.update({"region": "EU", "amount": 5}, weight=jmsaio.Float(0.5))
+    message.properties.update([("region", "EU"), ("amount", 5)])
+    message.properties.update(message.properties, more=True)
     message.properties = {"region": None}
     message.set_object_property("amount", jmsaio.Short(3))
     assert_type(message.get_object_property("amount"), bool | int | float | str | None)
