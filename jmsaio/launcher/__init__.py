@@ -1,8 +1,8 @@
-"""A real Apache Pulsar broker on this machine, with transactions and Starlight's server-side selector filter.
+"""Run a real Apache Pulsar broker on this machine, with transactions and Starlight's server-side selector filter.
 
-No Docker: the broker runs on Java 17 or newer from artifacts that Maven fetches once. `fetch` downloads, `start`,
-`stop`, `status`, `logs` and `follow` handle one broker per state directory, `pack_filter` fills a folder with the
-filter for brokers that run elsewhere. All calls block; from a coroutine use ``anyio.to_thread.run_sync``.
+No Docker: the broker runs on Java 17 or newer from artifacts that Maven downloads once. `fetch` downloads them;
+`start`, `stop`, `status`, `logs` and `follow` control one broker per state directory; `pack_filter` writes the filter
+to a folder for brokers that run elsewhere. All calls block; from a coroutine use ``anyio.to_thread.run_sync``.
 
     from jmsaio import launcher
 

@@ -1,7 +1,7 @@
-"""A local broker that asks who its clients are: the key, the tokens and the settings of ``StartOptions.auth``.
+"""Token authentication of a local broker: the key, the tokens and the settings of ``StartOptions.auth``.
 
-Secrets are in files that only the user can read (mode 0600), in the folder ``auth`` of the broker's state directory.
-Settings, command lines and logs have the paths of these files.
+Secrets are stored in files that only the user can read (mode 0600), in the folder ``auth`` of the broker's state
+directory. Settings, command lines and logs contain only the paths of these files.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from urllib.parse import unquote
 from jmsaio.launcher.errors import StartError
 from jmsaio.launcher.settings import parse_settings
 
-#: The role that is allowed everything.
+#: Role with all permissions.
 ADMIN = "admin"
-#: A role that is allowed to send and receive in the namespace public/default.
+#: Role allowed to send and receive in the namespace public/default.
 APP = "app"
-#: A role that is allowed nothing.
+#: Role without permissions.
 GUEST = "guest"
 
-#: All of them.
+#: All roles.
 ROLES = (ADMIN, APP, GUEST)
 
 _KEY = "secret.key"
@@ -36,7 +36,7 @@ _GRANT_TIMEOUT = 30.0  # seconds
 
 
 def prepare(home: Path) -> dict[str, str]:
-    """Make the key and the tokens that a state directory does not have yet; the broker's settings that use them."""
+    """Create the missing key and tokens in a state directory; return the broker settings that use them."""
     folder = home / "auth"
     folder.mkdir(mode=0o700, exist_ok=True)
     key_path = folder / _KEY
@@ -57,7 +57,7 @@ def prepare(home: Path) -> dict[str, str]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a secret into a file that no one else could ever read, whole or not at all."""
+    """Write a secret atomically into a file that no other user can ever read."""
     part = path.with_suffix(".part")
     part.unlink(missing_ok=True)
     with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -66,17 +66,17 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def token_file(home: Path, role: str) -> Path:
-    """The file with the token of a role."""
+    """Return the path of a role's token file."""
     return home / "auth" / f"{role}.token"
 
 
 def sign(role: str, key: bytes, expires: float | None = None) -> str:
-    """A token (JWT, HS256) that says who its bearer is.
+    """Create a token (JWT, HS256) for a role.
 
     Args:
-        role: its name.
-        key: the secret of the one who signs.
-        expires: the second of the epoch at which it expires; None: never.
+        role: name of the role.
+        key: secret key for the signature.
+        expires: expiry in seconds since the epoch; None for no expiry.
     """
     claims: dict[str, object] = {"sub": role} if expires is None else {"sub": role, "exp": int(expires)}
     text = f"{_encode(_ALGORITHM)}.{_encode(json.dumps(claims).encode())}"
@@ -88,9 +88,9 @@ def _encode(data: bytes) -> str:
 
 
 def headers(home: Path) -> dict[str, str]:
-    """What a REST call to the broker of a state directory shows: the token of the broker's own client, if it has one.
+    """Return the HTTP headers for REST calls to a state directory's broker: its own client's token, if it has one.
 
-    It is in the broker's settings as the text itself, or as ``token:...`` or ``file:///path``.
+    The settings contain the token itself, ``token:...`` or ``file:///path``.
     """
     try:
         settings = parse_settings((home / "standalone.conf").read_text(encoding="utf-8"))
@@ -99,20 +99,20 @@ def headers(home: Path) -> dict[str, str]:
             return {}
         if given.startswith("file:"):
             given = Path("/" + unquote(given.removeprefix("file:")).lstrip("/")).read_text(encoding="utf-8").strip()
-    except OSError:  # no settings yet, or no such token: the call is made without, and refused
+    except OSError:  # no settings yet, or no such token file: the call is made without a token and refused
         return {}
     return {"Authorization": f"Bearer {given.removeprefix('token:')}"}
 
 
 def grant(web_port: int, shown: Mapping[str, str]) -> None:
-    """Let the role `APP` send and receive in public/default.
+    """Allow the role `APP` to send and receive in public/default.
 
     Args:
-        web_port: of the broker's REST interface on this machine.
-        shown: the headers of a superuser (see `headers`).
+        web_port: port of the broker's REST interface on this machine.
+        shown: headers of a superuser (see `headers`).
 
     Raises:
-        StartError: the broker refused it, or did not answer.
+        StartError: the broker refused the call or did not answer.
     """
     connection = http.client.HTTPConnection("127.0.0.1", web_port, timeout=_GRANT_TIMEOUT)
     path = f"/admin/v2/namespaces/public/default/permissions/{APP}"

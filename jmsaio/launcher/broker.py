@@ -1,7 +1,7 @@
-"""Starts and stops a real Apache Pulsar broker on this machine, without Docker.
+"""Start and stop a real Apache Pulsar broker on this machine, without Docker.
 
-A broker is one Java process in its own process group. It keeps running when the program that started it ends;
-its state directory has everything that is needed to find it again.
+A broker is one Java process in its own process group. It keeps running after the program that started it ends; its
+state directory stores everything needed to find it again.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from jmsaio.launcher.places import BROKER_VERSION, cache_directory, data_text, l
 from jmsaio.launcher.settings import LOGGING, StartOptions, broker_settings, command, render
 from jmsaio.launcher.state import BrokerStatus
 
-_POLL = 0.1  # seconds between two looks at a process
-_KILL_TIMEOUT = 30.0  # seconds that the system may take to end a killed process
+_POLL = 0.1  # seconds between two checks of a process
+_KILL_TIMEOUT = 30.0  # seconds to wait for the end of a killed process
 _LOG_TAIL = 30  # lines
 
-# Processes that this one started: they must be waited for, or they stay behind as zombies.
+# Child processes of this process: they must be waited for, or they stay as zombies.
 _children: dict[int, subprocess.Popen[bytes]] = {}
 
 
 def fetch(progress: Progress = silent) -> Path:
-    """Download what a broker needs (about 230 MB) and pack its filter, unless that was done before.
+    """Download everything a broker needs (about 230 MB) and pack its filter, unless already done.
 
     Returns:
         The folder with the broker's jars.
@@ -50,7 +50,7 @@ def fetch(progress: Progress = silent) -> Path:
 
 
 def _filter(progress: Progress) -> Path:
-    """The cached folder with the packed filter."""
+    """Return the cached folder with the packed filter, packing it if necessary."""
     plan = recipe()
     folder = cache_directory() / f"filter-{plan['manifest']['Nar-Version']}"
     if not (folder / plan["name"]).exists():
@@ -59,18 +59,18 @@ def _filter(progress: Progress) -> Path:
 
 
 def start(options: StartOptions | None = None, progress: Progress = silent) -> BrokerStatus:
-    """Start a broker and wait until it is ready; when it already runs on these ports, say so and leave it.
+    """Start a broker and wait until it is ready; return the running one if it already runs on these ports.
 
     Args:
         options: ports, folder, memory and more; default `StartOptions()`.
-        progress: told what happens.
+        progress: called with progress messages.
 
     Raises:
-        ToolError: Java 17 is missing; or Maven, when something must be downloaded; or a JDK, after a broker was killed.
+        ToolError: Java 17 is missing; Maven, if a download is needed; or a JDK, after a broker was killed.
         DownloadError: a download failed.
         PortTakenError: a port is in use.
-        StartError: the broker ended, or was not ready in time (it is killed then).
-        LauncherError: another broker runs in the same folder on other ports.
+        StartError: the broker ended or was not ready in time (it is then killed).
+        LauncherError: another broker runs in the same folder with other ports or authentication.
     """
     options = options if options is not None else StartOptions()
     home = options.state_directory
@@ -90,7 +90,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
         (home / LOGGING).write_text(data_text(LOGGING), encoding="utf-8")
         if sessions.end_last(home, java, jars):
             progress("the last broker was killed: what belonged to its session is removed")
-        state.forget(home)  # between spawning and saving, no one may take the old process for the new one
+        state.forget(home)  # between spawning and saving, the old process must not be mistaken for the new one
         process = _spawn(list(command(java, jars, options)), home)
         started = BrokerStatus(
             pid=process.pid,
@@ -107,7 +107,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
             _wait_ready(process, started, options.timeout)
             if options.auth:
                 auth.grant(started.web_port, auth.headers(home))
-        except BaseException:  # an interrupt, too, must not leave half a broker behind
+        except BaseException:  # not even an interrupt leaves a half-started broker running
             _end(started, 0.0)
             raise
         progress(f"broker ready at {started.client_url()}")
@@ -115,7 +115,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
 
 
 def _already(running: BrokerStatus, options: StartOptions) -> BrokerStatus:
-    """The broker that runs in the folder, if it is the one that is wanted."""
+    """Return the broker that runs in the folder if its ports and authentication match the options."""
     if options.auth != running.auth:
         raise LauncherError(
             f"a broker already runs in {running.state_directory} with authentication: {running.auth or 'none'} "
@@ -131,7 +131,7 @@ def _already(running: BrokerStatus, options: StartOptions) -> BrokerStatus:
 
 
 def _ports(options: StartOptions) -> StartOptions:
-    """The options with real ports, all of them free."""
+    """Return the options with actual port numbers, all of them free."""
     spare = probe.free_ports(4)
     broker_port = options.broker_port or next(port for port in spare if port != options.web_port)
     web_port = options.web_port or next(port for port in spare if port != broker_port)
@@ -146,7 +146,7 @@ def _ports(options: StartOptions) -> StartOptions:
 
 
 def _storage_port(home: Path) -> int | None:
-    """The port of the storage inside the process: chosen by it at its first start, and kept for the same data."""
+    """Read the port of the storage inside the process, chosen at its first start and kept with its data."""
     try:
         text = (home / "data" / "bookkeeper" / "current" / "VERSION").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -156,11 +156,11 @@ def _storage_port(home: Path) -> int | None:
 
 
 def _spawn(arguments: list[str], home: Path) -> subprocess.Popen[bytes]:
-    """Run the broker in its folder, in its own process group, with its lock; the end of the last log is kept."""
+    """Run the broker in its folder and its own process group, holding its lock; keep the last broker's log."""
     set_aside(home)
     alive = state.claim(home)
     try:
-        with (home / state.LOG_NAME).open("ab") as log:  # to append: the broker's logging writes to the same file
+        with (home / state.LOG_NAME).open("ab") as log:  # append: the broker's logging writes to the same file
             process = subprocess.Popen(
                 arguments,
                 cwd=home,
@@ -177,7 +177,7 @@ def _spawn(arguments: list[str], home: Path) -> subprocess.Popen[bytes]:
 
 
 def _wait_ready(process: subprocess.Popen[bytes], started: BrokerStatus, timeout: float) -> None:
-    """Wait until the broker answers; raise `StartError` when it ends first or takes too long."""
+    """Wait until the broker is ready; raise `StartError` if it ends first or takes too long."""
     deadline = time.monotonic() + timeout
     while not probe.is_ready(started.web_port, auth.headers(started.state_directory)):
         code = process.poll()
@@ -190,7 +190,7 @@ def _wait_ready(process: subprocess.Popen[bytes], started: BrokerStatus, timeout
 
 
 def status(*, directory: Path | None = None) -> BrokerStatus | None:
-    """The broker that runs in a state directory, or None.
+    """Return the broker that runs in a state directory, or None.
 
     Args:
         directory: default `places.state_directory`.
@@ -203,14 +203,14 @@ def status(*, directory: Path | None = None) -> BrokerStatus | None:
 
 
 def stop(timeout: float = 30.0, *, directory: Path | None = None) -> bool:
-    """Stop the broker; what it stored stays in its folder.
+    """Stop the broker; its stored data stays in its folder.
 
     Args:
-        timeout: seconds that it may take to end in order, then it is killed; 0 kills it at once.
+        timeout: seconds to wait for an orderly end before the process is killed; 0 kills it at once.
         directory: default `places.state_directory`.
 
     Returns:
-        False when no broker was running.
+        False if no broker was running.
 
     Raises:
         ValueError: the time-out is negative.
@@ -227,7 +227,7 @@ def stop(timeout: float = 30.0, *, directory: Path | None = None) -> bool:
 
 
 def _end(broker: BrokerStatus, timeout: float) -> None:
-    """End a broker's process group: in order within the time-out, else by force."""
+    """End a broker's process group: in order within the time-out, otherwise by force."""
     if timeout > 0:
         _signal(broker.pid, signal.SIGTERM)
         if _gone(broker, timeout):
@@ -240,12 +240,12 @@ def _end(broker: BrokerStatus, timeout: float) -> None:
 
 def _signal(group: int, number: signal.Signals) -> None:
     """Send a signal to a process group."""
-    with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+    with contextlib.suppress(ProcessLookupError):  # the process has already ended
         os.killpg(group, number)
 
 
 def _gone(broker: BrokerStatus, timeout: float) -> bool:
-    """Wait until the process has ended; reap it if it is our child."""
+    """Wait until the process has ended, and reap it if it is a child; return False after the time-out."""
     deadline = time.monotonic() + timeout
     while state.is_alive(broker.state_directory):
         if time.monotonic() > deadline:

@@ -1,11 +1,11 @@
-"""What can go wrong around the local broker; each error says what to do about it.
+"""Errors of the local broker; each message says what to do.
 
 JMSError
-└── LauncherError               anything this package raises on purpose
+└── LauncherError               base of all errors of this package
     ├── ToolError               Java or Maven is missing or too old
     ├── DownloadError           Maven could not download a file
-    ├── PortTakenError          something else listens on the port; carries it
-    └── StartError              the broker ended or was not ready in time; carries the end of its log
+    ├── PortTakenError          another program listens on a port; has the port number
+    └── StartError              the broker ended or was not ready in time; has the end of its log
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ToolError(LauncherError):
     """Java or Maven is missing or too old.
 
     Attributes:
-        tool: the command's name (``java``, ``javac`` or ``mvn``).
+        tool: name of the command (``java``, ``javac`` or ``mvn``).
     """
 
     def __init__(self, reason: str = "", tool: str | None = None, *, error_code: str | None = None) -> None:
@@ -33,7 +33,7 @@ class DownloadError(LauncherError):
     """Maven could not download a file.
 
     Attributes:
-        output: the end of Maven's output.
+        output: last lines of Maven's output.
     """
 
     def __init__(self, reason: str = "", output: str = "", *, error_code: str | None = None) -> None:
@@ -42,10 +42,10 @@ class DownloadError(LauncherError):
 
 
 class PortTakenError(LauncherError):
-    """Something else listens on a port that the broker needs.
+    """Another program listens on a port that the broker needs.
 
     Attributes:
-        port: the port's number.
+        port: port number.
     """
 
     def __init__(self, reason: str = "", port: int | None = None, *, error_code: str | None = None) -> None:
@@ -54,10 +54,10 @@ class PortTakenError(LauncherError):
 
 
 class StartError(LauncherError):
-    """The broker ended while it started, or was not ready in time.
+    """The broker ended during its start, or was not ready in time.
 
     Attributes:
-        log_tail: the last lines of the broker's log.
+        log_tail: last lines of the broker's log.
     """
 
     def __init__(self, reason: str = "", log_tail: str = "", *, error_code: str | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Reads a broker's log: its end, or line by line as it grows.
+"""Read the end of a broker's log, or follow it line by line.
 
-The broker writes at most 10 MB into a file, then goes on in a new one (``data/log4j2.xml``): ``broker.log`` is the
-newest, then come ``broker.1.log`` to ``broker.4.log``. ``broker.previous.log`` is the last of the broker before.
+The broker starts a new file after 10 MB (``data/log4j2.xml``): ``broker.log`` is the newest, followed by
+``broker.1.log`` to ``broker.4.log``. ``broker.previous.log`` is the newest file of the previous broker.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from jmsaio.launcher.errors import LauncherError
 from jmsaio.launcher.places import state_directory
 
 _BLOCK = 65536
-_POLL = 0.2  # seconds between two looks at a quiet log
+_POLL = 0.2  # seconds between two checks of a quiet log
 _OLDER = re.compile(r"broker\.(\d+)\.log")
 
 
 def parts(directory: Path) -> list[Path]:
-    """The files of a broker's log, the newest first."""
+    """Return the files of a broker's log, newest first."""
     older = [(int(found[1]), path) for path in directory.iterdir() if (found := _OLDER.fullmatch(path.name))]
     newest = directory / state.LOG_NAME
     return ([newest] if newest.exists() else []) + [path for _, path in sorted(older)]
 
 
 def set_aside(directory: Path) -> None:
-    """Make room for the log of a new broker: of the last one's only the newest file is kept."""
+    """Make room for a new broker's log: keep only the newest file of the previous one."""
     newest, *older = parts(directory) or [directory / state.LOG_NAME]
     for path in older:
         path.unlink(missing_ok=True)
-    with contextlib.suppress(FileNotFoundError):  # there was no broker before
+    with contextlib.suppress(FileNotFoundError):  # no broker has run here before
         newest.replace(newest.with_suffix(".previous.log"))
 
 
 def tail(path: Path, lines: int) -> str:
-    """The last lines of a file, "" when there is none; reads only as much of it as needed.
+    """Return the last lines of a file, "" if it does not exist; read no more of it than needed.
 
     Raises:
         ValueError: `lines` is negative.
@@ -65,10 +65,10 @@ def _tail(file: BinaryIO, lines: int) -> str:
 
 
 def logs(lines: int = 50, *, directory: Path | None = None) -> str:
-    """The end of the broker's log, whether it runs or not.
+    """Return the end of the broker's log, whether the broker runs or not.
 
     Args:
-        lines: how many lines.
+        lines: maximum number of lines.
         directory: the broker's state directory; default `places.state_directory`.
 
     Raises:
@@ -88,12 +88,12 @@ def logs(lines: int = 50, *, directory: Path | None = None) -> str:
 
 
 def follow(lines: int = 10, *, directory: Path | None = None) -> Iterator[str]:
-    """The end of the broker's log, then each line as it comes (without its line end), until the broker ends.
+    """Yield the last lines of the broker's log, then each new line (without its line end) until the broker ends.
 
-    Blocks between lines; an interrupt (Ctrl-C) ends it.
+    Blocks between lines; an interrupt (Ctrl-C) stops it.
 
     Args:
-        lines: how many of the old lines come first.
+        lines: maximum number of existing lines to yield first.
         directory: the broker's state directory; default `places.state_directory`.
 
     Raises:
@@ -107,8 +107,8 @@ def follow(lines: int = 10, *, directory: Path | None = None) -> Iterator[str]:
         yield from old.splitlines()
         rest = b""
         while True:
-            alive = state.is_alive(home)  # asked before reading: what a dying broker wrote last is still read
-            newer = _newer(file, home)  # likewise: nothing is written to a file after the next one was begun
+            alive = state.is_alive(home)  # before reading, so that a dying broker's last lines are still read
+            newer = _newer(file, home)  # likewise: no file is written to after the next one was created
             *whole, rest = (rest + file.read()).split(b"\n")
             yield from (line.decode("utf-8", "replace") for line in whole)
             if newer is not None:
@@ -125,16 +125,16 @@ def follow(lines: int = 10, *, directory: Path | None = None) -> Iterator[str]:
 
 
 def _newer(file: BinaryIO, home: Path) -> BinaryIO | None:
-    """The part of the log that follows on an open one, or None while that is the newest."""
+    """Open the file that follows an open one in the log; return None if that is the newest."""
     paths = parts(home)
     here = next((index for index, path in enumerate(paths) if _same(file, path)), None)
-    if here is None and os.fstat(file.fileno()).st_nlink == 0:  # deleted: we were slow, go on with the oldest
+    if here is None and os.fstat(file.fileno()).st_nlink == 0:  # deleted, reading was slow: use the oldest file
         here = len(paths)
     if not here:
         return None
     try:
         return paths[here - 1].open("rb")
-    except FileNotFoundError:  # renamed just now: the next look finds it
+    except FileNotFoundError:  # just renamed: the next call finds it
         return None
 
 

@@ -1,7 +1,7 @@
-"""Fetches jars with the user's Maven, which knows the user's mirrors, proxies and credentials.
+"""Download jars with the user's Maven, which has the user's mirrors, proxies and credentials configured.
 
-Downloads land in a folder beside their place and are moved there when they are whole, so that an interrupted
-download never looks like a finished one.
+Downloads are written to a temporary folder and moved into place once complete, so that an interrupted download is never
+mistaken for a finished one.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from jmsaio.launcher import tools
 from jmsaio.launcher.errors import DownloadError
 from jmsaio.launcher.places import BROKER_VERSION, cache_directory, data_text, locked
 
-#: Called with one line of text as work goes on.
+#: Callback for progress messages, each one line of text.
 Progress = Callable[[str], None]
 
-#: Seconds that one run of Maven may take.
+#: Maximum seconds for one run of Maven.
 MAVEN_TIMEOUT = 1800.0
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
 _EVERY = 25  # files between two progress messages
 
-#: The Java client, for tests that exchange messages with it.
+#: Artifacts of the Java client, for tests that exchange messages with it.
 JAVA_CLIENT = ("com.datastax.oss:pulsar-jms-all:9.0.0", "com.fasterxml.jackson.core:jackson-annotations:2.17.2")
 
 
 def silent(_: str) -> None:
-    """Ignores progress."""
+    """Ignore progress messages."""
 
 
 def run(goals: Sequence[str], pom: str, what: str, progress: Progress = silent, timeout: float = MAVEN_TIMEOUT) -> None:
@@ -42,13 +42,13 @@ def run(goals: Sequence[str], pom: str, what: str, progress: Progress = silent, 
     Args:
         goals: goals and ``-D`` properties.
         pom: the pom's text.
-        what: what is fetched, for messages.
-        progress: told how many files have come, every now and then.
+        what: name of the download, for messages.
+        progress: called regularly with the number of downloaded files.
         timeout: seconds.
 
     Raises:
         ToolError: Java or Maven is missing or too old.
-        DownloadError: Maven failed or took too long; with the end of its output.
+        DownloadError: Maven failed or took too long; has the end of its output.
     """
     tools.require("java")
     maven = tools.require("mvn")
@@ -81,7 +81,7 @@ def run(goals: Sequence[str], pom: str, what: str, progress: Progress = silent, 
 
 
 def _watch(lines: Iterable[str], what: str, progress: Progress, tail: deque[str]) -> None:
-    """Keep the end of Maven's output and report the files as they come."""
+    """Keep the end of Maven's output and report downloaded files."""
     count = 0
     for line in lines:
         tail.append(line.rstrip())
@@ -92,7 +92,7 @@ def _watch(lines: Iterable[str], what: str, progress: Progress, tail: deque[str]
 
 
 def _failed(what: str, tail: Iterable[str], code: int) -> DownloadError:
-    """The error for a run that failed: Maven's own first error line, and how to go on."""
+    """Create the error for a failed run, with the first error line of Maven's output and a hint."""
     kept = list(tail)
     errors = [line.removeprefix("[ERROR]").strip() for line in kept if line.startswith("[ERROR]")]
     reason = next((line for line in errors if line), f"exit code {code}")
@@ -103,10 +103,10 @@ def _failed(what: str, tail: Iterable[str], code: int) -> DownloadError:
 
 
 def fetch_broker(progress: Progress = silent, cache: Path | None = None) -> Path:
-    """The folder with all jars of the broker, downloaded (about 230 MB) if they are not there yet.
+    """Return the folder with all jars of the broker; download missing ones (about 230 MB).
 
     Args:
-        progress: told what happens.
+        progress: called with progress messages.
         cache: the cache folder; default `cache_directory`.
 
     Raises:
@@ -131,7 +131,7 @@ def fetch_broker(progress: Progress = silent, cache: Path | None = None) -> Path
 
 
 def _complete(home: Path) -> bool:
-    """Whether every jar that was fetched is still there in full length."""
+    """Return whether every downloaded jar still exists with its full size."""
     try:
         jars: dict[str, int] = json.loads((home / "complete.json").read_text(encoding="utf-8"))
         return bool(jars) and all((home / "lib" / name).stat().st_size == size for name, size in jars.items())
@@ -140,15 +140,15 @@ def _complete(home: Path) -> bool:
 
 
 def fetch_jars(coordinates: Sequence[str], progress: Progress = silent, cache: Path | None = None) -> list[Path]:
-    """The jars with these coordinates alone (nothing that they depend on), downloaded if they are not there yet.
+    """Return the jars with these coordinates, without their dependencies; download missing ones.
 
     Args:
-        coordinates: ``group:artifact:version`` each.
-        progress: told what happens.
+        coordinates: ``group:artifact:version`` of each jar.
+        progress: called with progress messages.
         cache: the cache folder; default `cache_directory`.
 
     Returns:
-        One path for each coordinate, in their order.
+        One path per coordinate, in the same order.
 
     Raises:
         ValueError: a coordinate does not have three parts.
@@ -177,7 +177,7 @@ def fetch_jars(coordinates: Sequence[str], progress: Progress = silent, cache: P
 
 
 def _copy_pom(coordinates: Sequence[tuple[str, ...]], folder: Path) -> str:
-    """A pom whose ``dependency:copy`` puts these artifacts in the folder."""
+    """Create a pom whose ``dependency:copy`` puts these artifacts into the folder."""
     items = "".join(
         f"<artifactItem><groupId>{escape(group)}</groupId><artifactId>{escape(artifact)}</artifactId>"
         f"<version>{escape(version)}</version></artifactItem>"

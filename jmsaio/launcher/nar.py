@@ -1,4 +1,4 @@
-"""Packs Starlight's server-side selector filter as the .nar file that a Pulsar broker loads."""
+"""Pack Starlight's server-side selector filter as the .nar file that a Pulsar broker loads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jmsaio.launcher.errors import DownloadError
 from jmsaio.launcher.maven import Progress, fetch_jars, silent
 from jmsaio.launcher.places import data_text
 
-# One fixed time for every entry: the same jars give the same file, byte for byte.
+# A fixed time for every entry: the same jars produce the same file, byte for byte.
 _TIME = (2020, 1, 1, 0, 0, 0)
 
 
@@ -19,8 +19,8 @@ class Recipe(TypedDict):
     """The keys of ``data/filter.toml``.
 
     Attributes:
-        name: of the file.
-        jars: Maven coordinates; the first one has the definition.
+        name: name of the .nar file.
+        jars: Maven coordinates; the first jar contains the definition.
         definition: path of the definition in that jar.
         manifest: entries of the manifest.
     """
@@ -32,18 +32,18 @@ class Recipe(TypedDict):
 
 
 def recipe() -> Recipe:
-    """The packing recipe (``data/filter.toml``)."""
+    """Read the packing recipe (``data/filter.toml``)."""
     found: Recipe = tomllib.loads(data_text("filter.toml"))  # type: ignore[assignment]  # a file of this package
     return found
 
 
 def pack_filter(directory: Path | str, progress: Progress = silent, cache: Path | None = None) -> Path:
-    """Put the filter into a folder, which is made if need be; a broker's ``entryFiltersDirectory`` points there.
+    """Pack the filter into a folder, which is created if necessary, for a broker's ``entryFiltersDirectory``.
 
     Args:
         directory: the folder.
-        progress: told what happens.
-        cache: the cache folder of downloads; default see `places.cache_directory`.
+        progress: called with progress messages.
+        cache: the cache folder of downloads; default `places.cache_directory`.
 
     Returns:
         The path of the .nar file.
@@ -61,9 +61,7 @@ def pack_filter(directory: Path | str, progress: Progress = silent, cache: Path 
 
 
 def write_nar(target: Path, jars: list[Path], definition: str, manifest: dict[str, str]) -> None:
-    """Write a .nar: manifest, the definition from the first jar, all jars as bundled dependencies.
-
-    The file appears whole or not at all.
+    """Write a .nar atomically: manifest, the definition from the first jar, all jars as bundled dependencies.
 
     Raises:
         DownloadError: the first jar is broken or has no such definition.

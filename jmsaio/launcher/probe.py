@@ -1,4 +1,4 @@
-"""Looks at ports: which are free, and whether a broker behind one is ready."""
+"""Check ports: which are free, and whether a broker on one is ready."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 from jmsaio.launcher.errors import PortTakenError
 
-#: Seconds that one look may take.
+#: Maximum seconds for one check.
 PROBE_TIMEOUT = 5.0
 _HOST = "127.0.0.1"
 _REFUSED = (401, 403)
 
 
 def free_port() -> int:
-    """A port that nothing listens on right now, chosen by the system."""
+    """Return a port that nothing listens on right now, chosen by the system."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((_HOST, 0))
         port: int = probe.getsockname()[1]
@@ -24,7 +24,7 @@ def free_port() -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different free ports."""
+    """Return `count` different free ports."""
     ports: list[int] = []
     while len(ports) < count:
         port = free_port()
@@ -34,10 +34,10 @@ def free_ports(count: int) -> list[int]:
 
 
 def require_free(port: int, purpose: str) -> None:
-    """Nothing listens on the port.
+    """Check that nothing listens on the port.
 
     Raises:
-        PortTakenError: something does; the message names the port and its purpose.
+        PortTakenError: the port is in use; the message names it and its purpose.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that just ended don't count
@@ -49,13 +49,13 @@ def require_free(port: int, purpose: str) -> None:
 
 
 def is_ready(web_port: int, headers: Mapping[str, str] | None = None) -> bool:
-    """Whether the broker serves its default namespace: only then do clients find their topics.
+    """Return whether the broker serves its default namespace; clients find their topics only then.
 
-    A broker that asks who its clients are counts as ready when it refuses a call without credentials.
+    A broker with authentication counts as ready when it refuses a call without credentials.
 
     Args:
-        web_port: of its REST interface on this machine.
-        headers: credentials, for a broker that wants some.
+        web_port: port of the broker's REST interface on this machine.
+        headers: credentials, for a broker with authentication.
     """
     connection = http.client.HTTPConnection(_HOST, web_port, timeout=PROBE_TIMEOUT)
     try:

@@ -1,9 +1,9 @@
-"""What a broker that was killed leaves behind in its metadata: the nodes that belong to its session.
+"""Remove the nodes that belong to a killed broker's session from its metadata.
 
-A broker that finds the old node of its own storage deletes it while it makes the new one. When the news of the deletion
-comes late, as it does on a busy machine, it takes the new node for the lost one and makes it again, and again: Pulsar
-4.0 never recovers from this, answers no one and fills its log (apache/pulsar#17759). So the old session is ended
-before the new one begins, as a metadata service would have done.
+A broker that finds the old node of its own storage deletes it while creating the new one. If the notification of the
+deletion arrives late, as on a busy machine, the broker mistakes the new node for the deleted one and recreates it,
+again and again: Pulsar 4.0 never recovers from this, answers no requests and fills its log (apache/pulsar#17759). So
+the old session is ended before the new one starts, as a metadata service would have done.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from jmsaio.launcher import tools
 from jmsaio.launcher.errors import StartError, ToolError
 from jmsaio.launcher.places import data_text, locked
 
-#: Seconds that ending a session may take, and compiling the program for it: 2 on a quiet machine.
+#: Maximum seconds for ending a session, and for compiling the program for it: 2 on a quiet machine.
 TIMEOUT = 120.0
 _PROGRAM = "EndSessions"
-# For a program this short: no threads for a large heap, no code optimised for a long life.
+# For a short program: no threads for a large heap, no optimisation for a long run.
 _BRIEF = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _METADATA = Path("data", "metadata")
 _ENDED = "ended-in-order"
@@ -29,24 +29,24 @@ _TAIL = 2000  # characters of a failure's output
 
 
 def mark_ended(home: Path) -> None:
-    """Note that the broker of this state directory has ended in order: it left nothing behind."""
+    """Record that the broker of this state directory ended in order and left nothing to remove."""
     (home / _ENDED).touch()
 
 
 def end_last(home: Path, java: Path, jars: Path) -> bool:
-    """End the session of the last broker of this state directory, unless it ended in order.
+    """End the session of the last broker of this state directory, unless that broker ended in order.
 
     Args:
         home: the state directory; no broker runs in it.
-        java: the command.
-        jars: the folder with the broker's jars; the compiled program is kept beside it.
+        java: path of the ``java`` command.
+        jars: folder with the broker's jars; the compiled program is stored beside it.
 
     Returns:
-        Whether there was anything to end.
+        Whether there was a session to end.
 
     Raises:
         ToolError: the program is not compiled yet, and the Java installation is not a JDK.
-        StartError: it did not work.
+        StartError: ending the session failed.
     """
     in_order = (home / _ENDED).exists()
     (home / _ENDED).unlink(missing_ok=True)  # the next broker has not ended yet
@@ -58,7 +58,7 @@ def end_last(home: Path, java: Path, jars: Path) -> bool:
 
 
 def _compiled(jars: Path) -> Path:
-    """The folder with the compiled program: one for each text of it and version of the jars, whole or not there."""
+    """Return the folder with the program, compiled once per source text and version of the jars."""
     text = data_text(f"{_PROGRAM}.java")
     target = jars.parent / f"end-sessions-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     with locked(jars.parent / "end-sessions.lock"):
@@ -67,7 +67,7 @@ def _compiled(jars: Path) -> Path:
             with tempfile.TemporaryDirectory(prefix="compile-", dir=jars.parent) as folder:
                 source, classes = Path(folder) / f"{_PROGRAM}.java", Path(folder) / "classes"
                 source.write_text(text, encoding="utf-8")
-                # For the oldest Java that is allowed: the next start may use another one.
+                # Compile for the oldest supported Java: the next start may use another version.
                 release = ["--release", str(tools.MINIMUM_JAVA)]
                 _run([str(javac), *release, "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), str(source)])
                 classes.rename(target)
@@ -75,7 +75,7 @@ def _compiled(jars: Path) -> Path:
 
 
 def _compiler() -> Path:
-    """The compiler's path; `ToolError` says what it is needed for."""
+    """Return the compiler's path; the `ToolError` says why it is needed."""
     try:
         return tools.require("javac")
     except ToolError as error:
@@ -84,7 +84,7 @@ def _compiler() -> Path:
 
 
 def _run(arguments: list[str]) -> None:
-    """Run a program to its end."""
+    """Run a program to its end; raise `StartError` if it fails."""
     try:
         done = subprocess.run(
             arguments,

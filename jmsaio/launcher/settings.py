@@ -1,4 +1,4 @@
-"""How the broker is started: the user's options, the broker's settings file, the command line."""
+"""Settings of the broker's start: the user's options, the broker's settings file, the command line."""
 
 from __future__ import annotations
 
@@ -12,48 +12,49 @@ import attrs
 
 from jmsaio.launcher.places import data_text, state_directory
 
-#: Where the broker's log goes and how large it gets; a data file, copied into the state directory.
+#: Configuration of the broker's log files and their sizes; a data file, copied into the state directory.
 LOGGING = "log4j2.xml"
 
 _MEMORY = re.compile(r"\d+[kKmMgG]")
-_FRAME_PADDING = 10 * 1024  # bytes, as Pulsar's own client of the storage adds
+_FRAME_PADDING = 10 * 1024  # bytes, as added by Pulsar's own client of the storage
 _OPENS = ("java.nio", "jdk.internal.misc", "sun.net", "java.lang", "java.util", "java.util.zip")
 
 
 def _port(_: object, attribute: attrs.Attribute[int], value: int) -> None:
-    """A TCP port, or 0 for any free one."""
+    """Validate a TCP port; 0 stands for any free one."""
     if not 0 <= value <= 65535:
         raise ValueError(f"{attribute.name} must be between 0 and 65535, not {value}")
 
 
 def _absolute(path: Path | str) -> Path:
-    """The folder as it stays whatever the current one is."""
+    """Make a path absolute, so that it does not depend on the current directory."""
     return Path(path).expanduser().absolute()
 
 
 def _memory(_: object, attribute: attrs.Attribute[str], value: str) -> None:
-    """A size as Java has it."""
+    """Validate a memory size in Java's notation."""
     if _MEMORY.fullmatch(value) is None:
         raise ValueError(f"{attribute.name} must be a number followed by k, m or g, not '{value}'")
 
 
 @attrs.frozen(kw_only=True)
 class StartOptions:
-    """How a local broker is started.
+    """Options for starting a local broker.
 
     Attributes:
         broker_port: port of the binary protocol (``pulsar://``); 0: any free port.
         web_port: port of the REST interface; 0: any free port.
-        state_directory: the broker's own folder (data, log, settings); one folder is one broker.
-        memory: upper bound of the Java heap, and once more of memory outside it, as Java writes sizes (``2g``).
+        state_directory: the broker's own folder (data, log, settings); one per broker.
+        memory: maximum Java heap size, and separately of memory outside the heap, in Java's notation (``2g``).
         timeout: seconds to wait until the broker is ready.
-        fresh: delete what an earlier broker stored in the folder.
+        fresh: delete the data of an earlier broker in the folder.
         filters: load Starlight's server-side selector filter.
-        auth: ``token``: clients must show a token (see `jmsaio.launcher.auth`); None: everyone is allowed everything.
-        settings: more broker settings by their Pulsar names; they win over the launcher's.
+        auth: ``token``: clients must authenticate with a token (see `jmsaio.launcher.auth`); None: everything is
+            allowed to everyone.
+        settings: additional broker settings by their Pulsar names; they override the launcher's.
 
     Raises:
-        ValueError: a port, the memory size or the time-out can't be used.
+        ValueError: a port, the memory size or the time-out is invalid.
     """
 
     broker_port: int = attrs.field(default=6650, validator=_port)
@@ -68,18 +69,18 @@ class StartOptions:
 
 
 def parse_settings(text: str) -> dict[str, str]:
-    """The ``name=value`` lines of a settings file."""
+    """Parse the ``name=value`` lines of a settings file."""
     pairs = (line.split("=", 1) for line in text.splitlines() if "=" in line and not line.lstrip().startswith("#"))
     return {name.strip(): value.strip() for name, value in pairs}
 
 
 def features() -> dict[str, str]:
-    """The settings that every broker for jmsaio has (``data/features.conf``)."""
+    """Return the settings that every broker for jmsaio has (``data/features.conf``)."""
     return parse_settings(data_text("features.conf"))
 
 
 def loopback_interface() -> str:
-    """The system's name of the interface behind 127.0.0.1: ``lo`` on Linux, ``lo0`` on BSD and macOS."""
+    """Return the system's name of the interface of 127.0.0.1: ``lo`` on Linux, ``lo0`` on BSD and macOS."""
     names = [name for _, name in socket.if_nameindex()]
     return next((name for name in ("lo", "lo0") if name in names), "lo")
 
@@ -87,7 +88,7 @@ def loopback_interface() -> str:
 def broker_settings(
     options: StartOptions, filter_directory: Path, authentication: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """All settings of a local broker, the user's last; the ports in the options are the real ones."""
+    """Return all settings of a local broker; the user's override the others. The options must contain actual ports."""
     filled = Template(data_text("standalone.conf")).substitute(
         broker_port=options.broker_port,
         web_port=options.web_port,
@@ -101,16 +102,16 @@ def broker_settings(
 
 
 def _frame_size(given: Mapping[str, str]) -> dict[str, str]:
-    """The storage's limit for a message size that the user chose: it must be larger by what surrounds a message."""
+    """Return the storage's limit for a message size chosen by the user: larger by the data that surrounds a message."""
     size = given.get("maxMessageSize", "")
     return {"nettyMaxFrameSizeBytes": str(int(size) + _FRAME_PADDING)} if size.isdecimal() else {}
 
 
 def render(settings: Mapping[str, str]) -> str:
-    """The text of a settings file.
+    """Format the text of a settings file.
 
     Raises:
-        ValueError: a name or value would not survive as one line.
+        ValueError: a name or value does not fit on one line.
     """
     for name, value in settings.items():
         if not name or re.search(r"[\s=#]", name) is not None or "\n" in value or "\r" in value:
@@ -119,7 +120,7 @@ def render(settings: Mapping[str, str]) -> str:
 
 
 def command(java: Path, jars: Path, options: StartOptions) -> Sequence[str]:
-    """The command line that runs the broker in the foreground, in its state directory."""
+    """Return the command line that runs the broker in the foreground, in its state directory."""
     opens = [part for package in _OPENS for part in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")]
     return [
         str(java),

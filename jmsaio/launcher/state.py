@@ -1,7 +1,7 @@
-"""The state of a local broker: a file in its state directory, and a lock that lives as long as its process.
+"""State of a local broker: a file in its state directory, and a lock held as long as its process lives.
 
-The broker inherits an open lock file. To find out whether it runs, try the lock: that can't be fooled by a
-process number that was given to another program, nor by a broker that was killed.
+The broker inherits an open lock file. Trying the lock shows whether the broker runs, which works even if its process
+number was given to another program or the broker was killed.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from jmsaio.config.schemes import WEB_PORTS
 from jmsaio.launcher.auth import APP, ROLES, token_file
 from jmsaio.launcher.errors import LauncherError
 
-#: The broker's log inside its state directory.
+#: Name of the broker's log file in its state directory.
 LOG_NAME = "broker.log"
 _FILE = "broker.json"
 _ALIVE = "alive.lock"
-_CLAIM_TIMEOUT = 2.0  # seconds; another process that only looks holds the lock for an instant
+_CLAIM_TIMEOUT = 2.0  # seconds; a process that only checks holds the lock for an instant
 
 
 @attrs.frozen
 class BrokerStatus:
-    """A local broker that runs.
+    """A running local broker.
 
     Attributes:
-        pid: its process number, which is also its process group.
+        pid: process id, also the process group id.
         broker_port: port of the binary protocol.
         web_port: port of the REST interface.
-        version: Apache Pulsar's version.
-        started_at: when it was started, ISO 8601 in UTC.
-        state_directory: its own folder.
-        auth: how clients show who they are (``token``), or None: they don't.
-        ready: it answers. (False while it starts, or when it hangs.)
+        version: version of Apache Pulsar.
+        started_at: start time, ISO 8601 in UTC.
+        state_directory: the broker's own folder.
+        auth: how clients authenticate (``token``); None without authentication.
+        ready: whether it answers. (False while it starts or hangs.)
     """
 
     pid: int
@@ -52,16 +52,16 @@ class BrokerStatus:
 
     @property
     def service_url(self) -> str:
-        """Address of the binary protocol, without options: see ``client_url``."""
+        """URL of the binary protocol, without options: see ``client_url``."""
         return f"pulsar://127.0.0.1:{self.broker_port}"
 
     @property
     def token_files(self) -> dict[str, Path]:
-        """The files with the tokens by role, for a broker that wants tokens; else empty."""
+        """Token files by role; empty for a broker without authentication."""
         return {role: token_file(self.state_directory, role) for role in ROLES} if self.auth else {}
 
     def client_url(self, role: str = APP) -> str:
-        """What `jmsaio.connect` takes: with `webServiceUrl` unless its port is the default, and a role's token file."""
+        """Return the URL for `jmsaio.connect`: `webServiceUrl` if its port is not the default, and a role's token file."""
         options = [] if self.web_port == WEB_PORTS["http"] else [f"webServiceUrl={self.web_service_url}"]
         if self.auth:
             options.append(f"authPlugin=token&authParams={self.token_files[role].as_uri()}")
@@ -69,17 +69,17 @@ class BrokerStatus:
 
     @property
     def web_service_url(self) -> str:
-        """The REST interface."""
+        """URL of the REST interface."""
         return f"http://127.0.0.1:{self.web_port}"
 
     @property
     def log_path(self) -> Path:
-        """The broker's log file."""
+        """Path of the broker's log file."""
         return self.state_directory / LOG_NAME
 
 
 def save(status: BrokerStatus) -> None:
-    """Write the status file, whole or not at all."""
+    """Write the status file atomically."""
     fields = attrs.asdict(status, filter=lambda field, _: field.name not in ("state_directory", "ready"))
     part = status.state_directory / f"{_FILE}.part"
     part.write_text(json.dumps(fields, indent=1), encoding="utf-8")
@@ -87,12 +87,12 @@ def save(status: BrokerStatus) -> None:
 
 
 def forget(directory: Path) -> None:
-    """Delete the status file of a broker that has ended: another process may have its number by now."""
+    """Delete the status file of a broker that has ended: its process id may have been reused."""
     (directory / _FILE).unlink(missing_ok=True)
 
 
 def load(directory: Path) -> BrokerStatus | None:
-    """The last status written in a state directory, of a broker that may have ended; None when there is none."""
+    """Read the last status saved in a state directory, possibly of a broker that has ended; None if there is none."""
     try:
         fields = json.loads((directory / _FILE).read_text(encoding="utf-8"))
         return BrokerStatus(state_directory=directory, **fields)
@@ -104,7 +104,7 @@ def load(directory: Path) -> BrokerStatus | None:
 
 
 def is_alive(directory: Path) -> bool:
-    """Whether the broker of this state directory runs (or is just being started)."""
+    """Return whether the broker of this state directory runs (or is just being started)."""
     try:
         handle = os.open(directory / _ALIVE, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -119,7 +119,7 @@ def is_alive(directory: Path) -> bool:
 
 
 def claim(directory: Path) -> int:
-    """Take the broker's lock; the file descriptor is handed to the broker's process and closed in ours.
+    """Acquire the broker's lock; the file descriptor is passed to the broker's process and closed in this one.
 
     Raises:
         LauncherError: another process holds it.

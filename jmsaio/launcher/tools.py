@@ -1,4 +1,4 @@
-"""Finds Java and Maven, and says in words what is missing."""
+"""Find Java and Maven, and report missing ones."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from jmsaio.launcher.errors import ToolError
 
-#: Apache Pulsar 4 needs it.
+#: Oldest Java for Apache Pulsar 4.
 MINIMUM_JAVA = 17
-#: The first Maven that runs the plugin version which the launcher asks for.
+#: Oldest Maven that runs the launcher's version of the plugin.
 MINIMUM_MAVEN = (3, 2, 5)
-#: Seconds that a tool may take to report its version.
+#: Maximum seconds for a tool to report its version.
 VERSION_TIMEOUT = 60.0
 
 _HOMES = {"java": "JAVA_HOME", "javac": "JAVA_HOME", "mvn": "MAVEN_HOME"}
@@ -27,7 +27,7 @@ _WANTED = {
 
 
 def java_version(text: str) -> int | None:
-    """The major version in what ``java -version`` or ``javac -version`` prints ("1.8" is 8), or None."""
+    """Parse the major version in the output of ``java -version`` or ``javac -version`` ("1.8" is 8), or return None."""
     found = re.search(r'(?:version "|javac )(\d+)(?:\.(\d+))?', text)
     if found is None:
         return None
@@ -36,16 +36,16 @@ def java_version(text: str) -> int | None:
 
 
 def maven_version(text: str) -> tuple[int, ...] | None:
-    """The version in what ``mvn --version`` prints, or None."""
+    """Parse the version from the output of ``mvn --version``, or return None."""
     found = re.search(r"Apache Maven (\d+(?:\.\d+)*)", text)
     return tuple(int(part) for part in found[1].split(".")) if found is not None else None
 
 
 def find(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """The path of ``java``, ``javac`` or ``mvn``: below ``$JAVA_HOME`` or ``$MAVEN_HOME`` if set, else on the path.
+    """Find ``java``, ``javac`` or ``mvn``: below ``$JAVA_HOME`` or ``$MAVEN_HOME`` if set, otherwise on the path.
 
     Raises:
-        ToolError: there is none.
+        ToolError: the tool is missing.
     """
     home = environ.get(_HOMES[tool])
     if home:
@@ -59,7 +59,7 @@ def find(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
-    """As `find`, and the version is new enough.
+    """Find a tool as with `find`, and check that its version is new enough.
 
     Raises:
         ToolError: it is missing, does not run, or is too old.
@@ -94,7 +94,7 @@ def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def missing(*tools: str, environ: Mapping[str, str] = os.environ) -> list[str]:
-    """One sentence for each of the tools that is missing or too old; empty when all is there."""
+    """Return one sentence for each tool that is missing or too old; empty if none is."""
     sentences = []
     for tool in tools:
         try:

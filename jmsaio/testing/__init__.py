@@ -1,6 +1,6 @@
-"""For the tests of a service: an embedded broker for each test, faults on demand, a clock that the test moves.
+"""Test support for services: an embedded broker per test, scripted faults, and a clock that the test advances.
 
-``FaultProxy`` brings faults of the network to a real broker.
+``FaultProxy`` adds network faults to a real broker.
 
     from jmsaio.testing import embedded_broker
 

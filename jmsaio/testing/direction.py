@@ -1,4 +1,4 @@
-"""One direction of a connection through the fault proxy, and the faults of the bytes that go that way."""
+"""One direction of a connection through the fault proxy, and the faults of its bytes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import attrs
 
 from jmsaio.testing.frames import LARGEST_FRAME, Command, Part, command_type, damaged, frame_end, kept_on_service_url
 
-#: Bytes that wait in one direction of one connection at most, roughly, before its sender is held up.
+#: Approximate maximum of bytes queued in one direction of a connection before its sender is held back.
 _WAITING = 16 * 1024 * 1024
 
 
 class Direction(enum.Enum):
-    """Which way bytes go."""
+    """Direction in which bytes are sent."""
 
     TO_BROKER = "to broker"
     TO_CLIENT = "to client"
@@ -25,11 +25,11 @@ class Direction(enum.Enum):
 
 @attrs.define
 class Traffic:
-    """What has passed in one direction, all connections together.
+    """Traffic passed in one direction, over all connections.
 
     Attributes:
-        bytes: written to the receiving side.
-        frames: passed, by type of command; those swallowed or cut are not in it.
+        bytes: bytes written to the receiving side.
+        frames: frames passed, by type of command, without those swallowed or cut.
     """
 
     bytes: int = 0
@@ -38,15 +38,15 @@ class Traffic:
 
 @attrs.define(eq=False)
 class FrameFault:
-    """What happens to some frames. Made by ``FaultProxy.flip``, ``swallow`` and ``cut``.
+    """A fault of some frames. Created by ``FaultProxy.flip``, ``swallow`` and ``cut``.
 
     Attributes:
         action: ``flip``, ``swallow`` or ``cut``.
         command: type of the frames; None for all.
-        part: the part of the frame whose byte is flipped.
-        skip: matching frames that still pass before the first is hit.
-        left: how many will still be hit; None for all until ``clear``.
-        hits: how many were hit.
+        part: part of the frame in which a byte is flipped.
+        skip: matching frames that still pass before the first hit.
+        left: number of frames still to be hit; None for all until ``clear``.
+        hits: number of frames hit.
     """
 
     action: str
@@ -62,13 +62,13 @@ class Rules:
     """The faults of one direction, for all connections.
 
     Attributes:
-        latency: seconds that bytes wait.
-        slice_size: bytes written at once at most; None: as they come.
+        latency: seconds of delay.
+        slice_size: maximum bytes per write; None for no limit.
         slice_pause: seconds between two slices.
-        stalled: nothing passes.
-        rewrite: answers to look-ups keep the client on the proxy.
-        faults: of single frames.
-        traffic: what has passed.
+        stalled: whether nothing passes.
+        rewrite: whether look-up answers are changed to keep the client on the proxy.
+        faults: faults of single frames.
+        traffic: traffic passed so far.
     """
 
     latency: float = 0.0
@@ -80,7 +80,7 @@ class Rules:
     traffic: Traffic = attrs.field(factory=Traffic)
 
     def hit(self, command: int, frame: Callable[[], bytes]) -> tuple[str, bytes] | None:
-        """The fault of this frame, and what passes of it; None if it passes unharmed."""
+        """Return the fault of this frame and the bytes that pass; None if it passes unchanged."""
         for fault in self.faults:
             if fault.left == 0 or fault.command not in (None, command):
                 continue
@@ -99,11 +99,11 @@ class Rules:
 
 
 class Pipe:
-    """Takes what arrives on one socket and writes it to the other one, as the rules say. Lives in the proxy's loop.
+    """Forwards bytes from one socket to the other according to the rules. Runs in the proxy's loop.
 
     Args:
         rules: shared by all connections.
-        reset: ends the connection, both sides, at once.
+        reset: ends both sides of the connection at once.
         finished: called when this direction has ended in order.
     """
 
@@ -114,8 +114,8 @@ class Pipe:
         self._loop = asyncio.get_running_loop()
         self._source: asyncio.Transport | None = None
         self._target: asyncio.Transport | None = None
-        self._frames = bytearray()  # the beginning of a frame whose rest has not come
-        self._pulsar = True  # it speaks Pulsar's protocol, as far as seen
+        self._frames = bytearray()  # the beginning of an incomplete frame
+        self._pulsar = True  # False once the bytes are not Pulsar's protocol
         self._waiting: collections.deque[tuple[float, bytes]] = collections.deque()
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -126,16 +126,16 @@ class Pipe:
 
     @property
     def ended(self) -> bool:
-        """The receiver has heard that nothing more comes."""
+        """Whether the receiver was sent the end of the stream."""
         return self._ended
 
     def connect(self, source: asyncio.Transport | None, target: asyncio.Transport | None) -> None:
-        """Say where bytes come from and where they go, as far as that is known by now."""
+        """Set the source and the target, as far as they are connected."""
         self._source, self._target = source, target
         self.pump()
 
     def feed(self, data: bytes) -> None:
-        """Bytes have arrived."""
+        """Receive bytes from the source."""
         if self._ending:
             return
         if self._pulsar:
@@ -146,7 +146,7 @@ class Pipe:
         self.pump()
 
     def end(self) -> None:
-        """Nothing more arrives, or nothing more is wanted: the other side hears of it once all has passed."""
+        """End this direction; the receiver is sent the end of the stream after the queued bytes."""
         if not self._ending:
             self._ending = True
             if self._frames:
@@ -155,19 +155,19 @@ class Pipe:
             self.pump()
 
     def hold(self, full: bool) -> None:
-        """The receiving socket takes no more for now (True), or again (False)."""
+        """Pause (True) or resume (False) writing to the receiving socket."""
         self._full = full
         self.pump()
 
     def close(self) -> None:
-        """Forget what waits."""
+        """Discard the queued bytes."""
         self._ending = self._ended = True
         self._waiting.clear()
         if self._timer is not None:
             self._timer.cancel()
 
     def pump(self) -> None:
-        """Write what may pass now. To be called when the rules have changed."""
+        """Write the bytes that can pass now. Called when the rules have changed."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -183,13 +183,13 @@ class Pipe:
             if self._cut:
                 self._reset()
             else:
-                with contextlib.suppress(OSError):  # the receiver has gone meanwhile
+                with contextlib.suppress(OSError):  # the receiver has disconnected meanwhile
                     self._target.write_eof()
                 self._finished()
         self._govern()
 
     def _write(self, target: asyncio.Transport, data: bytes) -> None:
-        """Write the first that waits, or a slice of it."""
+        """Write the first queued bytes, or a slice of them."""
         self._waiting.popleft()
         size = self._rules.slice_size
         if size is not None and len(data) > size:
@@ -201,7 +201,7 @@ class Pipe:
             target.write(data)
 
     def _govern(self) -> None:
-        """Read from the source as long as there is room: the sender feels the receiver's back pressure."""
+        """Read from the source while there is room, so that back pressure reaches the sender."""
         if self._source is None or self._source.is_closing():
             return
         if self._rules.stalled or self._full or self._target is None or self._size > _WAITING:
@@ -210,11 +210,11 @@ class Pipe:
             self._source.resume_reading()
 
     def _sift(self, data: bytes) -> bytes:
-        """What passes of the frames that are complete now; their rest is kept."""
+        """Return the bytes that pass of the complete frames; keep the incomplete rest."""
         buffer = self._frames
         buffer += data
         passed = bytearray()
-        begin = at = 0  # of what passes as it is; of the frame
+        begin = at = 0  # of the unchanged bytes; of the frame
         while (end := frame_end(buffer, at)) is not None:
             if end - at > LARGEST_FRAME:
                 self._pulsar, end = False, len(buffer)
@@ -234,7 +234,7 @@ class Pipe:
         return bytes(passed)
 
     def _judge(self, buffer: bytearray, start: int, end: int) -> bytes | None:
-        """What passes in place of a frame, None for itself."""
+        """Return the bytes that replace a frame; None if it passes unchanged."""
         rules, command = self._rules, command_type(buffer, start)
         hit = rules.hit(command, lambda: bytes(buffer[start:end])) if rules.faults else None
         if hit is not None:

@@ -15,13 +15,13 @@ from jmsaio.transport.memory.broker.subscription import subscriptions_named, sub
 
 
 class EmbeddedBroker:
-    """An embedded broker, seen from a test. Made by ``embedded_broker``. Its calls are synchronous and immediate.
+    """An embedded broker as seen by a test. Created by ``embedded_broker``. Its calls are synchronous and immediate.
 
-    Topics are named in full (``persistent://tenant/namespace/name``) or by a short name (in ``public/default``).
+    Topics have full names (``persistent://tenant/namespace/name``) or short names (in ``public/default``).
 
     Attributes:
-        url: what to connect to.
-        faults: the script of faults.
+        url: URL for ``jmsaio.connect``.
+        faults: script of faults.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -35,40 +35,40 @@ class EmbeddedBroker:
 
     @property
     def used(self) -> int:
-        """Bytes of the messages it keeps."""
+        """Bytes of the stored messages."""
         return self._broker.used
 
     def topics(self) -> list[str]:
-        """Full names of its topics, partitions one by one, sorted."""
+        """Return the full names of its topics and of each partition, sorted."""
         with self._broker.lock:
             return sorted(self._broker.logs)
 
     def create_topic(self, topic: str, partitions: int = 0) -> bool:
-        """Create a topic, with partitions if wanted; False if it exists."""
+        """Create a topic, optionally with partitions; return False if it exists."""
         with self._broker.lock:
             return self._broker.create(full_name(topic), partitions)
 
     def deduplicate(self) -> None:
-        """From now on, leave out messages whose sequence id a producer of the same name has sent to the topic before.
+        """Discard messages whose sequence id a producer of the same name has already sent to the topic.
 
-        As Pulsar does with ``brokerDeduplicationEnabled=true``. Their receipts have a ``place.duplicate`` that is true.
-        Messages of transactions are stored in any case.
+        Pulsar does this with ``brokerDeduplicationEnabled=true``. Receipts of discarded messages have a true
+        ``place.duplicate``. Messages of transactions are always stored.
         """
         with self._broker.lock:
             self._broker.deduplicates = True
             self._broker.update_disturbed()
 
     def subscriptions(self, topic: str) -> list[str]:
-        """Names of the subscriptions of a topic, sorted. Raises NotFoundError for an unknown topic."""
+        """Return the names of a topic's subscriptions, sorted. Raises NotFoundError for an unknown topic."""
         with self._broker.lock:
             return sorted({name for log in self._broker.find(full_name(topic)) for name in subscriptions_of(log)})
 
     def backlog(self, topic: str, subscription: str = "jms-queue") -> int:
-        """Messages of a subscription that are not acknowledged, all partitions together.
+        """Return the number of unacknowledged messages of a subscription, over all partitions.
 
         Args:
             topic: name of the topic.
-            subscription: its Pulsar name; default: the one of a JMS queue.
+            subscription: Pulsar name of the subscription; default: that of a JMS queue.
 
         Raises:
             NotFoundError: the topic or subscription does not exist.
@@ -82,14 +82,14 @@ class EmbeddedBroker:
 
 @contextmanager
 def embedded_broker(name: str | None = None, *, clock: Clock | None = None) -> Iterator[EmbeddedBroker]:
-    """A new, empty embedded broker, discarded at the end.
+    """Create an empty embedded broker, discarded at the end of the ``with`` block.
 
     Args:
-        name: its name, as in ``memory://name``; default: a unique one.
-        clock: where its time comes from; default: the machine's. With a ``ManualClock`` nothing that has to do with
-            time happens in the broker or in its clients (delayed delivery, redelivery after a delay, expiry, the
-            time-out of ``receive``, retries) until the test advances it. Bounds that protect from hanging, such as
-            ``close_timeout``, go by real time.
+        name: name of the broker, as in ``memory://name``; default: a unique one.
+        clock: clock of the broker; default: the machine's. With a ``ManualClock``, nothing that depends on time happens
+            in the broker or its clients (delayed delivery, redelivery after a delay, expiry, the time-out of
+            ``receive``, retries) until the test advances it. Limits that prevent hanging, such as ``close_timeout``,
+            use real time.
     """
     name = f"test-{uuid.uuid4().hex}" if name is None else name
     forget_broker(name)

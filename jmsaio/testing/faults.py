@@ -1,4 +1,4 @@
-"""The fault script: what goes wrong in an embedded broker, in the order of the calls, each fault once."""
+"""The fault script of an embedded broker; each fault happens once, in the order of the calls."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from jmsaio.transport.memory.broker.subscription import subscriptions_named
 
 
 class FaultScript:
-    """Faults of one embedded broker. Topics have full or short names; None is any topic."""
+    """Faults of one embedded broker. Topics have full or short names; None stands for any topic."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     def fail_sends(self, times: int = 1, *, topic: str | None = None, error: JMSError | None = None) -> None:
-        """The next messages are not stored; the sender gets ``error`` (default: a SendError)."""
+        """Reject the next messages without storing them; the sender receives ``error`` (default: a SendError)."""
         failure = error if error is not None else SendError("the message was not stored (scripted fault)")
         self._add(times, SendFault(_name(topic), failure))
 
     def lose_answers(self, times: int = 1, *, topic: str | None = None) -> None:
-        """The next messages are stored, but the sender gets no answer: SendInDoubtError."""
+        """Store the next messages, but lose the answers: the sender receives SendInDoubtError."""
         failure = SendInDoubtError("the broker's answer was lost (scripted fault); the message may be stored")
         self._add(times, SendFault(_name(topic), failure, stored=True))
 
     def delay_answers(self, seconds: float, times: int = 1, *, topic: str | None = None) -> None:
-        """The next messages are stored at once, and the sender gets its answer after ``seconds``."""
+        """Store the next messages at once, but delay the sender's answer by ``seconds``."""
         self._add(times, SendFault(_name(topic), stored=True, delay=seconds))
 
     def _add(self, times: int, fault: SendFault) -> None:
@@ -38,29 +38,31 @@ class FaultScript:
             self._broker.update_disturbed()
 
     def lose_acknowledgements(self, times: int = 1) -> None:
-        """The broker loses the next acknowledgements: their messages are redelivered once their consumer is closed,
-        is dropped, or its ack timeout is over."""
+        """Lose the next acknowledgements.
+
+        Their messages are redelivered once their consumer is closed or dropped, or its ack timeout expires.
+        """
         with self._broker.lock:
             self._broker.faults.lost_acknowledgements += times
 
     def lose_commits(self, times: int = 1) -> None:
-        """The next transactions are committed, but the session gets no answer: TransactionInDoubtError.
+        """Commit the next transactions, but lose the answers: the session receives TransactionInDoubtError.
 
-        For sessions whose transactions the broker keeps, that is without ``jms.emulateTransactions``.
+        Applies to sessions with transactions of the broker, that is, without ``jms.emulateTransactions``.
         """
         with self._broker.lock:
             self._broker.faults.lost_commits += times
 
     def drop_consumers(self, topic: str, subscription: str = "jms-queue", *, error: JMSError | None = None) -> int:
-        """The consumers of a subscription lose their connection; unacknowledged messages are redelivered.
+        """Disconnect the consumers of a subscription; unacknowledged messages are redelivered.
 
         Args:
             topic: name of the topic.
-            subscription: Pulsar name of the subscription; default: the one of a JMS queue.
-            error: what ends the consumers; default: they connect again at once, as over a real network.
+            subscription: Pulsar name of the subscription; default: that of a JMS queue.
+            error: error that ends the consumers; default: they reconnect at once, as over a real network.
 
         Returns:
-            How many consumers there were.
+            Number of consumers disconnected.
 
         Raises:
             NotFoundError: the topic does not exist.
@@ -78,19 +80,22 @@ class FaultScript:
             return len(joined)
 
     def take_down(self) -> None:
-        """The broker can't be reached: connecting fails, sends wait, nothing is delivered, open transactions end,
-        and unacknowledged messages will be redelivered."""
+        """Make the broker unreachable.
+
+        Connecting fails, sends wait, nothing is delivered, open transactions end, and unacknowledged messages will be
+        redelivered.
+        """
         with self._broker.lock:
             self._broker.take_down()
 
     def bring_up(self) -> None:
-        """The broker can be reached again, with all that it had stored."""
+        """Make the broker reachable again; everything it stored is still there."""
         with self._broker.lock:
             self._broker.bring_up()
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        """The broker can't be reached inside the ``with`` block."""
+        """Make the broker unreachable inside the ``with`` block."""
         self.take_down()
         try:
             yield

@@ -1,7 +1,7 @@
-"""Frames of Pulsar's binary protocol, as far as a proxy has to know them: where one ends, what it is, how to damage it.
+"""Frames of Pulsar's binary protocol, as far as a proxy needs them: where they end, their type, how to damage them.
 
-A frame is ``[size][command size][command]`` and, for messages, ``[0x0e01][CRC-32C][metadata size][metadata][payload]``
-behind it, with an optional entry of the broker (``[0x0e02][size][bytes]``) before the checksum.
+A frame is ``[size][command size][command]``; messages add ``[0x0e01][CRC-32C][metadata size][metadata][payload]``, with
+an optional entry of the broker (``[0x0e02][size][bytes]``) before the checksum.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import enum
 
 from jmsaio.model.varint import read_varint, varint
 
-#: Nothing of Pulsar's is larger: what announces more bytes is another protocol, such as TLS.
+#: Maximum size of Pulsar's frames; a larger size means another protocol, such as TLS.
 LARGEST_FRAME = 256 * 1024 * 1024
 _SIZE = 4
 _CHECKSUM = b"\x0e\x01"
@@ -20,7 +20,7 @@ _THROUGH_SERVICE_URL = b"\x40\x01"
 
 
 class Command(enum.IntEnum):
-    """Types of Pulsar's commands, by the protocol's names and numbers; those of transactions are left out."""
+    """Types of Pulsar's commands, with the protocol's names and numbers, except those of transactions."""
 
     CONNECT = 2
     CONNECTED = 3
@@ -64,10 +64,10 @@ class Command(enum.IntEnum):
 
 
 class Part(enum.Enum):
-    """A part of a frame in which a byte can be damaged; only SIZE and COMMAND are in every frame.
+    """A part of a frame in which to damage a byte; only SIZE and COMMAND are in every frame.
 
     Attributes:
-        SIZE: the size of the whole frame: its reader loses the framing.
+        SIZE: the size of the whole frame; damage makes its reader lose the framing.
         COMMAND: the command's own fields.
         CHECKSUM: the CRC-32C of a message.
         METADATA: the metadata of a message.
@@ -82,20 +82,20 @@ class Part(enum.Enum):
 
 
 def frame_end(buffer: bytes | bytearray, start: int) -> int | None:
-    """Where the frame that starts at ``start`` ends; None as long as its size is not complete."""
+    """Return the end of the frame that starts at ``start``; None until its size is complete."""
     if len(buffer) - start < _SIZE:
         return None
     return start + _SIZE + int.from_bytes(buffer[start : start + _SIZE])
 
 
 def command_type(buffer: bytes | bytearray, start: int) -> int:
-    """Number of the command of the frame at ``start``; 0 if there is none. Every client writes the type first."""
+    """Return the command number of the frame at ``start``; 0 if it has none. Every client writes the type first."""
     at = start + 2 * _SIZE
     return buffer[at + 1] if buffer[at : at + 1] == b"\x08" and at + 1 < len(buffer) else 0
 
 
 def part_of(frame: bytes, part: Part) -> range:
-    """The position of a part in a frame; empty if the frame does not have it."""
+    """Return the position of a part in a frame; empty if the frame lacks it."""
     command = range(2 * _SIZE, 2 * _SIZE + int.from_bytes(frame[_SIZE : 2 * _SIZE]))
     if part is Part.SIZE:
         return range(_SIZE)
@@ -115,7 +115,7 @@ def part_of(frame: bytes, part: Part) -> range:
 
 
 def damaged(frame: bytes, part: Part) -> bytes | None:
-    """The frame with one bit of the byte in the middle of a part inverted; None if it does not have that part."""
+    """Return the frame with one bit inverted in the middle byte of a part; None if it lacks that part."""
     where = part_of(frame, part)
     if not where:
         return None
@@ -124,10 +124,10 @@ def damaged(frame: bytes, part: Part) -> bytes | None:
 
 
 def kept_on_service_url(frame: bytes) -> bytes:
-    """A LOOKUP_RESPONSE that tells the client to reach the topic's broker through the URL that it connected to.
+    """Change a LOOKUP_RESPONSE so that the client reaches the topic's broker through the URL that it connected to.
 
-    That is the field ``proxy_through_service_url``, as Pulsar's own proxy sets it. It is appended: of a field that
-    comes twice the last one counts. An answer without a lookup in it is left as it is.
+    This sets the field ``proxy_through_service_url``, as Pulsar's own proxy does. The field is appended, because the
+    last of repeated fields counts. An answer without a lookup is returned unchanged.
     """
     command = frame[2 * _SIZE :]
     if command[2:4] != _LOOKUP_RESPONSE:

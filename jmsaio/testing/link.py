@@ -12,18 +12,18 @@ import anyio
 
 from jmsaio.testing.direction import Direction, Pipe, Rules
 
-#: Seconds that the broker's side of a new connection may take.
+#: Maximum seconds to connect to the broker.
 _CONNECT_TIMEOUT = 10.0
 _LINGER = struct.pack("ii", 1, 0)
 
 
 class Link:
-    """One connection of a client, and the one to the broker that belongs to it.
+    """A client's connection, and the corresponding one to the broker.
 
     Args:
-        rules: what happens to bytes, by direction.
+        rules: rules for the bytes, by direction.
         address: host and port of the broker.
-        links: the proxy's; it is among them while it is open.
+        links: the proxy's links, which include this one while it is open.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Link:
         self._links = links
 
     def opened(self, side: Side) -> None:
-        """One of the two sides is connected; after the client's comes the broker's."""
+        """Handle the connection of one side; once the client is connected, connect to the broker."""
         self.pipes[Direction.TO_BROKER].connect(self.client.transport, self.broker.transport)
         self.pipes[Direction.TO_CLIENT].connect(self.broker.transport, self.client.transport)
         if side is self.client:
@@ -49,7 +49,7 @@ class Link:
         try:
             with anyio.fail_after(_CONNECT_TIMEOUT):
                 await loop.create_connection(lambda: self.broker, *self._address)
-        except (OSError, TimeoutError):  # a broker that is away looks the same through the proxy: a broken connection
+        except (OSError, TimeoutError):  # through the proxy, an unreachable broker appears as a broken connection
             self.reset()
 
     def reset(self) -> None:
@@ -58,19 +58,19 @@ class Link:
             self.task.cancel()
         for side in (self.client, self.broker):
             if side.transport is not None and not side.transport.is_closing():
-                with contextlib.suppress(OSError):  # the other end was faster
+                with contextlib.suppress(OSError):  # the other end closed it first
                     side.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
                 side.transport.abort()
         self.closed()
 
     def closed(self) -> None:
-        """Nothing passes any more."""
+        """Close the pipes and remove the link from the proxy's links."""
         for pipe in self.pipes.values():
             pipe.close()
         self._links.pop(self, None)
 
     def finished(self) -> None:
-        """One direction has ended; after both of them the connection has."""
+        """Handle the end of one direction; close the connection once both have ended."""
         if all(pipe.ended for pipe in self.pipes.values()):
             for side in (self.client, self.broker):
                 if side.transport is not None:
@@ -78,13 +78,13 @@ class Link:
             self.closed()
 
     def lost(self) -> None:
-        """One side is gone: so is the other one, unless both have ended in order."""
+        """Handle the loss of one side: reset the other one, unless both have ended in order."""
         if self in self._links:
             self.reset()
 
 
 class Side(asyncio.Protocol):
-    """One socket of a link: what arrives goes into one pipe, and the other one is held up while it can't write."""
+    """One socket of a link: feeds its bytes into one pipe, and holds the other one back while it can't write."""
 
     def __init__(self, link: Link, direction: Direction) -> None:
         self.transport: asyncio.Transport | None = None

@@ -1,4 +1,4 @@
-"""The fault proxy: a TCP proxy in front of a real broker that disturbs connections as a bad network would."""
+"""The fault proxy: a TCP proxy in front of a real broker that simulates a bad network."""
 
 from __future__ import annotations
 
@@ -30,20 +30,19 @@ class FaultProxy:
                 proxy.stall(seconds=2)  # nothing passes for two seconds, connections stay open
                 proxy.swallow(Command.SEND_RECEIPT)  # the next confirmation of the broker is lost
 
-    It runs in a thread with its own loop, so it keeps working while the test's loop is blocked. Its calls may come from
-    any thread, return at once, and take effect before they return: for the connections that are open, and for those
-    that come later. Without a ``direction`` they mean both. It can be used once: ``async with`` or ``with``.
+    It runs in a thread with its own loop, so it keeps working while the test's loop is blocked. Its methods can be
+    called from any thread, return at once, and have taken effect when they return, for open and for later connections.
+    Without a ``direction`` they apply to both. It can be used once: ``async with`` or ``with``.
 
-    Answers to look-ups are changed so that the client stays on the proxy, whatever address the broker advertises: no
-    setting of the broker is needed. This is for one broker; in a cluster, each broker needs a proxy and a listener
-    name. REST requests don't pass here: give the client ``web_service_url`` as without a proxy.
+    Answers to look-ups are changed so that the client stays on the proxy, whatever address the broker advertises; the
+    broker needs no special setting. This works for one broker; in a cluster, each broker needs a proxy and a listener
+    name. REST requests don't pass through the proxy: configure ``web_service_url`` as without a proxy.
 
-    Other protocols (TLS, for example) pass as bytes: frame faults don't affect them, and
-    look-ups are not changed.
+    Other protocols (such as TLS) pass as bytes: frame faults don't affect them, and look-ups are not changed.
 
     Args:
-        host: of the broker.
-        port: of the broker.
+        host: host of the broker.
+        port: port of the broker.
         listen_port: port of the proxy on 127.0.0.1; default: a free one.
         rewrite_lookups: change answers to look-ups, as described above.
     """
@@ -61,7 +60,7 @@ class FaultProxy:
 
     @classmethod
     def of(cls, service_url: str) -> Self:
-        """A proxy in front of the broker at ``pulsar://host:port``."""
+        """Create a proxy in front of the broker at ``pulsar://host:port``."""
         parts = urlsplit(service_url)
         if parts.hostname is None or parts.port is None:
             raise ValueError(f"{service_url}: a proxy needs one host and one port, as in pulsar://127.0.0.1:6650")
@@ -72,25 +71,25 @@ class FaultProxy:
 
     @property
     def port(self) -> int:
-        """Port of the proxy on 127.0.0.1; it stays the same over ``take_down``."""
+        """Port of the proxy on 127.0.0.1; it stays the same after ``take_down``."""
         return self._port
 
     @property
     def url(self) -> str:
-        """What to connect to: ``pulsar://127.0.0.1:<port>``."""
+        """URL to connect to: ``pulsar://127.0.0.1:<port>``."""
         return f"pulsar://127.0.0.1:{self._port}"
 
     @property
     def connections(self) -> int:
-        """Connections of clients that are open."""
+        """Number of open client connections."""
         return len(self._links)
 
     def traffic(self, direction: Direction) -> Traffic:
-        """What has passed that way so far: bytes, and frames by command. It keeps counting."""
+        """Return the live traffic counters of a direction: bytes, and frames by command."""
         return self._rules[direction].traffic
 
     def start(self) -> None:
-        """Listen. Blocks until it does. Raises OSError if ``listen_port`` is taken."""
+        """Start to listen. Blocks until it listens. Raises OSError if ``listen_port`` is taken."""
         if self._portal is not None:
             raise RuntimeError("a proxy can be used once: create another one")
         self._portal = self._stack.enter_context(start_blocking_portal(backend="asyncio"))
@@ -101,7 +100,7 @@ class FaultProxy:
             raise
 
     def stop(self) -> None:
-        """Reset all connections and stop listening. Blocks until that is done. Idempotent."""
+        """Reset all connections and stop listening. Blocks until done. Idempotent."""
         if self._portal is not None and self._server is not None:
             self._portal.call(self._end)
         self._stack.close()
@@ -126,16 +125,16 @@ class FaultProxy:
             await anyio.to_thread.run_sync(self.stop)
 
     def latency(self, seconds: float, direction: Direction | None = None) -> None:
-        """Everything that arrives from now on is ``seconds`` late; 0 ends it."""
+        """Delay everything that arrives from now on by ``seconds``; 0 ends the delay."""
         self._change(direction, lambda rules: setattr(rules, "latency", seconds))
 
     def slices(self, size: int | None, pause: float = 0.0, direction: Direction | None = None) -> None:
-        """Bytes are passed in pieces.
+        """Pass bytes in slices.
 
         Args:
-            size: bytes of a piece; None ends it.
-            pause: seconds between two pieces.
-            direction: which way; default: both.
+            size: bytes per slice; None ends slicing.
+            pause: seconds between two slices.
+            direction: direction; default: both.
         """
         if size is not None and size < 1:
             raise ValueError("slices must have at least 1 byte")
@@ -146,11 +145,11 @@ class FaultProxy:
         self._change(direction, change)
 
     def stall(self, direction: Direction | None = None, *, seconds: float | None = None) -> None:
-        """Nothing passes; connections stay open, and new ones are taken. Data sent meanwhile arrives afterwards.
+        """Stop all traffic; connections stay open and new ones are accepted. Data sent meanwhile arrives afterwards.
 
         Args:
-            direction: which way; default: both.
-            seconds: for how long; default: until ``resume``.
+            direction: direction; default: both.
+            seconds: duration; default: until ``resume``.
         """
 
         def change() -> None:
@@ -166,13 +165,14 @@ class FaultProxy:
         self._call(lambda: self._resume(direction))
 
     def reset(self) -> int:
-        """Break all connections with RST, on both sides. Returns how many there were."""
+        """Break all connections with RST, on both sides. Returns the number of connections."""
         return self._call(self._reset_all)
 
     def half_close(self, direction: Direction) -> int:
-        """The receiver in this direction sees the end of the stream (FIN), once what waits has passed.
+        """Send the receiver in this direction the end of the stream (FIN), after the queued bytes.
 
-        What is sent that way later is dropped; the other direction goes on. Returns how many connections there were.
+        Bytes sent in this direction later are dropped; the other direction continues. Returns the number of
+        connections.
         """
 
         def change() -> int:
@@ -194,12 +194,12 @@ class FaultProxy:
         self._call(change)
 
     def bring_up(self) -> None:
-        """Take connections again, at the same port."""
+        """Accept connections again, at the same port."""
         self._running.call(self._listen)
 
     @contextmanager
     def outage(self) -> Iterator[None]:
-        """The broker can't be reached inside the ``with`` block."""
+        """Make the broker unreachable inside the ``with`` block."""
         self.take_down()
         try:
             yield
@@ -215,14 +215,14 @@ class FaultProxy:
         skip: int = 0,
         times: int | None = 1,
     ) -> FrameFault:
-        """Damage one byte in the next frames of a command, as a bad network card does.
+        """Damage one byte in each of the next frames of a command, as a bad network card does.
 
         Args:
             command: type of the frames; messages are ``SEND`` to the broker and ``MESSAGE`` from it.
-            part: where; frames that lack this part are left alone.
-            direction: which way; default: both.
+            part: part of the frame; frames that lack it are left alone.
+            direction: direction; default: both.
             skip: matching frames that pass first.
-            times: how many frames; None: all until ``clear``.
+            times: number of frames; None: all until ``clear``.
 
         Returns:
             The fault; its ``hits`` counts the frames it hit.
@@ -232,7 +232,7 @@ class FaultProxy:
     def swallow(
         self, command: Command, *, direction: Direction | None = None, skip: int = 0, times: int | None = 1
     ) -> FrameFault:
-        """The next frames of a command never arrive, as if an answer was lost; arguments as for ``flip``."""
+        """Drop the next frames of a command, as if an answer was lost; arguments as for ``flip``."""
         return self._add(FrameFault("swallow", command, skip=skip, left=times), direction)
 
     def cut(
@@ -243,14 +243,14 @@ class FaultProxy:
         skip: int = 0,
         times: int | None = 1,
     ) -> FrameFault:
-        """In the next frame of a command (default: of any) half of it passes, then the connection breaks with RST.
+        """Pass only half of the next frame of a command (default: any), then break the connection with RST.
 
-        The other arguments are those of ``flip``; each time one connection is cut.
+        The other arguments are those of ``flip``; each hit breaks one connection.
         """
         return self._add(FrameFault("cut", command, skip=skip, left=times), direction)
 
     def clear(self) -> None:
-        """End every fault: latency, slices, stalls, and those of frames. What is down stays down."""
+        """End all faults: latency, slices, stalls, and frame faults. A proxy that was taken down stays down."""
 
         def change(rules: Rules) -> None:
             rules.latency, rules.slice_size, rules.slice_pause, rules.stalled = 0.0, None, 0.0, False

@@ -6,10 +6,11 @@ import org.apache.pulsar.metadata.api.MetadataStoreConfig;
 import org.apache.pulsar.metadata.api.MetadataStoreFactory;
 
 /**
- * Deletes what lives only as long as a broker's session from the metadata of a broker that was killed.
+ * Deletes the ephemeral nodes of a killed broker's session from its metadata.
  *
- * <p>A metadata service does this when a session ends; the store inside a standalone broker doesn't. Compiled once, and
- * run with the broker's jars on the class path.
+ * <p>A metadata service does this when a session ends; the store inside a standalone broker does not. Compiled once,
+ then
+  * run with the broker's jars on the class path.
  */
 public final class EndSessions {
     private static final int TIMEOUT_SECONDS = 30;
