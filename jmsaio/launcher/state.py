@@ -61,7 +61,7 @@ class BrokerStatus:
         return {role: token_file(self.state_directory, role) for role in ROLES} if self.auth else {}
 
     def client_url(self, role: str = APP) -> str:
-        """Return the URL for `jmsaio.connect`: `webServiceUrl` if its port is not the default, and a role's token file."""
+        """Return the URL for `jmsaio.connect`: `webServiceUrl` if its port is not the default, a role's token file."""
         options = [] if self.web_port == WEB_PORTS["http"] else [f"webServiceUrl={self.web_service_url}"]
         if self.auth:
             options.append(f"authPlugin=token&authParams={self.token_files[role].as_uri()}")

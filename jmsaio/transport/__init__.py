@@ -1,1 +1,1 @@
-"""The seam between JMS and a broker, and the transports behind it."""
+"""The interface between JMS and a broker, and the transports that implement it."""

@@ -1,13 +1,13 @@
-"""The seam: what every transport under jmsaio offers, and nothing that only one of them knows.
+"""The transport interface: operations that every transport supports, and nothing specific to one of them.
 
-Rules for every implementation (the contract suite in ``tests/transport/contract`` checks them):
+Rules for every implementation (checked by the contract suite in ``tests/transport/contract``):
 
-* All calls come from one event loop's thread; every callback (``settled``, ``wake``) runs on that thread, never inside
-  another call: ``wake`` may lead to ``receive`` at once. Callbacks given to a transport do not raise.
-* Messages cross in lists. No object of a transport's own library crosses, except hidden inside a ``ReceivedRecord``,
-  which the application of the seam hands back untouched to acknowledge it.
-* Errors are ``jmsaio.errors``; a library's own errors are translated before they cross, and chained.
-* Every coroutine is bounded in time and may be cancelled at any await; a cancelled call loses no record.
+* All calls are made on one event loop's thread. Callbacks (``settled``, ``wake``) run on that thread, never inside
+  another call: ``wake`` may call ``receive`` at once. Callbacks given to a transport do not raise.
+* Messages are passed in lists. Objects of a transport's own library are not exposed, except inside a
+  ``ReceivedRecord``, which the caller returns unchanged to acknowledge it.
+* Errors are ``jmsaio.errors``; a library's own errors are translated and chained.
+* Every coroutine is bounded in time and can be cancelled at any await; a cancelled call loses no record.
 * Durations are seconds, points in time are milliseconds since the epoch.
 """
 
@@ -61,19 +61,19 @@ __all__ = [
     "Wake",
 ]
 
-#: Called when ``Receiver.receive`` may have something again; may be called without need.
+#: Called when ``Receiver.receive`` may return records again; spurious calls are allowed.
 Wake = Callable[[], None]
 
 
 @attrs.frozen
 class LinkChange:
-    """A change of the link to the broker, or of one subscription's, that no call reports.
+    """A change of the connection to the broker, or of one subscription's, that no call reports.
 
     Attributes:
-        text: a sentence for the log.
-        error: what was lost; None when it is back.
-        whole: it concerns the link to the broker, not a subscription alone.
-        receiver: the receiver that it concerns alone, if there is one.
+        text: sentence for the log.
+        error: error on a loss; None on recovery.
+        whole: whether it affects the whole connection to the broker instead of one subscription.
+        receiver: the only receiver affected, if there is one.
     """
 
     text: str
@@ -82,36 +82,36 @@ class LinkChange:
     receiver: object = None
 
 
-#: Called with changes of the link, on the loop's thread.
+#: Called with changes of the connection, on the loop's thread.
 LinkListener = Callable[[LinkChange], None]
 
 
 @attrs.frozen
 class Capabilities:
-    """What a transport can do; the client asks here, never for the transport's name.
+    """Capabilities of a transport, which the client checks instead of the transport's name.
 
     Attributes:
-        transactions: ``Transport.begin`` works and is atomic, with a broker that does its part: see
+        transactions: ``Transport.begin`` works and is atomic if the broker supports it: see
             ``Transport.ready_for_transactions``.
-        sequence_ids: received records know the producer's sequence id.
-        exact_redelivery_count: counts only what ``negative_acknowledge`` or a lost consumer gave back after delivery,
-            on every subscription type; what the application never got is not counted.
-        most_unacknowledged: records that a receiver of a shared subscription may keep unacknowledged and still be sent
-            others; infinity: any number.
-        acknowledges_at_once: the broker knows an acknowledgement when ``Receiver.acknowledge`` returns, and a call for
-            each record costs little: what an application has acknowledged shows at once.
-        packed: senders read ``OutgoingRecord.packed`` and not the map: the codec writes that form.
-        non_durable: the types whose subscriptions the broker itself ends with their last consumer where they are not
-            ``Subscription.durable``: a client that crashes leaves nothing behind. On other types the transport deletes
-            them when they are closed, and a crash leaves them; the client gives those without a name of their own one
-            that ``jmsaio sweep`` finds.
+        sequence_ids: received records contain the producer's sequence id.
+        exact_redelivery_count: only records returned by ``negative_acknowledge`` or a lost consumer after delivery are
+            counted, on every subscription type; records that never reached the application are not.
+        most_unacknowledged: maximum number of unacknowledged records at which a receiver of a shared subscription is
+            still sent more; infinity: no limit.
+        acknowledges_at_once: the broker has received an acknowledgement when ``Receiver.acknowledge`` returns, and one
+            call per record is cheap: acknowledgements by an application are visible at once.
+        packed: senders read ``OutgoingRecord.packed`` instead of the map; the codec writes that form.
+        non_durable: subscription types for which the broker itself deletes a subscription that is not
+            ``Subscription.durable`` with its last consumer, so that a crashed client leaves nothing behind. For other
+            types the transport deletes it on close, and a crash leaves it; the client names unnamed ones so that
+            ``jmsaio sweep`` finds them.
         stores_properties: a new subscription has its ``Subscription.properties`` when ``Transport.open_receiver``
-            returns. Pulsar's protocol stores them with it; pulsar-client can't, and has the admin interface do it.
-            Those of a pattern are not stored: its topics are not known by then.
-        replaces_properties: ``Subscription.replace`` is kept: what a subscription was opened with before is compared.
-            Pulsar's protocol tells no client; only the admin interface does. Without it an existing subscription is
-            resumed, whatever its properties.
-        places: ``SenderOptions.settled`` is told the place of every record that was stored, transactions aside.
+            returns. Pulsar's protocol stores them with it; pulsar-client can't, and uses the admin interface.
+            Properties of a pattern are not stored, because its topics are not yet known.
+        replaces_properties: ``Subscription.replace`` is supported: the properties of an existing subscription are
+            compared. Pulsar's protocol does not report them; only the admin interface does. Without it an existing
+            subscription is resumed, whatever its properties.
+        places: ``SenderOptions.settled`` receives the place of every stored record, except in transactions.
     """
 
     transactions: bool
@@ -127,111 +127,112 @@ class Capabilities:
 
 
 class Transaction(Protocol):
-    """One open transaction; ended by exactly one of its two calls."""
+    """An open transaction, ended by exactly one of its two calls."""
 
     async def commit(self) -> None:
-        """Make all of it happen.
+        """Commit the transaction.
 
         Raises:
-            TransactionRolledBackError: it ended in a rollback, and nothing of it happened.
-            TransactionInDoubtError: no answer, for example because the connection was lost on the way.
+            TransactionRolledBackError: it was rolled back, without any effect.
+            TransactionInDoubtError: no answer was received, for example because the connection was lost.
         """
 
     async def abort(self) -> None:
-        """Undo all of it: sent records never appear, acknowledged ones, also late, are redelivered.
+        """Roll back: sent records never appear; acknowledged records, including late ones, are redelivered.
 
-        Raises TransportError where no answer came; the broker undoes it then when its time is over.
+        Raises TransportError if no answer was received; the broker then rolls back after the transaction's time-out.
         """
 
 
 class Sender(Protocol):
-    """Sends records to one topic, in order for each partition."""
+    """Sends records to one topic, in order per partition."""
 
     @property
     def full(self) -> bool:
-        """True when the window has no room: await ``ready`` before the next ``send``."""
+        """Whether the window is full: await ``ready`` before the next ``send``."""
 
     @property
     def deleted(self) -> bool:
-        """True once the topic was deleted and every send fails. A new sender recreates the topic."""
+        """Whether the topic was deleted, so that every send fails. A new sender recreates the topic."""
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:
-        """The last sequence id by the full name of each partition, or of the topic; -1 for none.
+        """Last sequence ids by the full name of each partition or of the topic; -1 if there is none.
 
-        At first ``initial_sequence_id``; without it, what a broker that deduplicates knew of a producer of this name
-        when the sender was opened. From then on the highest of its confirmed records that were given one.
+        The initial value is ``initial_sequence_id``; without it, the one that a deduplicating broker had stored for a
+        producer of this name when the sender was opened. Later, the highest of its confirmed records with a given
+        sequence id.
         """
 
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
-        """Take a record; ``SenderOptions.settled`` tells its outcome later, with this token.
+        """Send a record; ``SenderOptions.settled`` later receives its outcome with this token.
 
-        Never blocks and never refuses because of a full window.
+        Never blocks, and accepts records even if the window is full.
 
-        Raises MessageTooLargeError and ObjectClosedError at once; the token is not told then. Likewise, for a record
-        with a sequence id, IllegalStateError where it would be sent in a batch (``batching_enabled``), and
-        IllegalArgumentError where no broker takes that id.
+        Raises MessageTooLargeError and ObjectClosedError at once; no outcome is reported for the token then. For a
+        record with a sequence id it likewise raises IllegalStateError if it would be sent in a batch
+        (``batching_enabled``), and IllegalArgumentError if no broker accepts that id.
         """
 
     async def ready(self) -> None:
-        """Wait until the window has room, or the sender is closed. Cancelling changes nothing.
+        """Wait until the window has room or the sender is closed. Cancelling changes nothing.
 
-        Raises OperationTimeoutError where what is on its way keeps the window full for the whole send time-out.
+        Raises OperationTimeoutError if records in flight fill the window for the whole send time-out.
         """
 
     async def drain(self, timeout: float) -> None:
-        """Wait until every record taken has its outcome. Raises OperationTimeoutError."""
+        """Wait until every record sent has an outcome. Raises OperationTimeoutError."""
 
     async def aclose(self, timeout: float) -> None:
-        """Let records on their way end within ``timeout`` seconds, fail the rest as in doubt, and close. Idempotent."""
+        """Wait up to ``timeout`` seconds for records in flight, fail the rest as in doubt, and close. Idempotent."""
 
 
 class Receiver(Protocol):
-    """Takes records of one subscription. A record that is taken gives its permit back to the broker."""
+    """Receives records of one subscription. Receiving a record returns its permit to the broker."""
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
-        """Take up to ``limit`` records that are here, without waiting.
+        """Return up to ``limit`` available records, without waiting.
 
-        After a call that returned fewer than ``limit``, ``wake`` is called when there are more. Calling again before
-        that is allowed. Raises the TransportError that ended the receiver, once nothing is left.
+        After a call that returned fewer than ``limit``, ``wake`` is called when more are available. Calling again
+        earlier is allowed. Raises the TransportError that ended the receiver, once no records are left.
         """
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Take acknowledgements; they leave for the broker grouped, within 130 ms. What is settled is left alone."""
+        """Queue acknowledgements, sent in groups within 130 ms; records that are already settled are ignored."""
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
-        """Give records back; they are redelivered, to any consumer, after about ``delay`` seconds.
+        """Return records; they are redelivered, to any consumer, after about ``delay`` seconds.
 
-        What was set aside is given back as what ``set_aside`` returned for it.
-        ``counted=False``: the application never got them, so the redelivery count stays, where that can be done.
+        For records that were set aside, pass the values that ``set_aside`` returned. With ``counted=False``, records
+        that never reached the application keep their redelivery count, if the transport supports it.
         """
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
-        """The application does not want these records now: they stay unacknowledged until they are given back.
+        """Keep records unacknowledged, without delivering them, until they are returned.
 
         For shared and key-shared subscriptions.
 
         Returns:
-            What to give back in place of each of them.
+            The values to return in place of the records.
         """
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
-        """Move a record to the dead-letter topic of ``Subscription.config``, with these properties as its own.
+        """Move a record to the dead-letter topic of ``Subscription.config``, with these properties replacing its own.
 
-        It is acknowledged when it is stored there; where that fails it is redelivered. Without a dead-letter policy it
-        is only acknowledged.
+        The record is acknowledged once it is stored there, and redelivered if that fails. Without a dead-letter policy
+        it is only acknowledged.
         """
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """The application gets these records, which it holds, once more: the redelivery count grows by one.
+        """Count another delivery of records that the application still holds: the redelivery count grows by one.
 
-        Nothing is sent again; a transport that can't tell the broker counts by itself.
+        Nothing is sent again; a transport that can't inform the broker counts locally.
         """
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
-        """Wait until the acknowledgements taken so far are sent.
+        """Wait until the queued acknowledgements are sent.
 
-        With ``receipt`` or ``ackReceiptEnabled``: until the broker has them.
+        With ``receipt`` or ``ackReceiptEnabled``: until the broker has received them.
 
         Raises the TransportError of an acknowledgement that failed since the last call.
         """
@@ -240,39 +241,39 @@ class Receiver(Protocol):
         """Delete the subscription. The receiver must be closed afterwards."""
 
     async def seek(self, position: Position | WireId | int, timeout: float) -> None:
-        """Move the subscription: to an end, to a record (which comes next), or to a publish time in milliseconds."""
+        """Move the subscription to an end, to a record (delivered next), or to a publish time in milliseconds."""
 
     async def stop(self, timeout: float) -> None:
-        """Take nothing more from the broker, until ``resume``.
+        """Stop receiving from the broker until ``resume``.
 
-        What was not taken goes back, uncounted. What was taken can still be settled, and no other receiver of this
-        transport hands it out before. A broker that can't be told keeps it from the receivers of other clients, or
-        not. For shared and key-shared subscriptions; on others, no one waits for what a receiver holds back.
+        Records not yet received are returned, uncounted. Received records can still be settled, and no other receiver
+        of this transport delivers them before. If the broker can't be informed, receivers of other clients may or may
+        not receive them. For shared and key-shared subscriptions; on others, no other consumer waits for these records.
 
-        Cancellation: stopping goes on.
+        Cancellation: stopping continues.
         """
 
     async def resume(self, timeout: float) -> None:
-        """Take records again after ``stop``. Raises as ``Transport.open_receiver``; the receiver is stopped then."""
+        """Receive records again after ``stop``. Raises as ``Transport.open_receiver``, and then stays stopped."""
 
     async def aclose(self, timeout: float) -> None:
-        """Send grouped acknowledgements, give back what is not acknowledged, and close. Idempotent."""
+        """Send queued acknowledgements, return unacknowledged records, and close. Idempotent."""
 
 
 class Reader(Protocol):
-    """Reads one topic (or one partition) without a subscription of its own that would stay behind."""
+    """Reads one topic (or one partition) without leaving a subscription behind."""
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
-        """Next records, at least one unless ``timeout`` seconds passed or the end was reached.
+        """Return the next records, at least one unless ``timeout`` seconds passed or the end was reached.
 
-        A broker that can't tell for the moment whether there is more is asked again, for ``timeout`` seconds.
+        While the broker can't report whether there are more, the request is repeated for up to ``timeout`` seconds.
         """
 
     async def at_end(self) -> bool:
-        """True when there is nothing stored behind the last record read.
+        """Return whether no records are stored after the last record read.
 
-        A broker that can't tell for the moment is asked again, for 30 seconds. Raises its last answer, a
-        TransportError, or OperationTimeoutError.
+        While the broker can't report this, the request is repeated for up to 30 seconds. Raises the broker's last
+        error, a TransportError, or OperationTimeoutError.
         """
 
     async def aclose(self, timeout: float) -> None:
@@ -280,64 +281,64 @@ class Reader(Protocol):
 
 
 class Transport(Protocol):
-    """One client of one broker (or cluster)."""
+    """A client of one broker (or cluster)."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """What this transport can do."""
+        """Capabilities of this transport."""
 
     @property
     def admin(self) -> Admin | None:
-        """Administration, or None when the configuration forbids it (``jms.usePulsarAdmin=false``)."""
+        """Administration, or None if disabled by the configuration (``jms.usePulsarAdmin=false``)."""
 
     @property
     def clock(self) -> Clock:
-        """The clock that its broker goes by, and the client's own timers with it."""
+        """Clock used by the broker and for the client's own timers."""
 
     @property
     def link_listeners(self) -> set[LinkListener]:
-        """The functions called when the link to the broker was lost or is back: add or remove one."""
+        """Functions called when the connection to the broker is lost or restored: add or remove one."""
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
-        """Make a sender to a full topic name; the topic is created where the broker allows it."""
+        """Open a sender to a full topic name; the topic is created if the broker allows it."""
 
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
         """Subscribe. Raises ConsumerBusyError, NotFoundError, JMSSecurityError, OperationTimeoutError."""
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
-        """Make a reader.
+        """Open a reader.
 
         Raises:
-            NotFoundError: no such topic, and the broker creates none.
+            NotFoundError: the topic does not exist, and the broker does not create it.
             OperationTimeoutError: no answer in time.
 
-        Cancellation: what was opened is closed again.
+        Cancellation: anything already opened is closed again.
         """
 
     async def end(self, topic: str) -> WireId | None:
-        """The last place that a reader of a topic without partitions, or of one partition, would be given now.
+        """Return the last place that a reader of a topic without partitions, or of one partition, can receive now.
 
-        In a batch it is that of its last record. What comes later, and what of an open transaction is committed later,
-        lies behind it. A topic that does not exist is created where the broker allows it, as by ``open_reader``.
+        In a batch, this is the place of its last record. Later records, and those of open transactions committed later,
+        follow it. A missing topic is created if the broker allows it, as by ``open_reader``.
 
         Returns:
-            The place; None of an empty topic.
+            The place; None for an empty topic.
 
         Raises:
-            InvalidDestinationError: the topic has partitions: ask for them one by one.
-            NotFoundError: no such topic, and the broker creates none.
-            JMSSecurityError: no right to consume from it.
+            InvalidDestinationError: the topic has partitions; request them one by one.
+            NotFoundError: the topic does not exist, and the broker does not create it.
+            JMSSecurityError: no permission to consume from it.
             OperationTimeoutError: no answer in time.
 
-        Cancellation: nothing stays behind on the broker.
+        Cancellation: nothing is left on the broker.
         """
 
     async def ready_for_transactions(self, timeout: float) -> None:
-        """Wait until this broker is known to take transactions. Asked before the first ``begin`` of each session.
+        """Wait until this broker is known to support transactions. Called before the first ``begin`` of each session.
 
         Raises:
-            IllegalStateError: the transport has none, or this broker is set up without.
-            TransportError: the broker can't tell, or gives no answer within ``timeout`` seconds.
+            IllegalStateError: the transport does not support transactions, or this broker has them disabled.
+            TransportError: the broker can't report it, or does not answer within ``timeout`` seconds.
 
         Cancelling changes nothing.
         """
@@ -346,4 +347,4 @@ class Transport(Protocol):
         """Open a transaction that the broker aborts after ``timeout`` seconds."""
 
     async def aclose(self, timeout: float) -> None:
-        """Close everything made from it; callbacks not called yet get an error. Idempotent, bounded."""
+        """Close everything opened by this transport; pending callbacks receive an error. Idempotent, bounded."""

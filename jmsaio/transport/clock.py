@@ -1,10 +1,10 @@
-"""Time: a clock that is passed in, and timers that go by it.
+"""Time: clocks, and timers based on them.
 
 There are two times. The wall clock's is written into messages, and jumps when the machine's clock is set. The steady
-time only goes forward, so all delays go by it.
+time only moves forward, so all delays use it.
 
-The embedded broker and the client both go by the clock of their transport. Bounds that protect from hanging, such as
-``close_timeout``, go by the event loop's own time instead: they must end even if no one advances a `ManualClock`.
+The embedded broker and the client both use the clock of their transport. Limits that prevent hanging, such as
+``close_timeout``, use the event loop's own time instead: they must end even if no one advances a `ManualClock`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from jmsaio.transport.time_heap import TimeHeap
 
 
 class Clock(Protocol):
-    """Gives a broker and its clients the time."""
+    """Provides the time of a broker and its clients."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
 
     def steady(self) -> float:
-        """Seconds that only grow, as fast as time passes, from an arbitrary start."""
+        """Return seconds that only grow, as fast as time passes, from an arbitrary start."""
 
     def watch(self, advanced: Callable[[], None]) -> bool:
-        """Ask to have ``advanced`` called after each step of time; False if time passes by itself.
+        """Register ``advanced`` to be called after each step of time; return False if time passes by itself.
 
-        A method is called for as long as something else keeps its object.
+        A bound method is held by a weak reference only.
         """
 
 
@@ -50,15 +50,15 @@ class SystemClock:
     steady = staticmethod(time.monotonic)
 
     def watch(self, advanced: Callable[[], None]) -> bool:
-        """Time passes by itself: False, nothing is called."""
+        """Return False without registering anything: time passes by itself."""
         return False
 
 
 class ManualClock:
-    """A clock that stands still until it is advanced; for tests that must not wait.
+    """A clock that stands still until it is advanced, for tests that must not wait.
 
     Args:
-        start: seconds since the epoch; default: the real time, because messages carry the real time.
+        start: seconds since the epoch; default: the real time, because messages contain the real time.
     """
 
     def __init__(self, start: float | None = None) -> None:
@@ -66,18 +66,18 @@ class ManualClock:
         self._watchers: list[Callable[[], Callable[[], None] | None]] = []  # references, which may be weak
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return the seconds since the epoch."""
         return self._now
 
     def steady(self) -> float:
-        """The same: this clock never jumps."""
+        """Return the value of ``now``: this clock never jumps."""
         return self._now
 
     def advance(self, seconds: float) -> None:
         """Advance the time: everything due by then happens in the broker before this returns.
 
         Raises:
-            ValueError: a negative number of seconds.
+            ValueError: the number of seconds is negative.
         """
         if seconds < 0:
             raise ValueError(f"time goes forward only, not by {seconds} seconds")
@@ -88,33 +88,33 @@ class ManualClock:
                 advanced()
 
     def watch(self, advanced: Callable[[], None]) -> bool:
-        """Have ``advanced`` called after each step of time, a method for as long as its object lives; True."""
-        if inspect.ismethod(advanced):  # brokers and clients come and go, the clock of a test session stays
+        """Call ``advanced`` after each step of time, a method as long as its object lives; return True."""
+        if inspect.ismethod(advanced):  # the clock of a test session outlives brokers and clients
             self._watchers.append(weakref.WeakMethod(advanced, self._watchers.remove))
         else:
             self._watchers.append(lambda: advanced)
         return True
 
 
-#: A larger difference between the clocks, in seconds, means that the wall clock was set; a smaller one, pause or drift.
+#: Difference of the clocks in seconds above which the wall clock was set; a smaller one is a pause or drift.
 _CLOCK_SET = 0.05
 
 
 class SteadyTimes:
-    """Moments of the wall clock in steady time.
+    """Converts wall clock times to steady time.
 
     The difference between the clocks is kept until the wall clock is set. If it were read again for each message, a
-    pause between the two readings would change the order of what is due.
+    pause between the two readings would change the order of due times.
     """
 
     __slots__ = ("_clock", "_difference")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._difference = math.inf  # until it is looked at
+        self._difference = math.inf  # until first measured
 
     def at(self, moment: float) -> float:
-        """The steady time of a moment, which is given in seconds since the epoch."""
+        """Return the steady time of a moment given in seconds since the epoch."""
         difference = self._clock.steady() - self._clock.now()
         if abs(difference - self._difference) > _CLOCK_SET:
             self._difference = difference
@@ -122,10 +122,10 @@ class SteadyTimes:
 
 
 class Timers:
-    """Actions by the time at which they are due; of the same time, in the order of adding.
+    """Actions ordered by due time; those of the same time, in the order of adding.
 
     Args:
-        earlier: called when an action was added that comes before all others.
+        earlier: called when an action was added that is due before all others.
     """
 
     __slots__ = ("_earlier", "_heap")
@@ -135,14 +135,14 @@ class Timers:
         self._earlier = earlier
 
     def add(self, due: float, action: Callable[[int, int], None], argument: int = 0) -> int:
-        """Have ``action(argument, token)`` called at ``due``, in steady time; the token."""
+        """Schedule ``action(argument, token)`` at ``due``, in steady time; return the token."""
         token = self._heap.add(due, (action, argument))
         if self._heap.is_first(token):
             self._earlier()
         return token
 
     def cancel(self, token: int) -> None:
-        """Cancel an action; nothing if it has run already. Takes constant time on average."""
+        """Cancel an action; ignored if it has already run. Takes constant time on average."""
         self._heap.cancel(token)
 
     def __len__(self) -> int:
@@ -150,7 +150,7 @@ class Timers:
 
     @property
     def due(self) -> float | None:
-        """When the next action is due, or None."""
+        """Due time of the next action, or None."""
         return self._heap.due
 
     def run(self, now: float) -> None:
@@ -161,17 +161,17 @@ class Timers:
 
 
 class Timer(Protocol):
-    """A call that is to happen."""
+    """A scheduled call."""
 
     def cancel(self) -> None:
-        """Cancel the call; nothing if it has happened already."""
+        """Cancel the call; ignored if it has already been made."""
 
 
 @attrs.define(eq=False)
 class LoopTimers:
-    """Timers of one event loop that go by a clock. Made and used on the loop's thread.
+    """Timers of one event loop, based on a clock. Created and used on the loop's thread.
 
-    If time passes by itself, they are the loop's own. With a `ManualClock` they are due once it was advanced far
+    If time passes by itself, they are the loop's own timers. With a `ManualClock` they are due once it was advanced far
     enough; their callbacks run in the loop's next turn, in the order of their times.
 
     Attributes:
@@ -188,11 +188,11 @@ class LoopTimers:
             self._manual = Timers(lambda: None)
 
     def milliseconds(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return the milliseconds since the epoch."""
         return int(self.clock.now() * 1000)
 
     def call_later(self, delay: float, callback: Callable[[], object]) -> Timer:
-        """Have ``callback`` called after ``delay`` seconds, or in the loop's next turn if that is not positive."""
+        """Call ``callback`` after ``delay`` seconds, or in the loop's next turn if that is not positive."""
         manual = self._manual
         if manual is None:
             return asyncio.get_running_loop().call_later(delay, callback)
@@ -206,7 +206,7 @@ class LoopTimers:
         return _ManualTimer(partial(manual.cancel, token))
 
     async def sleep(self, delay: float) -> None:
-        """Wait for ``delay`` seconds; at least one turn of the loop. Cancelling changes nothing else."""
+        """Wait for ``delay`` seconds; at least one turn of the loop. Cancelling has no side effects."""
         if self._manual is None:
             await asyncio.sleep(delay)
             return

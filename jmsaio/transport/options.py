@@ -1,4 +1,4 @@
-"""How senders, receivers and readers of a transport are made."""
+"""Options for senders, receivers and readers of a transport."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.transport.administration import Position
 
-#: What the caller of ``Sender.send`` knows a record by: any object, which the transport hands back untouched.
+#: Identifies a record passed to ``Sender.send``: any object, which the transport returns unchanged.
 Token = Any
 #: Called with the tokens of records that share an outcome, in the order of sending, and the place of the first or the
 #: error of all. See ``SenderOptions.settled``.
@@ -22,24 +22,24 @@ Settled = Callable[[Sequence[Token], WireId | None, JMSError | None], None]
 #: Chooses a partition index for a record given the number of partitions (>= 2); None leaves it to the transport.
 Route = Callable[[OutgoingRecord, int], int | None]
 
-#: Keys that Starlight's filter plugin reads: in the metadata of a consumer and in the properties of a subscription, ...
+#: Keys read by Starlight's filter plugin in the metadata of a consumer and in the properties of a subscription.
 FILTERING, SELECTOR = "jms.filtering", "jms.selector"
-#: ... and in the metadata of a consumer only. What becomes of rejected messages, and whose messages to leave out.
+#: Keys read in the metadata of a consumer only: the action for rejected messages, and whose messages to skip.
 REJECT_ACTION, FORCE_DROP = "jms.selector.reject.action", "jms.force.drop.rejected"
 NOT_FROM = "jms.filter.JMSConnectionID"
-#: Key of the metadata of a consumer: "queue" or "topic".
+#: Metadata key of a consumer: "queue" or "topic".
 DESTINATION_TYPE = "jms.destination.type"
 #: Name of the plugin among the entry filters of a broker.
 PLUGIN = "jms"
-#: ``error_code`` of the TransportError of a subscription whose metadata is larger than the broker's limit.
+#: ``error_code`` of the TransportError for a subscription whose metadata exceeds the broker's limit.
 METADATA_TOO_LARGE = "MetadataTooLarge"
 
-#: Property of a durable subscription: "true" when its consumers may share it, else "false". See ``Subscription``.
+#: Property of a durable subscription: "true" if its consumers can share it, else "false". See ``Subscription``.
 SHARED_PROPERTY = "jmsaio.shared"
 
 
 class SubscriptionType(enum.Enum):
-    """How the consumers of one subscription share it (Pulsar's words)."""
+    """How the consumers of a subscription share it (in Pulsar's terms)."""
 
     EXCLUSIVE = "Exclusive"
     SHARED = "Shared"
@@ -49,25 +49,24 @@ class SubscriptionType(enum.Enum):
 
 @attrs.frozen
 class SenderOptions:
-    """How a sender is made.
+    """Options of a sender.
 
     Attributes:
         config: producerConfig with its defaults.
-        settled: told the outcome of records once it is known: each record's once, those of a partition in the order of
-            sending, never inside ``Sender.send``. Records that share an answer may be told together: an error is that
-            of all of them; a place is that of the first, and the rest lie behind it in the same entry, each with the
-            next batch index. The place is None where the transport does not know it, which is never the case with
-            ``Capabilities.places`` outside of transactions; records whose places it knows and others are told in calls
-            of their own. The place of a record that the broker left out as a duplicate is ``WireId.duplicate``.
+        settled: called with the outcomes of records once known: each record's once, those of a partition in the order
+            of sending, never inside ``Sender.send``. Records that share an answer may be reported together: an error
+            applies to all of them; a place is that of the first, and the rest follow it in the same entry, each with
+            the next batch index. The place is None if the transport does not know it, which never happens with
+            ``Capabilities.places`` outside transactions; records with and without known places are reported in separate
+            calls. The place of a record that the broker discarded as a duplicate is ``WireId.duplicate``.
         metadata: producer metadata shown by the broker's statistics.
-        route: choice of the partition; None or a None answer: by key (Java's string hash), else in turn.
-        window_records: records on their way at most, before ``Sender.full``.
-        window_bytes: bytes on their way at most.
-        transacted: each of its records is sent in a transaction; otherwise none is, unless its producer has a
-            configured name: that sender takes both.
-        topic_changed: called with the name of the topic, or of one of its partitions, when it may have been
-            deleted and recreated without its subscriptions. Transports whose senders end then (``Sender.deleted``)
-            never call it.
+        route: choice of the partition; without it, or if it returns None: by key (Java's string hash), else in turn.
+        window_records: maximum number of records in flight before ``Sender.full``.
+        window_bytes: maximum bytes in flight before ``Sender.full``.
+        transacted: whether its records are sent in transactions; a sender whose producer has a configured name accepts
+            records with and without.
+        topic_changed: called with the name of the topic, or of one of its partitions, when it may have been deleted and
+            recreated without its subscriptions. Transports whose senders end then (``Sender.deleted``) never call it.
         schema: the schema of all its records, registered with the topic; None: untyped bytes.
     """
 
@@ -84,24 +83,24 @@ class SenderOptions:
 
 @attrs.frozen
 class Subscription:
-    """What a receiver subscribes to.
+    """Options of a subscription to open.
 
     Attributes:
         topics: full topic names; one or more, empty only with ``pattern``.
         pattern: full topics pattern (``persistent://tenant/namespace/regex``), or None.
         name: subscription name.
         type: how its consumers share it.
-        position: where it starts if it is new.
-        durable: it outlives its consumers; else it is deleted with the last of them.
+        position: start of a new subscription.
+        durable: whether it outlives its consumers; otherwise it is deleted with the last of them.
         config: consumerConfig with its defaults, already merged for this consumer.
         metadata: consumer metadata (``jms.destination.type`` ...).
         properties: subscription properties, stored with a new subscription (``Capabilities.stores_properties``).
-        replace: what this name stood for before counts: a subscription of it that has these properties with other
-            values, or that was made for other topics, is deleted with what it holds and recreated; if it has
-            consumers, or is shared otherwise, that is a ConsumerBusyError. One without these properties gets them.
-            Without ``Capabilities.replaces_properties`` the subscription is resumed as it is.
-        selective: this consumer, or the broker for it and others, rejects records and gives them back. They count as
-            failed only if an application of this process gave them back.
+        replace: an existing subscription of this name that has these properties with other values, or was created for
+            other topics, is deleted with its backlog and recreated; if it has consumers, or is shared otherwise,
+            ConsumerBusyError is raised. A subscription without these properties receives them. Without
+            ``Capabilities.replaces_properties`` an existing subscription is resumed unchanged.
+        selective: whether this consumer, or the broker on behalf of consumers, rejects records and returns them. They
+            count as failed only if an application of this process returned them.
     """
 
     topics: tuple[str, ...]
@@ -118,22 +117,22 @@ class Subscription:
 
     @property
     def identity(self) -> tuple[str, tuple[str, ...], str | None]:
-        """Its name and what it stands for: two with the same identity are one subscription."""
+        """Name and topics: two subscriptions with the same identity are the same one."""
         return self.name, self.topics, self.pattern
 
 
 @attrs.frozen
 class ReaderOptions:
-    """How a reader starts.
+    """Options of a reader.
 
     Attributes:
         topic: full name of a topic without partitions, or of one partition.
-        start: an end of the topic, the id of a record, or a publish time in milliseconds since the epoch: the first
-            record published at or after it, be it stored already or not, and all that are stored behind that one.
-            A sender's batch has one publish time, so it is read whole or not at all.
-        inclusive: with an id: that record is read, too.
+        start: an end of the topic, the id of a record, or a publish time in milliseconds since the epoch: reads the
+            first record published at or after it, already stored or not, and all records stored after that one. A
+            sender's batch has one publish time, so it is read whole or not at all.
+        inclusive: with an id: whether that record is read, too.
         name: reader name shown by the broker.
-        prefix: what the name of its subscription begins with, where pulsar-client gives it one.
+        prefix: prefix of its subscription's name, if pulsar-client creates the name.
         config: consumerConfig, for the receiver queue size.
     """
 

@@ -2,16 +2,16 @@
 
 ========================  =====================================================================================
 ``transport``             ``Transport``: one client; ``sender``, ``receiver``, ``reader``, ``admin``, ``handle``
-``link``                  the way back to an event loop: grouped callbacks, one timer
+``link``                  connection to an event loop: grouped callbacks, one timer
 ``broker``                topics by name, memory, clients; ``names``, ``clock`` and ``faults`` beside it
-``log``                   records of one topic or partition; ``record``
-``subscription``          what is to be acknowledged and who has it; ``consumer``
-``policies``              which consumer gets a record
+``partition``             records of one topic or partition; ``record``
+``subscription``          unacknowledged records and their consumers; ``consumer``
+``policies``              choice of the consumer for a record
 ``transactions``          atomic work
 ========================  =====================================================================================
 
-From ``log`` down nothing knows an event loop. Records live in memory and end with the process; ``non-persistent://``
-topics are treated as persistent ones.
+From ``partition`` down no module uses an event loop. Records live in memory and end with the process;
+``non-persistent://`` topics are treated as persistent ones.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from jmsaio.transport.options import PLUGIN
 
 
 class MemoryAdmin:
-    """Administration in the process. See ``jmsaio.transport.base.Admin``.
+    """Administration of a broker in this process. See ``jmsaio.transport.base.Admin``.
 
     Args:
         broker: the broker.
@@ -31,7 +31,7 @@ class MemoryAdmin:
         return f"memory://{self._broker.name}"
 
     def _find(self, topic: str, name: str) -> list[BrokerSubscription]:
-        """A subscription in every partition of a topic. With the lock held."""
+        """Return the subscription in every partition of a topic. With the lock held."""
         self._broker.check_up()
         found = subscriptions_named(name, self._broker.find(topic))
         if not found:
@@ -39,38 +39,38 @@ class MemoryAdmin:
         return found
 
     async def partitions(self, topic: str) -> int:
-        """Number of partitions, 0 for a topic without."""
+        """Return the number of partitions, 0 for a topic without."""
         with self._broker.lock:
             self._broker.check_up()
             self._broker.find(topic)
             return self._broker.partitioned.get(topic, 0)
 
     async def create_topic(self, topic: str, partitions: int = 0) -> bool:
-        """Create a topic; False if it exists."""
+        """Create a topic; return False if it exists."""
         with self._broker.lock:
             self._broker.check_up()
             return self._broker.create(topic, partitions)
 
     async def delete_topic(self, topic: str, force: bool = False) -> None:
-        """Delete a topic with its subscriptions. Raises AdminError (412) for connected clients, without ``force``."""
+        """Delete a topic with its subscriptions. Raises AdminError (412) if clients are connected, unless ``force``."""
         with self._broker.lock:
             self._broker.check_up()
             self._broker.delete(topic, force)
 
     async def terminate_topic(self, topic: str) -> None:
-        """Let a topic take no more records: its senders fail from now on."""
+        """Terminate a topic: its senders fail from now on."""
         with self._broker.lock:
             self._broker.check_up()
             self._broker.terminate(topic)
 
     async def topics(self, namespace: str) -> list[str]:
-        """Full names of the topics of a namespace, partitions one by one, sorted."""
+        """Return the full names of the topics of a namespace and of each partition, sorted."""
         with self._broker.lock:
             self._broker.check_up()
             return sorted(name for name in self._broker.logs if namespace_of(name) == namespace)
 
     async def stats(self, topic: str) -> TopicStats:
-        """Statistics of a topic, all partitions together."""
+        """Return the statistics of a topic, over all partitions."""
         with self._broker.lock:
             self._broker.check_up()
             logs = self._broker.find(topic)
@@ -84,22 +84,22 @@ class MemoryAdmin:
             )
 
     async def backlog(self, topic: str, subscription: str) -> int:
-        """Messages kept for a subscription."""
+        """Return the number of messages kept for a subscription."""
         with self._broker.lock:
             return sum(part.size for part in self._find(topic, subscription))
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
-        """How far a subscription of an unpartitioned topic or of one partition is acknowledged."""
+        """Return the acknowledged part of a subscription of a topic without partitions, or of one partition."""
         with self._broker.lock:
             found = self._find(topic, subscription)
             self._broker.check_unpartitioned(topic, "ask for the cursor of one partition")
             return found[0].log.cursor(found[0].pending())
 
     async def log(self, topic: str) -> TopicLog:
-        """What a topic without partitions, or one partition, stores. See ``Admin.log``.
+        """Return the storage of a topic without partitions, or of one partition. See ``Admin.log``.
 
-        It is one ledger, whose records go one by one, so that ``entries`` counts those gone, too. What is sent in a
-        transaction is stored by its commit: all that is stored can be read.
+        It is one ledger; ``entries`` also counts records that are no longer stored. Records sent in a transaction are
+        stored by its commit, so everything stored is readable.
         """
         with self._broker.lock:
             self._broker.check_up()
@@ -112,24 +112,24 @@ class MemoryAdmin:
             )
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
-        """The one ledger of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
+        """Return the only ledger of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
         return (await self.log(topic)).ledgers
 
     async def entry_filters(self, topic: str) -> frozenset[str]:
-        """The plugin's name if the broker plays it. See ``Admin.entry_filters``."""
+        """Return the plugin's name if the broker emulates it. See ``Admin.entry_filters``."""
         with self._broker.lock:
             self._broker.check_up()
             self._broker.find(topic)
             return frozenset({PLUGIN} if self._broker.filters else ())
 
     async def schemas(self, topic: str) -> list[Schema]:
-        """All versions of the schema of a topic. See ``Admin.schemas``."""
+        """Return all versions of a topic's schema. See ``Admin.schemas``."""
         with self._broker.lock:
             self._broker.check_up()
             return list(self._broker.schemas.get(topic, ()))
 
     async def schema(self, topic: str, version: int) -> Schema:
-        """A version of the schema of a topic. See ``Admin.schema``."""
+        """Return a version of a topic's schema. See ``Admin.schema``."""
         with self._broker.lock:
             self._broker.check_up()
             found = self._broker.schemas.get(topic, [])
@@ -138,14 +138,14 @@ class MemoryAdmin:
         raise NotFoundError(f"topic {topic} of the embedded broker has no schema {version}")
 
     async def is_incomplete(self, topic: str, place: WireId) -> bool:
-        """False: messages are stored whole."""
+        """Return False: messages are stored whole."""
         with self._broker.lock:
             self._broker.check_up()
             self._broker.find(topic)
             return False
 
     async def is_last_chunk(self, topic: str, place: WireId) -> bool:
-        """False: messages are stored whole."""
+        """Return False: messages are stored whole."""
         return await self.is_incomplete(topic, place)
 
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
@@ -164,7 +164,7 @@ class MemoryAdmin:
                 self._broker.freed()
 
     async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
-        """Create a subscription (and a missing topic); False if it exists."""
+        """Create a subscription (and a missing topic); return False if it exists."""
         with self._broker.lock:
             self._broker.check_up()
             missing = [log for log in self._broker.open(topic) if name not in subscriptions_of(log)]
@@ -173,7 +173,7 @@ class MemoryAdmin:
             return bool(missing)
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
-        """Delete a subscription and its backlog. Raises AdminError (412) for connected consumers, without ``force``."""
+        """Delete a subscription and its backlog. Raises AdminError (412) for connected consumers, unless ``force``."""
         with self._broker.lock:
             found = self._find(topic, name)
             if not force and any(subscription.consumers for subscription in found):
@@ -182,7 +182,7 @@ class MemoryAdmin:
                 self._broker.remove(subscription, NotFoundError(f"subscription {name!r} of {topic} was deleted"))
 
     async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
-        """The properties of a subscription."""
+        """Return the properties of a subscription."""
         with self._broker.lock:
             return dict(self._find(topic, name)[0].properties)
 

@@ -1,4 +1,4 @@
-"""``Transaction`` of the embedded broker: the handle that crosses the seam."""
+"""``Transaction`` of the embedded broker, as passed to the client."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from jmsaio.transport.memory.broker.transactions import Unit
 
 
 class MemoryTransaction:
-    """One open transaction. See ``jmsaio.transport.base.Transaction``.
+    """An open transaction. See ``jmsaio.transport.base.Transaction``.
 
     Args:
-        unit: its work in the broker.
+        unit: the work of the transaction in the broker.
     """
 
     __slots__ = ("unit",)
@@ -22,10 +22,10 @@ class MemoryTransaction:
         self.unit = unit
 
     async def commit(self) -> None:
-        """Make all of it happen, once its sends are in.
+        """Commit the transaction, once none of its sends waits for memory.
 
         Raises:
-            TransactionRolledBackError: it ended in a rollback.
+            TransactionRolledBackError: it was rolled back.
             TransactionInDoubtError: a scripted fault lost the answer.
 
         Cancelling leaves it open, to be committed or aborted.
@@ -37,12 +37,12 @@ class MemoryTransaction:
                 raise TransactionInDoubtError("the broker's answer to the commit was lost (scripted fault)")
 
     async def abort(self) -> None:
-        """Undo all of it; does nothing if it is over."""
+        """Roll back; ignored if the transaction has ended."""
         with self.unit.broker.lock:
             self.unit.abort()
 
     async def _sends_taken(self) -> None:
-        """Wait until no send of it waits for memory; each waits for the send timeout at most."""
+        """Wait until no send of the transaction waits for memory; each waits for the send timeout at the longest."""
         while True:
             with self.unit.broker.lock:
                 if not self.unit.waiting:

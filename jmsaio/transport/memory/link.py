@@ -1,4 +1,4 @@
-"""From the broker to one event loop: callbacks grouped, one ``call_soon`` for each turn of the loop, one timer."""
+"""Connection from the broker to an event loop: grouped callbacks, one ``call_soon`` per turn, one timer."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from jmsaio.transport.memory.broker.broker import Broker
 
 
 class Deferred(Protocol):
-    """Something whose application is to be called back."""
+    """An object with a pending callback to its application."""
 
     def run_deferred(self) -> None:
-        """Call back. Called on the loop's thread, without the lock."""
+        """Make the callback. Called on the loop's thread, without the lock."""
 
 
 class Link:
-    """One client's way back to its event loop.
+    """A client's connection from the broker to its event loop.
 
     Args:
         broker: the broker.
         loop: the loop of the client.
 
     Attributes:
-        listeners: told of changes of the link itself.
+        listeners: called with changes of the connection itself.
     """
 
     __slots__ = (
@@ -46,23 +46,23 @@ class Link:
         self.listeners: set[LinkListener] = set()
 
     def tell(self, change: LinkChange) -> None:
-        """Have the listeners told soon. With the broker's lock held, from any thread."""
+        """Call the listeners with a change soon. With the broker's lock held, from any thread."""
         self._changes.append(change)
         self.defer(self)
 
     def run_deferred(self) -> None:
-        """Tell the listeners what has changed."""
-        change = self._changes.popleft()  # there is one deferred call for each
+        """Call the listeners with the next change."""
+        change = self._changes.popleft()  # there is one deferred call per change
         for listener in list(self.listeners):
             listener(change)
 
     def defer(self, deferred: Deferred) -> None:
-        """Have ``deferred.run_deferred`` called soon. With the broker's lock held, from any thread."""
+        """Call ``deferred.run_deferred`` soon. With the broker's lock held, from any thread."""
         self._deferred.append(deferred)
         self.wake()
 
     def wake(self) -> None:
-        """Have the loop look soon at deferred calls and at the next timer. With the lock held, from any thread."""
+        """Process deferred calls and the next timer soon, on the loop. With the lock held, from any thread."""
         if self._scheduled:
             return
         self._scheduled = True
@@ -72,7 +72,7 @@ class Link:
             else:
                 self.loop.call_soon_threadsafe(self._flush)
         except RuntimeError:
-            self._scheduled = False  # the loop is closed: no one is there to be told
+            self._scheduled = False  # the loop is closed: there is no one to inform
 
     def _flush(self) -> None:
         with self.broker.lock:
@@ -105,7 +105,7 @@ class Link:
         self._arm()
 
     def cut(self) -> None:
-        """Make the deferred calls and stop the timer. Calls that these defer follow in the next turns."""
+        """Make the deferred calls and stop the timer. Calls deferred by these follow in the next turns."""
         self._cut = True
         self._flush()
         if self._handle is not None:

@@ -13,21 +13,21 @@ from jmsaio.transport.memory.broker.tail import Tail
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.waiters import Waiters
 
-#: What to do with a topic that has partitions.
+#: Hint for a topic with partitions.
 READ_EACH = "read them one by one"
 
 
 class MemoryReader:
-    """Reads one topic. See ``jmsaio.transport.base.Reader``. Made under the broker's lock.
+    """Reads one topic. See ``jmsaio.transport.base.Reader``. Created with the broker's lock held.
 
-    What it has not read yet stays in the broker's memory.
+    Unread records stay in the broker's memory.
 
     Args:
-        link: way to the event loop.
-        options: what to read.
+        link: connection to the event loop.
+        options: topic and start.
 
     Raises:
-        InvalidDestinationError: a topic with partitions, or not a full name.
+        InvalidDestinationError: the topic has partitions, or its name is not a full one.
     """
 
     __slots__ = ("_arrived", "_broker", "_closed", "_failure", "_link", "_tail", "_topic", "armed")
@@ -44,26 +44,26 @@ class MemoryReader:
         self.armed = False
 
     def notify(self) -> None:
-        """Something is there, or never will be."""
+        """Disarm, and wake waiting calls: records are available, or never will be."""
         self.armed = False
         self._link.defer(self)
 
     def reconnect(self) -> None:
-        """The broker can be reached again."""
+        """Wake waiting calls: the broker is reachable again."""
         self.notify()
 
     def end(self, reason: JMSError | None) -> None:
-        """The topic is gone."""
+        """Handle the deletion of the topic."""
         self._failure = reason
         self.notify()
 
     def run_deferred(self) -> None:
-        """Wake those who wait."""
+        """Wake waiting calls."""
         self._arrived.wake()
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
-        """Next records. See ``Reader.read``; at the end it waits for more. Cancelling loses nothing."""
-        await asyncio.sleep(0)  # a long topic must not keep the loop from its other work
+        """Return the next records. See ``Reader.read``; at the end it waits for more. Cancelling loses nothing."""
+        await asyncio.sleep(0)  # reading a long topic must not block the loop
         try:
             async with asyncio.timeout(timeout):
                 while not self._has_some():
@@ -76,7 +76,7 @@ class MemoryReader:
         return cast("list[ReceivedRecord]", records)
 
     def _has_some(self) -> bool:
-        """Records are there; else it is armed, or raises why there will be none."""
+        """Return whether records are available; otherwise arm, or raise if there will be none."""
         with self._broker.lock:
             if self._tail.backlog and not self._broker.down:
                 return True
@@ -88,7 +88,7 @@ class MemoryReader:
             return False
 
     async def at_end(self) -> bool:
-        """Nothing is stored behind the last record read."""
+        """Return whether no records are stored after the last record read."""
         return not self._tail.backlog
 
     async def aclose(self, timeout: float) -> None:

@@ -30,23 +30,23 @@ from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.options import METADATA_TOO_LARGE
 
-#: Bytes of the metadata of a consumer; Pulsar's ``maxConsumerMetadataSize``.
+#: Maximum size of a consumer's metadata in bytes; Pulsar's ``maxConsumerMetadataSize``.
 METADATA = 1024
 
 
-#: Properties of subscriptions that were replaced: none was.
+#: Properties of replaced subscriptions when none was replaced.
 _NONE: Mapping[Partition, Mapping[str, str]] = {}
 
 
 def _check_metadata(wanted: base.Subscription) -> None:
-    """Refuse metadata that Pulsar refuses, too."""
+    """Raise for metadata that Pulsar would also refuse."""
     metadata = {**wanted.config.properties, **wanted.metadata}
     if sum(len(name) + len(value) for name, value in metadata.items()) > METADATA:
         raise TransportError(f"metadata has a max size of {METADATA} bytes", METADATA_TOO_LARGE)
 
 
 class Attachment:
-    """A consumer and the subscription that it belongs to."""
+    """A consumer and its subscription."""
 
     __slots__ = ("consumer", "subscription")
 
@@ -58,18 +58,18 @@ class Attachment:
 class MemoryReceiver:
     """Consumes one subscription of one or more topics. See ``jmsaio.transport.base.Receiver``.
 
-    Made under the broker's lock.
+    Created with the broker's lock held.
 
     Args:
-        link: way to the event loop.
-        wanted: what it subscribes to.
-        wake: called when there may be something to receive.
+        link: connection to the event loop.
+        wanted: subscription to open.
+        wake: called when records may be available.
         by_priority: partitions with a higher number get a larger share of the receiver queue
             (``jms.enableJMSPriority``).
 
     Raises:
-        ConsumerBusyError: a subscription is taken; none is joined then.
-        InvalidDestinationError: a name or pattern that can't be.
+        ConsumerBusyError: a subscription is busy; none is joined then.
+        InvalidDestinationError: a name or pattern is invalid.
         TransportError: the metadata is too large.
     """
 
@@ -134,7 +134,7 @@ class MemoryReceiver:
             self._attach(log, subscription, size)
 
     def _attach(self, log: Source, subscription: BrokerSubscription, size: int) -> None:
-        """Join a subscription; while the receiver is stopped the new consumer takes nothing."""
+        """Join a subscription; while the receiver is stopped, the new consumer receives nothing."""
         consumer = subscription.join(self, self._wanted.type, self._wanted.config, size, self._wanted.metadata)
         self._attached[log] = Attachment(subscription, consumer)
         self._note()
@@ -154,8 +154,8 @@ class MemoryReceiver:
         return size
 
     def discovered(self, topic: str, logs: list[Partition]) -> None:
-        """A topic that fits the pattern came into being."""
-        with suppress(ConsumerBusyError):  # as in Pulsar: the topics that can be consumed are
+        """Join the subscription on a new topic that matches the pattern."""
+        with suppress(ConsumerBusyError):  # as in Pulsar: topics without conflict are consumed
             self._join(logs)
 
     def _leave(self, keep: bool = False) -> None:
@@ -170,11 +170,11 @@ class MemoryReceiver:
         self._broker.freed()
 
     def broker_down(self) -> None:
-        """The connection is lost: the broker gives what was not acknowledged to others."""
+        """Leave the subscriptions after the connection was lost; unacknowledged records are redelivered to others."""
         self._leave(keep=True)
 
     def reconnect(self) -> None:
-        """The connection is there again: join every subscription that it was taken off and that still is there."""
+        """Join all subscriptions again that were left because of a lost connection and still exist."""
         reason: JMSError | None = None
         for log, each in list(self._attached.items()):
             subscription, consumer = each.subscription, each.consumer
@@ -191,12 +191,12 @@ class MemoryReceiver:
         self._finish(reason)
 
     def notify(self) -> None:
-        """Records are there."""
+        """Disarm, and wake the application soon."""
         self.armed = False
         self._link.defer(self)
 
     def end(self, reason: JMSError | None) -> None:
-        """A topic or subscription is gone; without any left the receiver has ended."""
+        """Handle the deletion of a topic or subscription; the receiver ends with the last one."""
         self._attached = {
             log: each for log, each in self._attached.items() if each.consumer in each.subscription.consumers
         }
@@ -216,7 +216,7 @@ class MemoryReceiver:
             self._wake()
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
-        """Records that are here. See ``Receiver.receive``."""
+        """Return available records. See ``Receiver.receive``."""
         with self._broker.lock:
             single = self._single
             records = single.consumer.take(limit) if single is not None else self._take_in_turn(limit)
@@ -229,7 +229,7 @@ class MemoryReceiver:
         return cast("list[ReceivedRecord]", records)
 
     def _take_in_turn(self, limit: int) -> list[StoredRecord]:
-        """Records of several topics: each in turn gives a share, then each what fits."""
+        """Return records of several topics: an equal share of each in turn, then as many as fit."""
         consumers = [each.consumer for each in self._attached.values()]
         records: list[StoredRecord] = []
         if not consumers:
@@ -247,7 +247,7 @@ class MemoryReceiver:
         """Acknowledge records. See ``Receiver.acknowledge``."""
         broker = self._broker
         if broker.down:
-            return  # lost on the way: they are redelivered
+            return  # lost in transit: they are redelivered
         stored = cast("Sequence[StoredRecord]", records)
         with broker.lock:
             if broker.faults.lost_acknowledgements:
@@ -272,7 +272,7 @@ class MemoryReceiver:
         subscription, consumer = each.subscription, each.consumer
         if unit.state is not State.OPEN:
             self._refused = TransactionRolledBackError(f"the transaction is {unit.state.value} already")
-            subscription.give_back(consumer, number, None, counted=True)  # as its abort gave back the others
+            subscription.give_back(consumer, number, None, counted=True)  # as its abort returned the others
             subscription.dispatch()
             return
         stored = consumer.held.pop(number, None)
@@ -281,7 +281,7 @@ class MemoryReceiver:
             self._refused = conflict
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
-        """Give records back. See ``Receiver.negative_acknowledge``."""
+        """Return records. See ``Receiver.negative_acknowledge``."""
         with self._broker.lock:
             due = self._broker.steady() + delay if delay > 0 else None
             subscriptions: dict[BrokerSubscription, None] = {}
@@ -294,7 +294,7 @@ class MemoryReceiver:
                 subscription.dispatch()
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
-        """No application has them: their acknowledgement timers end. The broker's own memory holds them."""
+        """End the acknowledgement timers of the records, which stay in the broker's own memory."""
         if self._wanted.config.ack_timeout is not None:
             with self._broker.lock:
                 for record in cast("Sequence[StoredRecord]", records):
@@ -315,7 +315,7 @@ class MemoryReceiver:
             broker.freed()
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """Count one more delivery of records that are held. See ``Receiver.count_delivery``."""
+        """Count another delivery of records that are held. See ``Receiver.count_delivery``."""
         with self._broker.lock:
             for record in cast("Sequence[StoredRecord]", records):
                 each = self._attached.get(record.log)
@@ -324,7 +324,7 @@ class MemoryReceiver:
                     counts[record.number] = counts.get(record.number, 0) + 1
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
-        """Raise the error of an acknowledgement that was refused. The broker has the others already."""
+        """Raise the error of an acknowledgement that was refused. The broker already has the others."""
         refused, self._refused = self._refused, None
         if refused is not None:
             raise refused
@@ -334,7 +334,7 @@ class MemoryReceiver:
 
         Raises:
             ConsumerBusyError: it has other consumers.
-            NotFoundError: it is gone.
+            NotFoundError: it was deleted.
         """
         with self._broker.lock:
             subscriptions = [each.subscription for each in self._attached.values()]
@@ -350,7 +350,7 @@ class MemoryReceiver:
                 self._broker.remove(subscription, None)
 
     async def seek(self, position: Position | WireId | int, timeout: float) -> None:
-        """Move the subscription. See ``Receiver.seek``; with an id, the topic that the record is of."""
+        """Move the subscription. See ``Receiver.seek``; with an id, only on the topic of that record."""
         with self._broker.lock:
             subscriptions = [each.subscription for each in self._attached.values()]
             if isinstance(position, WireId) and len(subscriptions) > 1:
@@ -362,21 +362,21 @@ class MemoryReceiver:
             self._broker.freed()
 
     async def stop(self, timeout: float) -> None:
-        """Take nothing more. See ``Receiver.stop``."""
+        """Stop receiving. See ``Receiver.stop``."""
         with self._broker.lock:
             self._stopped = True
             for each in self._attached.values():
                 each.subscription.stop(each.consumer)
 
     async def resume(self, timeout: float) -> None:
-        """Take records again. See ``Receiver.resume``."""
+        """Receive records again. See ``Receiver.resume``."""
         with self._broker.lock:
             self._stopped = False
             for each in self._attached.values():
                 each.subscription.resume(each.consumer)
 
     async def aclose(self, timeout: float) -> None:
-        """Give back what is not acknowledged, and close. See ``Receiver.aclose``."""
+        """Return unacknowledged records and close. See ``Receiver.aclose``."""
         with self._broker.lock:
             self.abandon()
 

@@ -31,22 +31,22 @@ from jmsaio.transport.sequence_ids import SequenceIds
 from jmsaio.transport.slices import SLICE
 from jmsaio.transport.waiters import Waiters
 
-#: A record that waits for memory: log, record, size, sequence id, token, transaction, and its last moment.
+#: A record that waits for memory: log, record, size, sequence id, token, transaction, and deadline.
 _Waiting = tuple[Partition, OutgoingRecord, int, int, Token, Unit | None, float]
 
-#: What became of a record: stored, the answer to a duplicate, an error, or kept for a transaction.
+#: Result of a send: stored, the answer to a duplicate, an error, or None for a record kept for a transaction.
 _Result = StoredRecord | WireId | JMSError | None
-#: A record whose outcome is not told yet: its token, what became of it, and its size.
+#: An outcome not yet reported: the token, the result, and the size of the record.
 _Outcome = tuple[Token, "_Result | _Numbered", int]
 
 
 class _Numbered(NamedTuple):
-    """What became of a record with a sequence id.
+    """Result of a record with a sequence id.
 
     Attributes:
-        result: without the sequence id.
-        partition: full name of its partition, or topic.
-        sequence_id: the number.
+        result: the result without the sequence id.
+        partition: full name of its partition or topic.
+        sequence_id: the sequence id.
     """
 
     result: _Result
@@ -58,11 +58,11 @@ class MemorySender:
     """Sends to one topic. See ``jmsaio.transport.base.Sender``.
 
     Args:
-        link: way to the event loop.
-        logs: the partitions, or the one topic.
-        topic: full name.
-        options: how it sends.
-        limit: bytes the broker may hold before records of this sender wait.
+        link: connection to the event loop.
+        logs: the partitions, or the only topic.
+        topic: full name of the topic.
+        options: options of the sender.
+        limit: bytes in the broker's memory at which records of this sender wait.
     """
 
     __slots__ = (
@@ -93,27 +93,27 @@ class MemorySender:
         self._outcomes: list[_Outcome] = []
         self._scheduled = False
         self._waiting: deque[_Waiting] = deque()
-        self._end: JMSError | None = None  # why all that waits fails
-        self._failing = False  # more of what waits is to fail when outcomes are told
+        self._end: JMSError | None = None  # the error for all waiting records
+        self._failing = False  # more waiting records are to fail when outcomes are reported
         self._late: dict[int, _Outcome] = {}
         self._bytes = 0
-        self._changed = Waiters()  # outcomes were told, or the sender was closed
+        self._changed = Waiters()  # outcomes were reported, or the sender was closed
         self._failure: JMSError | None = None
         self._closed = False
-        self._special = False  # closed, failed, or records wait: send must look closer
+        self._special = False  # closed, failed, or records wait: send must use the general path
         for log in logs:
             log.senders.add(self)
 
     @property
     def full(self) -> bool:
-        """The window has no room."""
+        """Whether the window is full."""
         on_way = len(self._outcomes)
         if self._special or self._late:
             on_way += len(self._waiting) + len(self._late)
         return on_way >= self._window_records or self._bytes >= self._window_bytes
 
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
-        """Take a record; it belongs to the broker from now on. See ``Sender.send``."""
+        """Send a record, which the broker owns from now on. See ``Sender.send``."""
         size = weigh(record)
         logs = self._logs
         log = logs[0] if len(logs) == 1 else self._choose(record)
@@ -140,7 +140,7 @@ class MemorySender:
         self._link.defer(self)
 
     def _choose(self, record: OutgoingRecord) -> Partition:
-        """The partition of a record: by the route, by key, or in turn."""
+        """Choose the partition of a record: by the route, by key, or in turn."""
         logs = self._logs
         route = self._options.route
         index = None if route is None else route(record, len(logs))
@@ -168,13 +168,13 @@ class MemorySender:
         last = self._broker.steady() + timeout if timeout > 0 else float("inf")
         self._waiting.append((log, record, size, sequence, token, unit, last))
         if self._failure is not None:
-            return  # it fails after those before it
+            return  # it fails after the records before it
         self.admit()
         if len(self._waiting) == 1 and timeout > 0:  # it is the first that waits
             self._broker.timers.add(last, self._expire)
 
     def admit(self) -> None:
-        """Store what waits, as far as there is room."""
+        """Store waiting records while there is room."""
         broker = self._broker
         while self._waiting:
             if broker.down or broker.used >= self.limit:
@@ -224,11 +224,11 @@ class MemorySender:
                 self._schedule()
 
     def _expire(self, argument: int, token: int) -> None:
-        """Records that waited too long fail."""
+        """Fail records that waited too long."""
         self._fail_some()
 
     def _fail_some(self) -> None:
-        """Fail what waited too long, or all that waits where the topic or the sender ended: a slice of it."""
+        """Fail a slice of the records that waited too long, or of all if the topic or the sender ended."""
         broker, end = self._broker, self._end
         now = broker.steady() if end is None else math.inf
         for _ in range(SLICE):
@@ -256,28 +256,28 @@ class MemorySender:
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:
-        """The last sequence id of each partition. See ``Sender.last_sequence_ids``."""
+        """Last sequence id of each partition. See ``Sender.last_sequence_ids``."""
         return self._sequence_ids.last
 
     @property
     def deleted(self) -> bool:
-        """Its topic was deleted, or terminated. See ``Sender.deleted``."""
+        """Whether its topic was deleted or terminated. See ``Sender.deleted``."""
         return self._failure is not None
 
     def topic_ended(self, error: JMSError) -> None:
-        """The topic is gone, or takes no more: what is sent from now on fails, and what waits fails at once."""
+        """Fail waiting records and all later sends: the topic was deleted or terminated."""
         self._special = True
         self._failure = error
         self._fail_all(error)
 
     def _fail_all(self, error: JMSError) -> None:
-        """What waits fails from now on, and is never stored."""
+        """Fail waiting records from now on, without storing them."""
         self._end = self._end or error
         self._broker.unblock(self)
         self._fail_some()
 
     def run_deferred(self) -> None:
-        """Tell outcomes, a slice of them in one turn of the loop."""
+        """Report outcomes, one slice per turn of the loop."""
         with self._broker.lock:
             if self._failing:
                 self._fail_some()
@@ -290,7 +290,7 @@ class MemorySender:
         settled = self._settled
         for token, result, _ in outcomes:  # one by one: each record is an entry of its own
             try:
-                if type(result) is StoredRecord:  # not isinstance: twice as fast, and there is one for each message
+                if type(result) is StoredRecord:  # not isinstance: twice as fast, and called for each message
                     settled((token,), result.message_id, None)
                 else:
                     self._tell(token, result)
@@ -300,7 +300,7 @@ class MemorySender:
         self._changed.wake()
 
     def _tell(self, token: Token, result: _Result | _Numbered) -> None:
-        """Tell an outcome other than that of a record which is stored and has no number."""
+        """Report an outcome other than that of a stored record without a sequence id."""
         if type(result) is _Numbered:
             result, partition, number = result
             if not isinstance(result, JMSError):
@@ -318,7 +318,7 @@ class MemorySender:
             await self._changed.wait()
 
     async def drain(self, timeout: float) -> None:
-        """Wait until every record taken has its outcome. See ``Sender.drain``."""
+        """Wait until every record sent has an outcome. See ``Sender.drain``."""
         try:
             async with asyncio.timeout(timeout):
                 while self._outcomes or self._waiting or self._late:
@@ -328,15 +328,15 @@ class MemorySender:
             raise OperationTimeoutError(f"{open_} messages to {self._topic} had no answer in {timeout:g} s") from error
 
     async def aclose(self, timeout: float) -> None:
-        """Let what is on its way end, fail the rest, close. See ``Sender.aclose``.
+        """Wait for records in flight, fail the rest, and close. See ``Sender.aclose``.
 
-        Cancellation: what has no outcome is failed in the next turns of the loop.
+        Cancellation: records without outcome fail in the next turns of the loop.
         """
         self._closed = self._special = True
         try:
             await self.drain(timeout)
         except OperationTimeoutError:
-            pass  # what is left fails now
+            pass  # the remaining records fail now
         finally:
             with self._broker.lock:
                 self.abandon()
@@ -345,11 +345,11 @@ class MemorySender:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed and has told every outcome."""
+        """Whether it was closed and has reported every outcome."""
         return self._closed and not (self._outcomes or self._waiting or self._late)
 
     def abandon(self) -> None:
-        """Close at once: what has no outcome fails, and is told soon. With the lock held."""
+        """Close at once; records without outcome fail, which is reported soon. With the lock held."""
         self._closed = self._special = True
         for token, _, size in self._late.values():
             error = SendInDoubtError(f"the sender to {self._topic} was closed before the broker's answer came")

@@ -47,7 +47,7 @@ class MemoryTransport:
 
     Args:
         broker: the broker.
-        config: options; used are ``memory_limit``, ``use_pulsar_admin``, ``enable_jms_priority`` and ``filters``.
+        config: configuration; uses ``memory_limit``, ``use_pulsar_admin``, ``enable_jms_priority`` and ``filters``.
     """
 
     def __init__(self, broker: Broker, config: Configuration) -> None:
@@ -66,7 +66,7 @@ class MemoryTransport:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the embedded broker can do: everything."""
+        """Capabilities of the embedded broker."""
         return _CAPABILITIES
 
     @property
@@ -76,12 +76,12 @@ class MemoryTransport:
 
     @property
     def clock(self) -> Clock:
-        """The broker's clock."""
+        """Clock of the broker."""
         return self._broker.clock
 
     @property
     def link_listeners(self) -> set[LinkListener]:
-        """Who is told that the broker was taken down or brought up, or that a subscription was lost."""
+        """Functions called when the broker is taken down or brought up, or a subscription was lost."""
         return self._link.listeners
 
     def _check(self) -> None:
@@ -90,7 +90,7 @@ class MemoryTransport:
         self._broker.check_up()
 
     async def open_sender(self, topic: str, options: SenderOptions) -> MemorySender:
-        """Make a sender. See ``Transport.open_sender``."""
+        """Open a sender. See ``Transport.open_sender``."""
         with self._broker.lock:
             self._check()
             self._senders = {sender for sender in self._senders if not sender.closed}
@@ -110,7 +110,7 @@ class MemoryTransport:
             return receiver
 
     def _with_letters_kept(self, subscription: Subscription) -> Subscription:
-        """The subscription, with a policy that keeps dead letters for a queue of their topic, if it names no other."""
+        """Return the subscription with a queue subscription for its dead letters, unless its policy names another."""
         config, policy = self._config, subscription.config.dead_letter
         if policy is None or policy.initial_subscription_name or not config.precreate_queue_subscription:
             return subscription
@@ -118,7 +118,7 @@ class MemoryTransport:
         return attrs.evolve(subscription, config=attrs.evolve(subscription.config, dead_letter=policy))
 
     async def open_reader(self, options: ReaderOptions) -> MemoryReader:
-        """Make a reader. See ``Transport.open_reader``."""
+        """Open a reader. See ``Transport.open_reader``."""
         with self._broker.lock:
             self._check()
             self._readers = {reader for reader in self._readers if not reader.closed}
@@ -127,14 +127,14 @@ class MemoryTransport:
             return reader
 
     async def end(self, topic: str) -> WireId | None:
-        """The last place that a reader would be given now. See ``Transport.end``."""
+        """Return the last place that a reader can receive now. See ``Transport.end``."""
         with self._broker.lock:
             self._check()
             self._broker.check_unpartitioned(topic, READ_EACH)
             return self._broker.open(topic)[0].last
 
     async def ready_for_transactions(self, timeout: float) -> None:
-        """The embedded broker always is. See ``Transport.ready_for_transactions``."""
+        """Return at once: the embedded broker is always ready. See ``Transport.ready_for_transactions``."""
 
     async def begin(self, timeout: float) -> MemoryTransaction:
         """Open a transaction. See ``Transport.begin``."""
@@ -146,7 +146,7 @@ class MemoryTransport:
             return MemoryTransaction(unit)
 
     async def aclose(self, timeout: float) -> None:
-        """Close everything made from it; open transactions are aborted. See ``Transport.aclose``."""
+        """Close everything opened by this client; open transactions are aborted. See ``Transport.aclose``."""
         self._closed = True
         end = time.monotonic() + timeout
         try:
@@ -159,11 +159,11 @@ class MemoryTransport:
 
     @property
     def gone(self) -> bool:
-        """Its event loop is closed."""
+        """Whether its event loop is closed."""
         return self._link.loop.is_closed()
 
     def timer_changed(self) -> None:
-        """The time of the next timer changed."""
+        """Handle a change of the time of the next timer."""
         self._link.wake()
 
     def abandon(self) -> None:
@@ -178,14 +178,14 @@ class MemoryTransport:
             self._broker.clients.remove(self)
 
     def broker_down(self) -> None:
-        """The broker can't be reached from now on."""
+        """Handle the loss of the broker."""
         for receiver in self._receivers:
             receiver.broker_down()
         text = f"the connection to the embedded broker {self._broker.name!r} is lost: it was taken down"
         self._link.tell(LinkChange(text, BrokerUnavailableError(text), whole=True))
 
     def broker_up(self) -> None:
-        """It can be reached again."""
+        """Handle the return of the broker."""
         parts: list[MemoryReceiver | MemoryReader] = [*self._receivers, *self._readers]
         text = f"the connection to the embedded broker {self._broker.name!r} is back"
         self._link.tell(LinkChange(text, whole=True))
@@ -194,7 +194,7 @@ class MemoryTransport:
 
 
 async def open_transport(config: Configuration) -> MemoryTransport:
-    """A client of the embedded broker that ``config.broker_name`` names, which is made at first need.
+    """Open a client of the embedded broker ``config.broker_name``, which is created on first use.
 
     Raises:
         BrokerUnavailableError: a test took the broker down.

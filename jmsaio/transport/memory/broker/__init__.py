@@ -1,1 +1,1 @@
-"""The embedded broker's own side: topics, subscriptions, consumers, transactions, time. It knows no event loop."""
+"""The embedded broker itself: topics, subscriptions, consumers, transactions, time. It uses no event loop."""

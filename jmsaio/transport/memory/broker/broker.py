@@ -1,6 +1,6 @@
-"""The embedded broker: topics by name, memory, time, and who is connected. It knows no event loop.
+"""The embedded broker: topics by name, memory, time, and connected clients. It uses no event loop.
 
-A broker may be used from several event loops in several threads: whoever calls it holds its lock.
+A broker can be used from several event loops in several threads; callers hold its lock.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ from jmsaio.transport.memory.broker.transactions import Unit
 
 
 class Client(Protocol):
-    """A connected transport, as the broker sees it.
+    """A connected transport.
 
     Attributes:
-        gone: its event loop is closed, so that it will never close itself.
+        gone: whether its event loop is closed, so that it will never close itself.
     """
 
     @property
     def gone(self) -> bool: ...
 
     def abandon(self) -> None:
-        """Give back what it holds, and disconnect."""
+        """Return its records and disconnect."""
 
     def timer_changed(self) -> None:
-        """The time of the next timer changed."""
+        """Handle a change of the time of the next timer."""
 
     def broker_down(self) -> None:
-        """The broker can't be reached from now on."""
+        """Handle the loss of the broker."""
 
     def broker_up(self) -> None:
-        """It can be reached again."""
+        """Handle the return of the broker."""
 
 
 class Blocked(Protocol):
-    """A sender that waits for memory."""
+    """A sender waiting for memory."""
 
     limit: int
 
     def admit(self) -> None:
-        """Store what waits, as far as there is room."""
+        """Store waiting records while there is room."""
 
 
 class Watcher(Protocol):
@@ -71,22 +71,22 @@ class Watcher(Protocol):
     pattern: re.Pattern[str]
 
     def discovered(self, topic: str, logs: list[Partition]) -> None:
-        """A topic that fits came into being."""
+        """Handle a new topic that matches the pattern."""
 
 
 class Broker:
-    """One embedded broker.
+    """An embedded broker.
 
     Args:
-        name: its name, as in ``memory://name``.
-        clock: where its time comes from; default: the machine's.
+        name: name of the broker, as in ``memory://name``.
+        clock: clock of the broker; default: the machine's.
 
     Attributes:
-        now: seconds since the epoch, by the wall clock, which may be set.
-        steady: seconds that only grow; timers go by them.
-        lock: to be held by whoever calls anything below.
-        used: bytes of the records kept.
-        timers: what is to happen.
+        now: seconds since the epoch, by the wall clock, which can be set.
+        steady: seconds that only grow; used by timers.
+        lock: held by callers of everything below.
+        used: bytes of the stored records.
+        timers: scheduled actions.
         logs: topics without partitions, and partitions, by full name.
         partitioned: number of partitions of partitioned topics.
         schemas: the versions of topics' schemas, by the topic's full name.
@@ -94,11 +94,12 @@ class Broker:
         watchers: receivers with a pattern.
         units: open transactions.
         faults: scripted faults, for tests.
-        down: it can't be reached, for tests.
-        filters: it plays Starlight's filter plugin.
-        blocked: senders that wait for memory.
-        deduplicates: it leaves out records whose sequence id their producer has sent before.
-        disturbed: senders have to look closely: it is down, faults of sends are to come, or it deduplicates.
+        down: whether it is unreachable, for tests.
+        filters: whether it emulates Starlight's filter plugin.
+        blocked: senders waiting for memory.
+        deduplicates: whether it discards records whose sequence id their producer has sent before.
+        disturbed: whether senders must use the general path: it is down, faults of sends are pending, or it
+            deduplicates.
     """
 
     def __init__(self, name: str, clock: Clock | None = None) -> None:
@@ -128,12 +129,12 @@ class Broker:
         self.self_timed = not self.clock.watch(self.tick)
 
     def tick(self) -> None:
-        """Do what is due. Takes the lock itself."""
+        """Run due actions. Acquires the lock itself."""
         with self.lock:
             self.timers.run(self.steady())
 
     def steady_at(self, time: float) -> float:
-        """The steady time of a moment, which is given in seconds since the epoch."""
+        """Return the steady time of a moment given in seconds since the epoch."""
         return self._steady_times.at(time)
 
     def _earlier(self) -> None:
@@ -141,26 +142,26 @@ class Broker:
             client.timer_changed()
 
     def next_number(self) -> int:
-        """A number that this broker never gave before: ledgers, consumers."""
+        """Return a number never used before by this broker, for ledgers and consumers."""
         self._numbers += 1
         return self._numbers
 
     def next_producer_name(self) -> str:
-        """A name for a sender that has none, which this broker never gave before."""
+        """Return a name never used before by this broker, for a sender without one."""
         return f"{self.name}-{next(self._producers)}"
 
     def open_to_send(self, topic: str) -> list[Partition]:
-        """As ``open``. Raises TransportError if the topic was terminated."""
+        """Open a topic as with ``open``. Raises TransportError if the topic was terminated."""
         logs = self.open(topic)
         if any(log.terminated for log in logs):
             raise terminated(topic)
         return logs
 
     def register(self, topic: str, schema: Schema) -> bytes:
-        """The version of a schema of a topic, which is added if it is new.
+        """Return the version of a topic's schema; a new schema is added.
 
         Raises:
-            TransportError: the topic has one of another type. Whether Avro schemas fit each other is not checked.
+            TransportError: the topic has a schema of another type. The compatibility of Avro schemas is not checked.
         """
         versions = self.schemas.setdefault(split_partition(topic)[0], [])
         if schema not in versions:
@@ -171,10 +172,10 @@ class Broker:
         return versions.index(schema).to_bytes(8, "big")
 
     def find(self, topic: str) -> list[Partition]:
-        """The partitions of a topic, or the topic alone.
+        """Return the partitions of a topic, or the topic alone.
 
         Raises:
-            NotFoundError: there is no such topic.
+            NotFoundError: the topic does not exist.
         """
         count = self.partitioned.get(topic)
         if count is not None:
@@ -184,29 +185,29 @@ class Broker:
         return [self.logs[topic]]
 
     def check_unpartitioned(self, topic: str, instead: str) -> None:
-        """Refuse a topic with partitions; ``instead`` says what to do.
+        """Check that a topic has no partitions; ``instead`` is the hint for the error.
 
         Raises:
-            InvalidDestinationError: it has some.
+            InvalidDestinationError: it has partitions.
         """
         if topic in self.partitioned:
             raise InvalidDestinationError(f"{topic} has partitions: {instead}")
 
     def open(self, topic: str) -> list[Partition]:
-        """As ``find``; a topic that does not exist is made, without partitions.
+        """Return the partitions as ``find`` does; a missing topic is created, without partitions.
 
         Raises:
-            InvalidDestinationError: not a full topic name.
+            InvalidDestinationError: the topic name is not a full one.
         """
         if topic not in self.partitioned and topic not in self.logs:
             self.create(topic, 0)
         return self.find(topic)
 
     def create(self, topic: str, partitions: int) -> bool:
-        """Make a topic; False if there is one.
+        """Create a topic; return False if it exists.
 
         Raises:
-            InvalidDestinationError: not a full topic name, or a negative number of partitions.
+            InvalidDestinationError: the topic name is not a full one, or the number of partitions is negative.
         """
         if "://" not in topic or topic.count("/") < 4 or topic.endswith("/"):
             raise InvalidDestinationError(f"{topic!r} is not a full topic name: persistent://tenant/namespace/name")
@@ -231,7 +232,7 @@ class Broker:
             self.logs[name] = Partition(self, name, self.next_number(), index)
 
     def matching(self, pattern: re.Pattern[str]) -> dict[str, list[Partition]]:
-        """Topics that fit a pattern; partitions of a partitioned topic together, under its name."""
+        """Return the topics that match a pattern, with all partitions of a partitioned topic under its name."""
         found = {topic: self.find(topic) for topic in self.partitioned if pattern.fullmatch(topic)}
         taken = {log.name for logs in found.values() for log in logs}
         for name, log in self.logs.items():
@@ -240,11 +241,11 @@ class Broker:
         return found
 
     def delete(self, topic: str, force: bool) -> None:
-        """Delete a topic with everything in it.
+        """Delete a topic with its contents.
 
         Raises:
-            NotFoundError: there is no such topic.
-            AdminError: clients are connected, and not ``force``.
+            NotFoundError: the topic does not exist.
+            AdminError: clients are connected, without ``force``.
         """
         logs = self.find(topic)
         connected = any(log.senders or tails_of(log) or _has_consumers(log) for log in logs)
@@ -252,7 +253,7 @@ class Broker:
             raise AdminError(f"topic {topic} has connected clients; close them first, or force", 412)
         self.partitioned.pop(topic, None)
         self.schemas.pop(topic, None)
-        for log in logs:  # before any memory becomes free, else what waits for it would be stored here
+        for log in logs:  # before memory is freed, otherwise waiting records would be stored here
             for owner in list(log.senders):
                 owner.topic_ended(NotFoundError(f"topic {topic} was deleted"))
         for log in logs:
@@ -268,7 +269,7 @@ class Broker:
         self.freed()
 
     def terminate(self, topic: str) -> None:
-        """Let a topic take no more records. Raises NotFoundError if there is none."""
+        """Terminate a topic. Raises NotFoundError if it does not exist."""
         for log in self.find(topic):
             log.terminated = True
             for owner in list(log.senders):
@@ -284,16 +285,16 @@ class Broker:
         self.freed()
 
     def subscribe(self, log: Partition, name: str, durable: bool, position: Position) -> BrokerSubscription:
-        """The subscription of that name, made if there is none."""
+        """Return the subscription of that name, created if missing."""
         subscription = subscriptions_of(log).get(name)
         return BrokerSubscription(log, name, durable, position, {}) if subscription is None else subscription
 
     def dead_letter(
         self, record: StoredRecord, topic: str, subscription: str | None, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Put a copy of ``record`` on a topic of dead letters, which keeps it until a subscription takes it.
+        """Store a copy of ``record`` in a dead-letter topic, which keeps it until a subscription receives it.
 
-        ``properties`` stand for its own.
+        ``properties`` replace its own.
         """
         topic = full_name(topic)
         known = topic in self.logs or topic in self.partitioned
@@ -310,23 +311,23 @@ class Broker:
         log.append(copy, record.size, 0, self.now())
 
     def freed(self) -> None:
-        """Memory may have become free: let senders that wait for it go on."""
+        """Let senders waiting for memory continue, if memory has been freed."""
         if self.blocked and self.used < self._blocked_limit:
             blocked, self.blocked = self.blocked, {}
             for sender in blocked:
                 sender.admit()
 
     def block(self, sender: Blocked) -> None:
-        """Call ``sender.admit`` when less than its limit is used."""
+        """Register ``sender`` for a call of ``admit`` once less memory than its limit is used."""
         self._blocked_limit = max(self._blocked_limit, sender.limit) if self.blocked else sender.limit
         self.blocked[sender] = None
 
     def unblock(self, sender: Blocked) -> None:
-        """Don't."""
+        """Unregister a sender registered by ``block``."""
         self.blocked.pop(sender, None)
 
     def connect(self, client: Client) -> None:
-        """A transport came.
+        """Connect a transport.
 
         Raises:
             BrokerUnavailableError: the broker is down.
@@ -339,16 +340,16 @@ class Broker:
         client.timer_changed()
 
     def check_up(self) -> None:
-        """Raises BrokerUnavailableError when the broker is down."""
+        """Raise BrokerUnavailableError if the broker is down."""
         if self.down:
             raise BrokerUnavailableError(f"the embedded broker {self.name!r} is down")
 
     def update_disturbed(self) -> None:
-        """Set ``disturbed`` after a change of what it tells."""
+        """Update ``disturbed`` after a change of its conditions."""
         self.disturbed = self.down or self.deduplicates or bool(self.faults.sends)
 
     def take_down(self) -> None:
-        """No one can reach the broker; open transactions are aborted."""
+        """Make the broker unreachable; open transactions are aborted."""
         self.down = self.disturbed = True
         for unit in list(self.units):
             unit.abort()
@@ -356,7 +357,7 @@ class Broker:
             client.broker_down()
 
     def bring_up(self) -> None:
-        """Everyone can reach it again."""
+        """Make the broker reachable again."""
         self.down = False
         self.update_disturbed()
         self.timers.run(self.steady())
@@ -374,12 +375,12 @@ _registry = threading.Lock()
 
 
 def terminated(topic: str) -> TransportError:
-    """What a send to a terminated topic fails with."""
+    """Create the error of a send to a terminated topic."""
     return TransportError(f"topic {topic} was terminated: it takes no more messages", "TopicTerminated")
 
 
 def broker_named(name: str, make: Callable[[str], Broker] = Broker) -> Broker:
-    """The broker of that name in this process, made at first need; it outlives its connections."""
+    """Return the broker of that name in this process, created on first use; it outlives its connections."""
     with _registry:
         broker = _brokers.get(name)
         if broker is None:
@@ -388,6 +389,6 @@ def broker_named(name: str, make: Callable[[str], Broker] = Broker) -> Broker:
 
 
 def forget_broker(name: str) -> None:
-    """Let go of the broker of that name: the next connection gets an empty one."""
+    """Remove the broker of that name: the next connection opens an empty one."""
     with _registry:
         _brokers.pop(name, None)

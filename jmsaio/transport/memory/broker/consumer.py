@@ -1,4 +1,4 @@
-"""One consumer of a subscription, as the broker sees it: its receiver queue, and what it holds."""
+"""A consumer of a subscription in the broker: its receiver queue, and the records it holds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _number = attrgetter("number")
 
 
 class Dispatcher(Protocol):
-    """What a consumer asks of its subscription; see ``BrokerSubscription``."""
+    """Methods of a subscription used by its consumers; see ``BrokerSubscription``."""
 
     counts: dict[int, int]
 
@@ -33,23 +33,23 @@ class Dispatcher(Protocol):
 
 
 class Consumer:
-    """One consumer of one subscription.
+    """A consumer of one subscription.
 
     Attributes:
-        port: the receiver's end.
+        port: end of the receiver.
         config: consumerConfig.
-        metadata: what the filter plugin reads.
-        name: its name, for the order of failover consumers.
-        number: grows with each consumer of the broker.
-        queue: records sent to it that the application has not taken: its permits are what is free here.
-        capacity: records in ``queue`` at most; 0 while a zero queue was not asked.
-        held: every record that it has and did not settle, taken or not, by number.
-        taken: with an ack timeout: when each record that was taken is to be redelivered.
-        waiting: numbers of the records that it gave back and that wait for their time.
-        parked: key-shared: numbers of records of its keys that wait for a permit, a heap.
-        listed: it stands in the list of those with permits.
-        stopped: nothing is sent to it; what it holds is still its own.
-        dead_after: deliveries with a count above this go to the dead letters.
+        metadata: metadata read by the filter plugin.
+        name: name of the consumer, for the order of failover consumers.
+        number: number that grows with each consumer of the broker.
+        queue: records sent to it that the application has not received; the free places are its permits.
+        capacity: maximum length of ``queue``; 0 while no record is requested from a zero queue.
+        held: all its unsettled records, received or not, by number.
+        taken: with an ack timeout, due times for the redelivery of received records.
+        waiting: numbers of the records that it returned with a delay.
+        parked: for key-shared, a heap of numbers of records with its keys that wait for a permit.
+        listed: whether it is in the list of consumers with permits.
+        stopped: whether it is sent nothing; it keeps the records it holds.
+        dead_after: redelivery count above which a record is moved to the dead letters.
     """
 
     __slots__ = (
@@ -87,11 +87,11 @@ class Consumer:
 
     @property
     def zero_queue(self) -> bool:
-        """It has no prefetch: a record is sent only when it is asked for."""
+        """Whether it has no prefetch: a record is sent only on request."""
         return self.config.receiver_queue_size == 0
 
     def take(self, limit: int) -> list[StoredRecord]:
-        """The records for the application, up to ``limit``; their permits go back."""
+        """Return up to ``limit`` records for the application, returning their permits."""
         if self.zero_queue:
             return self._ask(limit)
         queue = self.queue
@@ -108,7 +108,7 @@ class Consumer:
         return records
 
     def _ask(self, limit: int) -> list[StoredRecord]:
-        """Without prefetch: one record, which is sent for this call, or for the one after the next wake."""
+        """Return one record without prefetch: one sent for this call, or else for a call after the next wake."""
         if limit < 1:
             return []
         self.capacity = 1
@@ -122,7 +122,7 @@ class Consumer:
         return records
 
     def _watch(self, records: list[StoredRecord], timeout: float) -> None:
-        """Note when these records are to be redelivered if they are not acknowledged."""
+        """Schedule the redelivery of these records in case they are not acknowledged."""
         services = self._dispatcher.services
         due = services.steady() + timeout
         while self._watched and self.taken.get(self._watched[0][1]) != self._watched[0][0]:
@@ -135,7 +135,7 @@ class Consumer:
             services.timers.add(self._watched[0][0], self._overdue)
 
     def _overdue(self, argument: int, token: int) -> None:
-        """The first of the records taken was not acknowledged in time, unless it was settled meanwhile."""
+        """Redeliver received records that were not acknowledged in time."""
         dispatcher, watched = self._dispatcher, self._watched
         services = dispatcher.services
         backoff = self.config.ack_timeout_backoff
@@ -160,5 +160,5 @@ class Consumer:
             queue.append(record)
 
     def park(self, number: int) -> None:
-        """Keep a record of one of its keys until it has a permit."""
+        """Keep a record with one of its keys until it has a permit."""
         heapq.heappush(self.parked, number)

@@ -1,4 +1,4 @@
-"""Starlight's filter plugin as the embedded broker plays it: selectors only, the plugin's default mode."""
+"""Emulation of Starlight's filter plugin by the embedded broker: selectors only, the plugin's default mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RESCHEDULED = 1.0
 
 
 class Verdict(enum.Enum):
-    """What becomes of a record that is about to be sent to a consumer."""
+    """Decision about a record that is about to be sent to a consumer."""
 
     ACCEPT = "it is sent"
     REJECT = "it is removed from the subscription"
@@ -23,12 +23,12 @@ class Verdict(enum.Enum):
 
 
 def judge(record: StoredRecord, metadata: Mapping[str, str], properties: Mapping[str, str]) -> Verdict:
-    """Decide by the selectors of a subscription and of a consumer.
+    """Apply the selectors of a subscription and of a consumer.
 
     Args:
-        record: what is to be sent.
-        metadata: of the consumer.
-        properties: of the subscription.
+        record: record to be sent.
+        metadata: metadata of the consumer.
+        properties: properties of the subscription.
     """
     common = properties.get(SELECTOR, "") if properties.get(FILTERING) == "true" else ""
     own = metadata.get(SELECTOR, "") if common or metadata.get(FILTERING) == "true" else ""
@@ -49,6 +49,6 @@ def judge(record: StoredRecord, metadata: Mapping[str, str], properties: Mapping
 
 
 def _matches(text: str, record: StoredRecord, kind: str) -> bool:
-    """Whether a selector is TRUE; JMSDestination is the only header that the dialect asks for."""
+    """Return whether a selector is TRUE; JMSDestination is the only header read by the dialect."""
     found = Selector(text, "starlight").matches_record(record, lambda record, name: f"{kind}://{record.topic}")
     return found is True

@@ -1,4 +1,4 @@
-"""What goes wrong on purpose, in tests of services: the script that senders and receivers look up."""
+"""Scripted faults for tests of services, read by senders and receivers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jmsaio.errors import JMSError
 
 @attrs.frozen
 class SendFault:
-    """What happens to one record that is sent.
+    """A fault of one sent record.
 
     Attributes:
-        topic: full name of the topic that it is sent to; None: any.
-        error: what the sender hears, or None for success, which only a stored record has.
-        stored: the broker stores the record all the same.
-        delay: seconds before the sender hears anything.
+        topic: full name of the topic; None: any.
+        error: error that the sender receives; None for success, which requires a stored record.
+        stored: whether the broker stores the record all the same.
+        delay: seconds before the sender receives the outcome.
     """
 
     topic: str | None = None
@@ -28,12 +28,12 @@ class SendFault:
 
 @attrs.define
 class Faults:
-    """The faults to come, each used once, in the order of adding.
+    """Pending faults, each used once, in the order of adding.
 
     Attributes:
         sends: faults of sends.
-        lost_acknowledgements: how many of the next acknowledged records the broker does not hear of.
-        lost_commits: of how many of the next commits the client does not hear.
+        lost_acknowledgements: number of the next acknowledged records to ignore.
+        lost_commits: number of the next commits to leave unanswered.
     """
 
     sends: deque[SendFault] = attrs.field(factory=deque)
@@ -41,7 +41,7 @@ class Faults:
     lost_commits: int = 0
 
     def next_send(self, topic: str) -> SendFault | None:
-        """The fault of the next send to ``topic``, used up by this call; None if there is none."""
+        """Remove and return the next fault of a send to ``topic``; None if there is none."""
         for fault in self.sends:
             if fault.topic is None or fault.topic == topic:
                 self.sends.remove(fault)
@@ -49,14 +49,14 @@ class Faults:
         return None
 
     def loses_acknowledgement(self) -> bool:
-        """Whether the next acknowledgement is lost; used up by this call."""
+        """Return whether the next acknowledgement is lost, and count it."""
         if not self.lost_acknowledgements:
             return False
         self.lost_acknowledgements -= 1
         return True
 
     def loses_commit(self) -> bool:
-        """Whether the answer to the next commit is lost; used up by this call."""
+        """Return whether the answer to the next commit is lost, and count it."""
         if not self.lost_commits:
             return False
         self.lost_commits -= 1

@@ -1,4 +1,4 @@
-"""Names of topics as Pulsar reads them: full names, patterns."""
+"""Topic names as Pulsar reads them: full names, patterns."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _DEFAULT_NAMESPACE = "persistent://public/default/"
 
 
 def full_name(topic: str) -> str:
-    """The full name of a topic; a short one is in ``public/default``.
+    """Return the full name of a topic; a short one is in ``public/default``.
 
     Raises:
-        InvalidDestinationError: an empty name.
+        InvalidDestinationError: the name is empty.
     """
     if not topic:
         raise InvalidDestinationError("a topic needs a name")
@@ -21,15 +21,15 @@ def full_name(topic: str) -> str:
 
 
 def namespace_of(topic: str) -> str:
-    """``tenant/namespace`` of a full name."""
+    """Return the ``tenant/namespace`` of a full name."""
     return "/".join(topic.partition("://")[2].split("/")[:2])
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Full name of topics (without partition) that a topics pattern means; the namespace is literal.
+    """Compile a topics pattern into a regular expression for full topic names (without partition).
 
     Raises:
-        InvalidDestinationError: not a regular expression that Python takes.
+        InvalidDestinationError: the pattern is not a valid regular expression in Python.
     """
     domain, _, rest = full_name(pattern).partition("://")
     tenant, _, rest = rest.partition("/")

@@ -1,7 +1,7 @@
-"""One topic without partitions, or one partition: its records, and who is interested in them.
+"""One topic without partitions, or one partition: its records, subscriptions and readers.
 
-A record stays while a subscription has not acknowledged it or a reader has not read it, and not longer. A topic that
-no one subscribed to keeps nothing, except one that holds dead letters.
+A record is kept until every subscription has acknowledged it and every reader has read it. A topic without
+subscriptions keeps nothing, unless it holds dead letters.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ class Partition:
     Attributes:
         broker: the broker that it belongs to.
         name: full name of the topic or partition.
-        ledger: number that no other log of the broker has or had.
+        ledger: number unique among the broker's past and present logs.
         partition: index of the partition, -1 for a topic without.
-        records: what is kept, by number, oldest first.
+        records: stored records by number, oldest first.
         next: number of the next record.
         listeners: subscriptions and readers.
         subscribed: number of subscriptions.
-        senders: senders that are open.
-        terminated: it takes no more records.
-        keeps_unread: records stay while there is no subscription, as dead letters must.
-        sequence_ids: highest one by the name of the producer, while the broker deduplicates.
+        senders: open senders.
+        terminated: whether it accepts no more records.
+        keeps_unread: whether records are kept without a subscription, as dead letters must be.
+        sequence_ids: highest sequence id by producer name, while the broker deduplicates.
     """
 
     __slots__ = (
@@ -52,7 +52,7 @@ class Partition:
         self.sequence_ids: dict[str, int] = {}
 
     def note_sequence_id(self, producer_name: str, sequence_id: int) -> bool:
-        """Note the sequence id of a producer's next record; False if it sent that one or a higher one before."""
+        """Store the sequence id of a producer's next record; return False if it is not higher than the last."""
         if sequence_id <= self.sequence_ids.get(producer_name, -1):
             return False
         self.sequence_ids[producer_name] = sequence_id
@@ -67,15 +67,15 @@ class Partition:
         producer_name: str | None = None,
         schema_version: bytes | None = None,
     ) -> StoredRecord:
-        """Store a record and give it to everyone interested.
+        """Store a record and publish it to all listeners.
 
         Args:
-            record: what was sent.
-            size: bytes it takes here.
-            sequence_id: the sender's number for it.
+            record: the sent record.
+            size: bytes used in memory.
+            sequence_id: sequence id given by the sender.
             now: publish time, seconds since the epoch.
-            producer_name: the sender's name; None: the broker itself stores it.
-            schema_version: of the schema that the sender declared, or None.
+            producer_name: name of the sender; None for records stored by the broker itself.
+            schema_version: version of the schema declared by the sender, or None.
         """
         number = self.next
         self.next = number + 1
@@ -97,27 +97,27 @@ class Partition:
         return stored
 
     def release(self, record: StoredRecord) -> None:
-        """One that needed ``record`` needs it no more."""
+        """Remove one reference to ``record``, dropping it with the last."""
         record.references -= 1
         if record.references <= 0 and (self.subscribed or not self.keeps_unread):
             self.drop(record)
 
     def drop(self, record: StoredRecord) -> None:
-        """Forget ``record``."""
+        """Remove ``record`` from memory."""
         if self.records.pop(record.number, None) is not None:
             self.broker.used -= record.size
 
     def listen(self, listener: Listener) -> None:
-        """Give new records to ``listener``; it takes what is there by ``after``."""
+        """Publish new records to ``listener``; it reads the existing ones with ``after``."""
         self.listeners.append(listener)
 
     def silence(self, listener: Listener) -> None:
-        """Give no more to ``listener``."""
+        """Stop publishing to ``listener``."""
         if listener in self.listeners:
             self.listeners.remove(listener)
 
     def after(self, start: Position | WireId | int, inclusive: bool = True) -> list[StoredRecord]:
-        """The records kept from ``start`` on: an end, a place, or the first published at a time (ms) or later."""
+        """Return the stored records from ``start`` on: an end, a place, or a publish time (ms)."""
         if start is Position.EARLIEST:
             return list(self.records.values())
         if start is Position.LATEST:
@@ -126,11 +126,11 @@ class Partition:
             first = (start.ledger, start.entry if inclusive else start.entry + 1)
             return [record for record in self.records.values() if (self.ledger, record.number) >= first]
         assert isinstance(start, int)
-        # The clock may have been set back since: what is stored behind the first one is not looked at.
+        # The clock may have been set back since: records stored after the first match are not checked.
         return list(dropwhile(lambda record: record.publish_time < start, self.records.values()))
 
     def cursor(self, pending: list[int]) -> Cursor:
-        """How far a subscription is that still needs the records with the numbers ``pending`` (ascending)."""
+        """Return the cursor of a subscription that still needs the records with the numbers ``pending`` (ascending)."""
         last = self.place(self.next - 1) if self.next else None
         if not pending:
             return Cursor(last, last=last)
@@ -143,9 +143,9 @@ class Partition:
 
     @property
     def last(self) -> WireId | None:
-        """The id of the last record kept; None where none is."""
+        """Id of the last stored record; None if there is none."""
         return self.place(next(reversed(self.records))) if self.records else None
 
     def place(self, number: int) -> WireId:
-        """The id of the record with ``number``."""
+        """Return the id of the record with ``number``."""
         return WireId(self.ledger, number, self.partition)

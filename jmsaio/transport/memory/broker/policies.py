@@ -1,4 +1,4 @@
-"""To which consumer a record goes: one policy for each way to share a subscription."""
+"""Choice of the consumer for a record: one policy for each way to share a subscription."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.record import StoredRecord
 
-#: Key-shared: records set aside for consumers without permits, in all; Pulsar's ``keySharedLookAheadMsgInReplay``.
+#: Maximum number of records parked for key-shared consumers without permits; Pulsar's
+#: ``keySharedLookAheadMsgInReplay``.
 LOOK_AHEAD = 20_000
-#: Key-shared: points of each consumer on the ring of key hashes.
+#: Points of each key-shared consumer on the ring of key hashes.
 _POINTS = 100
 
 
@@ -21,9 +22,9 @@ class Policy(Protocol):
     """Chooses consumers.
 
     Attributes:
-        solo: the only consumer that records go to, or None when there is a choice.
-        follows: it has to be told which records were settled.
-        ordered: what is given back is redelivered before later records, also before those already in the queue.
+        solo: the only consumer that can receive records, or None if there is a choice.
+        follows: whether it must be informed of settled records.
+        ordered: whether returned records are redelivered before later ones, even those already queued.
     """
 
     solo: Consumer | None
@@ -31,29 +32,29 @@ class Policy(Protocol):
     ordered: bool
 
     def joined(self, consumer: Consumer) -> Consumer | None:
-        """A consumer came; returns the one that has to give back what it did not take yet, if any."""
+        """Add a consumer; return the one that has to return its unreceived records, if any."""
 
     def left(self, consumer: Consumer) -> None:
-        """A consumer went; what it held is already given back."""
+        """Remove a consumer, whose records have already been returned."""
 
     def room(self, consumer: Consumer) -> None:
-        """A consumer has permits again."""
+        """Handle a consumer that has permits again."""
 
     def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
-        """Who gets ``record`` now; None: no one, it stays first in line.
+        """Choose the consumer for ``record``; return None to keep it first in line.
 
-        ``again``: it was given back, so that an ordered policy finds room for it beyond the queue's capacity.
+        ``again``: it was returned, so an ordered policy allows it to exceed the queue's capacity.
         """
 
     def settled(self, record: StoredRecord) -> None:
-        """A record went out of a consumer's hands."""
+        """Handle a record that its consumer no longer holds."""
 
 
 class SingleActive:
-    """Exclusive and failover: one active consumer, the others stand by.
+    """Exclusive and failover: one active consumer; the others stand by.
 
-    The active one is the first that connected; on a partition, consumers are ordered by name and the partition's index
-    chooses, so that partitions spread (as in Pulsar).
+    The active consumer is the first one connected. On a partition, consumers are sorted by name and the partition's
+    index selects one, so that partitions are spread (as in Pulsar).
     """
 
     follows = False
@@ -65,7 +66,7 @@ class SingleActive:
         self.solo: Consumer | None = None
 
     def joined(self, consumer: Consumer) -> Consumer | None:
-        """Choose again; the one that was active gives back what it did not take."""
+        """Choose again; return the previously active consumer if it changed."""
         before = self.solo
         self._consumers.append(consumer)
         self._choose()
@@ -83,21 +84,21 @@ class SingleActive:
         self.solo = consumers[max(self._partition, 0) % len(consumers)] if consumers else None
 
     def room(self, consumer: Consumer) -> None:
-        """Nothing to note."""
+        """Do nothing."""
 
     def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
-        """The active consumer, if it has a permit, or needs none."""
+        """Return the active consumer if it has a permit or needs none."""
         active = self.solo
         if active is None or (len(active.queue) >= active.capacity and not (again and active.capacity)):
             return None
         return active
 
     def settled(self, record: StoredRecord) -> None:
-        """Nothing to note."""
+        """Do nothing."""
 
 
 class RoundRobin:
-    """Shared: each record to the next consumer with a permit."""
+    """Shared: each record is sent to the next consumer with a permit."""
 
     follows = False
     ordered = False
@@ -108,14 +109,14 @@ class RoundRobin:
         self.solo: Consumer | None = None
 
     def joined(self, consumer: Consumer) -> Consumer | None:
-        """One more to choose from."""
+        """Add a consumer."""
         self._consumers[consumer] = None
         self._note()
         self.room(consumer)
         return None
 
     def left(self, consumer: Consumer) -> None:
-        """One less."""
+        """Remove a consumer."""
         del self._consumers[consumer]
         self._note()
         if consumer.listed:
@@ -126,13 +127,13 @@ class RoundRobin:
         self.solo = next(iter(self._consumers)) if len(self._consumers) == 1 else None
 
     def room(self, consumer: Consumer) -> None:
-        """It can be chosen again."""
+        """Add it to the consumers to choose from."""
         if not consumer.listed:
             consumer.listed = True
             self._ready.append(consumer)
 
     def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
-        """The next one; those without permits leave the list until they have some."""
+        """Return the next consumer; those without permits leave the list until they have some."""
         ready = self._ready
         while ready:
             consumer = ready[0]
@@ -144,13 +145,13 @@ class RoundRobin:
         return None
 
     def settled(self, record: StoredRecord) -> None:
-        """Nothing to note."""
+        """Do nothing."""
 
 
 class ByKey:
-    """Key-shared: a key's records go to one consumer as long as it holds any of them; else its hash chooses.
+    """Key-shared: a consumer receives all records of a key while it holds any of them; otherwise the hash chooses.
 
-    Records without key go round in turn.
+    Records without a key are distributed in turn.
     """
 
     follows = True
@@ -165,18 +166,18 @@ class ByKey:
         self.solo: Consumer | None = None
 
     def joined(self, consumer: Consumer) -> Consumer | None:
-        """One more on the ring; keys in someone's hands stay there."""
+        """Add a consumer to the ring; keys of held records keep their consumer."""
         self._consumers.append(consumer)
         self._turn.joined(consumer)
         self._arrange()
         return None
 
     def left(self, consumer: Consumer) -> None:
-        """One less on the ring."""
+        """Remove a consumer from the ring."""
         self._consumers.remove(consumer)
         self._turn.left(consumer)
         self._arrange()
-        # its keys are free, also those whose records are still held by an open transaction
+        # its keys are released, even if an open transaction still holds their records
         self._owners = {key: owned for key, owned in self._owners.items() if owned[0] is not consumer}
 
     def _arrange(self) -> None:
@@ -190,11 +191,11 @@ class ByKey:
         self._points = [point for point, _, _ in ring]
 
     def room(self, consumer: Consumer) -> None:
-        """It can be chosen for records without key."""
+        """Make the consumer available for records without a key."""
         self._turn.room(consumer)
 
     def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
-        """The consumer of the record's key, which may have no permit; then the record is parked with it."""
+        """Return the consumer of the record's key; if it has no permit, the record is parked with it."""
         key = record.key
         if key is None:
             return self._turn.pick(record)
@@ -211,7 +212,7 @@ class ByKey:
         return owner
 
     def settled(self, record: StoredRecord) -> None:
-        """The key is free for another consumer when none of its records is held."""
+        """Release the key for other consumers once none of its records is held."""
         if record.key is not None and record.key in self._owners:
             owner, count = self._owners[record.key]
             if count > 1:
@@ -221,7 +222,7 @@ class ByKey:
 
 
 def policy_for(type_: SubscriptionType, partition: int) -> Policy:
-    """A new policy for a way to share, on the partition with that index (-1: none)."""
+    """Create a policy for a subscription type, on the partition with that index (-1: none)."""
     if type_ is SubscriptionType.SHARED:
         return RoundRobin()
     if type_ is SubscriptionType.KEY_SHARED:

@@ -1,4 +1,4 @@
-"""What the parts of the embedded broker ask of those above them."""
+"""Interfaces through which the parts of the embedded broker call those above them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jmsaio.transport.memory.broker.record import StoredRecord
 
 
 class Services(Protocol):
-    """What a broker does for its partitions and their subscriptions; see the attributes of ``Broker``."""
+    """Services of a broker for its partitions and their subscriptions; see the attributes of ``Broker``."""
 
     timers: Timers
     steady: Callable[[], float]
@@ -19,45 +19,45 @@ class Services(Protocol):
     filters: bool
 
     def steady_at(self, time: float) -> float:
-        """The steady time of a moment, which is given in seconds since the epoch."""
+        """Return the steady time of a moment given in seconds since the epoch."""
 
     def next_number(self) -> int:
-        """A number that this broker never gave before."""
+        """Return a number never used before by this broker."""
 
     def dead_letter(
         self, record: StoredRecord, topic: str, subscription: str | None, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Put a copy of ``record`` on a topic of dead letters; ``properties`` replace its own."""
+        """Store a copy of ``record`` in a dead-letter topic; ``properties`` replace its own."""
 
 
 class Port(Protocol):
-    """A receiver's or reader's end towards its event loop.
+    """The broker's connection to a receiver or reader.
 
     Attributes:
-        armed: it found nothing and wants to be notified.
+        armed: whether it found nothing and is to be notified.
     """
 
     armed: bool
 
     def notify(self) -> None:
-        """Something is there: disarm, and tell the application soon."""
+        """Disarm, and wake the application soon: records are available."""
 
     def reconnect(self) -> None:
-        """The connection was lost and is there again: join what is still wanted."""
+        """Join the remaining subscriptions again after the connection was lost and restored."""
 
     def end(self, reason: JMSError | None) -> None:
-        """The topic or subscription is gone; the application gets ``reason``, if there is one."""
+        """Handle the deletion of the topic or subscription; the application receives ``reason``, if there is one."""
 
 
 class Owner(Protocol):
-    """A sender as a log knows it."""
+    """A sender as used by a log."""
 
     def topic_ended(self, error: JMSError) -> None:
-        """The topic is gone, or takes no more: what is sent from now on fails with ``error``."""
+        """Handle the deletion or termination of the topic: later sends fail with ``error``."""
 
 
 class Listener(Protocol):
-    """What a log gives each new record to: a subscription or a reader."""
+    """Recipient of each new record of a log: a subscription or a reader."""
 
     def publish(self, record: StoredRecord, due: float | None) -> None:
-        """Take a new record, not to be delivered before ``due``, in steady time."""
+        """Receive a new record, not to be delivered before ``due``, in steady time."""

@@ -1,4 +1,4 @@
-"""Records as the embedded broker keeps them and hands them over."""
+"""Records as the embedded broker stores and delivers them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Protocol
 from jmsaio.errors import MessageTooLargeError
 from jmsaio.model.wire import EXPIRATION, OutgoingRecord, WireId
 
-#: Largest record in bytes, Pulsar's ``maxMessageSize``.
+#: Maximum size of a record in bytes, Pulsar's ``maxMessageSize``.
 MAX_SIZE = 5 * 1024 * 1024
-#: Bytes that the objects around a record's content take, measured.
+#: Measured size in bytes of the objects around a record's content.
 OVERHEAD = 712
-#: Bytes of the largest UTF-8 character.
+#: Bytes of the longest UTF-8 character.
 _WIDEST = 4
 
 
 class Source(Protocol):
-    """The topic or partition that a record lies in.
+    """The topic or partition of a record.
 
     Attributes:
-        ledger: number that no other one of the broker has or had.
+        ledger: number unique among the broker's past and present logs.
         name: full name.
         partition: index of the partition, -1 for a topic without.
     """
@@ -31,17 +31,17 @@ class Source(Protocol):
 
 
 class StoredRecord:
-    """One record in a log. It is a ``ReceivedRecord`` as it stands: all subscriptions hand out the same object.
+    """A stored record. It implements ``ReceivedRecord``: all subscriptions deliver the same object.
 
-    A plain slots class, because there is one for each message.
+    A plain slots class, because one is created for each message.
 
     Attributes:
-        log: the log that it lies in.
-        number: its place there, from 0.
-        get: looks one property up: the mapping's own ``get``, because a method takes twice as long, and a selector with
-            three terms asks eight times.
-        references: subscriptions and readers that still need it; it is dropped with the last.
-        producer_name: name of the sender; None of what the broker itself stored.
+        log: the log that stores it.
+        number: position in the log, from 0.
+        get: returns one property: the mapping's own ``get``, because a method takes twice as long, and a selector with
+            three terms calls it eight times.
+        references: number of subscriptions and readers that still need it; it is dropped with the last.
+        producer_name: name of the sender; None for records stored by the broker itself.
     """
 
     __slots__ = (
@@ -49,9 +49,9 @@ class StoredRecord:
         "properties", "publish_time", "references", "schema_version", "sequence_id", "size",
     )  # fmt: skip
 
-    #: An entry holds one record.
+    #: An entry contains one record.
     batch_size: int = 0
-    #: How often it was delivered before; ``RedeliveredRecord`` has its own.
+    #: Number of previous deliveries; ``RedeliveredRecord`` has its own.
     redelivery_count: int = 0
 
     def __init__(
@@ -87,11 +87,11 @@ class StoredRecord:
 
     @property
     def message_id(self) -> WireId:
-        """Where it is stored."""
+        """Id of the record."""
         place = self._message_id
         if place is None:
             log = self.log
-            # As WireId(...), without the frame of its constructor: every record creates one.
+            # As WireId(...), without calling its constructor: one is created for every record.
             place = self._message_id = tuple.__new__(WireId, (log.ledger, self.number, log.partition, -1))
         return place
 
@@ -105,7 +105,7 @@ class StoredRecord:
 
 
 class RedeliveredRecord(StoredRecord):
-    """A stored record as one subscription hands it out again, with its count."""
+    """A stored record redelivered by one subscription, with its count."""
 
     __slots__ = ("redelivery_count",)
 
@@ -129,7 +129,7 @@ class RedeliveredRecord(StoredRecord):
 
 
 def weigh(record: OutgoingRecord) -> int:
-    """About the bytes that ``record`` takes in the broker's memory.
+    """Estimate the bytes that ``record`` uses in the broker's memory.
 
     Raises:
         MessageTooLargeError: it is larger than ``MAX_SIZE``.

@@ -1,4 +1,4 @@
-"""Deletes a subscription that was made with other properties, or for other topics, when a client opens it."""
+"""Deletion of a subscription that was created with other properties or topics, when a client opens it."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _log = logging.getLogger("jmsaio")
 def renew(
     broker: Broker, wanted: base.Subscription, logs: Sequence[Partition]
 ) -> Mapping[Partition, Mapping[str, str]]:
-    """Delete what ``wanted.name`` stood for, if that was something else. Called with the broker's lock held.
+    """Delete the subscription named ``wanted.name`` if it has other properties or topics. With the broker's lock held.
 
-    Looked at are durable subscriptions of that name, on any topic of the broker, that have every property of
-    ``wanted``; others of that name (of a queue, of an administrator) are not touched.
+    Only durable subscriptions of that name, on any topic of the broker, that have every property of ``wanted`` are
+    considered; others of that name (of a queue, of an administrator) are left alone.
 
     Args:
         broker: the broker.
-        wanted: what is subscribed to, with ``replace``.
-        logs: its topics.
+        wanted: subscription to open, with ``replace``.
+        logs: its topics or partitions.
 
     Returns:
-        The properties of what was deleted; those that others set are to be kept.
+        The properties of the deleted subscriptions; those set by others are to be kept.
 
     Raises:
-        ConsumerBusyError: the other one has consumers, or is unshared and this one shared, or the reverse.
+        ConsumerBusyError: the existing one has consumers, or only one of the two is shared.
     """
     found = {
         log: subscription
@@ -67,7 +67,7 @@ def _marked(subscription: BrokerSubscription, wanted: base.Subscription) -> bool
 
 
 def _same(found: dict[Partition, BrokerSubscription], wanted: base.Subscription, logs: Sequence[Partition]) -> bool:
-    """Same properties and same topics. A topic that a pattern found newly is no other topic."""
+    """Return whether properties and topics are the same. Topics newly matched by a pattern don't count as a change."""
     if any(log not in logs for log in found) or (wanted.pattern is None and any(log not in found for log in logs)):
         return False
     return all(

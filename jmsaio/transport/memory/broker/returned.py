@@ -1,4 +1,4 @@
-"""Records of one subscription that wait outside of its backlog: delayed ones, those given back, and parked ones."""
+"""Records of one subscription outside its backlog: delayed, returned and parked ones."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from jmsaio.transport.memory.broker.record import StoredRecord
 
 
 class ReturnedRecords:
-    """What one subscription has to deliver before its backlog, now or later.
+    """Records that one subscription has to deliver before its backlog, now or later.
 
     Args:
-        timers: the broker's.
-        due: called when the time of a delayed record has come; it is then ready.
+        timers: timers of the broker.
+        due: called when a delayed record has become ready.
 
     Attributes:
-        records: all of them, by number.
+        records: all records, by number.
         ready: a heap of the numbers that can be delivered; those acknowledged meanwhile are no longer in ``records``.
     """
 
@@ -32,12 +32,12 @@ class ReturnedRecords:
         self.ready: list[int] = []
 
     def put_back(self, record: StoredRecord) -> None:
-        """A record can be delivered again."""
+        """Make a record available for delivery again."""
         self.records[record.number] = record
         heapq.heappush(self.ready, record.number)
 
     def delay(self, record: StoredRecord, due: float, consumer: Consumer | None) -> None:
-        """Have a record wait until ``due``, in steady time; ``consumer`` gave it back, None: it is new."""
+        """Delay a record until ``due``, in steady time; ``consumer`` returned it, None: it is new."""
         number = record.number
         self.records[number] = record
         self._delayed[number] = (self._timers.add(due, self._ring, number), consumer)
@@ -45,13 +45,13 @@ class ReturnedRecords:
             consumer.waiting.add(number)
 
     def hurry(self, consumer: Consumer) -> None:
-        """What a consumer gave back with a delay is ready now."""
+        """Make records that a consumer returned with a delay ready now."""
         for number in consumer.waiting.copy():
             self._end_delay(number)
             heapq.heappush(self.ready, number)
 
     def first(self) -> StoredRecord | None:
-        """The record to be delivered next, if any is ready."""
+        """Return the next record to deliver, if any is ready."""
         while self.ready:
             record = self.records.get(self.ready[0])
             if record is not None:
@@ -60,18 +60,18 @@ class ReturnedRecords:
         return None
 
     def take_first(self) -> None:
-        """The record that `first` returned is delivered."""
+        """Remove the record that `first` returned: it is delivered."""
         del self.records[heapq.heappop(self.ready)]
 
     def take(self, number: int) -> StoredRecord | None:
-        """A record that waits no more: it is acknowledged. None: it does not wait here."""
+        """Remove an acknowledged record; return None if it is not stored here."""
         record = self.records.pop(number, None)
         if number in self._delayed:
             self._end_delay(number)
         return record
 
     def clear(self) -> None:
-        """None waits any more."""
+        """Remove all records."""
         for number in list(self._delayed):
             self._end_delay(number)
         self.records.clear()

@@ -1,11 +1,11 @@
-"""A subscription of one log: what is still to be acknowledged, and who has it.
+"""A subscription of one log: its unacknowledged records, and the consumers that hold them.
 
-Each record that is not acknowledged is in exactly one of four places:
+Each unacknowledged record is in exactly one of four places:
 
 * ``backlog``: not delivered yet, in order;
-* ``Consumer.held``: with a consumer;
-* ``returned``: given back, delayed or parked; it goes out before the backlog once it is ready;
-* ``in_transaction``: acknowledged in a transaction that is open.
+* ``Consumer.held``: held by a consumer;
+* ``returned``: returned, delayed or parked; delivered before the backlog once it is ready;
+* ``in_transaction``: acknowledged in an open transaction.
 
 All methods are called with the broker's lock held.
 """
@@ -35,19 +35,19 @@ class OpenTransaction(Protocol):
     """A transaction that acknowledged records of a subscription."""
 
     def withdraw(self, subscription: BrokerSubscription, number: int) -> None:
-        """Its acknowledgement of the record with that number no longer counts."""
+        """Cancel its acknowledgement of the record with that number."""
 
 
 class BrokerSubscription:
-    """One subscription of one log.
+    """A subscription of one log.
 
     Attributes:
-        log: what it subscribes to.
-        name: its name.
-        type: how its consumers share it; the next first consumer may bring another type.
-        durable: it outlives its consumers.
+        log: the subscribed log.
+        name: name of the subscription.
+        type: how its consumers share it; the first consumer to join after the last one left can change it.
+        durable: whether it outlives its consumers.
         properties: subscription properties.
-        consumers: who is connected.
+        consumers: connected consumers.
         counts: redelivery counts above 0, by record number.
     """
 
@@ -80,11 +80,11 @@ class BrokerSubscription:
 
     @property
     def services(self) -> Services:
-        """The broker's."""
+        """Services of the broker."""
         return self.log.broker
 
     def publish(self, record: StoredRecord, due: float | None) -> None:
-        """Take a new record, and deliver it at once where it can be."""
+        """Receive a new record, and deliver it at once if possible."""
         if due is not None:
             self.returned.delay(record, due, None)
             return
@@ -103,7 +103,7 @@ class BrokerSubscription:
         self.dispatch()
 
     def dispatch(self) -> None:
-        """Deliver what can be delivered: first what came back, by number, then the backlog."""
+        """Deliver as many records as possible: returned ones first, by number, then the backlog."""
         returned, backlog, policy = self.returned, self.backlog, self._policy
         while returned.ready or backlog:
             record = returned.first() if returned.ready else None
@@ -124,10 +124,10 @@ class BrokerSubscription:
                 self._deliver(record, accepting)
 
     def _accepting(self, record: StoredRecord, consumer: Consumer) -> Consumer | None:
-        """Ask the filter plugin for ``consumer``, then for the others in turn.
+        """Apply the filter plugin for ``consumer``, then for the others in turn.
 
         Returns:
-            The consumer that gets the record; None if it was removed, or is offered again later.
+            The consumer that receives the record; None if it was removed, or is offered again later.
         """
         for turn in range(len(self.consumers)):
             chosen = consumer if turn == 0 else self._policy.pick(record)
@@ -168,7 +168,7 @@ class BrokerSubscription:
             consumer.port.notify()
 
     def dead_letter(self, consumer: Consumer, number: int, properties: Mapping[str, str]) -> None:
-        """A consumer wants a record that it holds among the dead letters, or acknowledged if there are none."""
+        """Move a record that a consumer holds to the dead letters, or acknowledge it without a dead-letter policy."""
         consumer.taken.pop(number, None)
         record = consumer.held.pop(number, None)
         if record is None:
@@ -191,7 +191,7 @@ class BrokerSubscription:
         self.forget(record)
 
     def room(self, consumer: Consumer) -> None:
-        """A consumer has permits again."""
+        """Send records to a consumer that has permits again."""
         if consumer.stopped:
             return
         parked = consumer.parked
@@ -201,7 +201,7 @@ class BrokerSubscription:
                 self._deliver(record, consumer)
         self._policy.room(consumer)
         backlog = self.backlog
-        # No choice, and nothing to look up: what was never delivered has no count.
+        # No choice, and no counts to check: records of the backlog were never delivered.
         if self._policy.solo is consumer and not self.returned.ready and not self.log.broker.filters:
             queue, held = consumer.queue, consumer.held
             for _ in range(min(consumer.capacity - len(queue), len(backlog))):
@@ -214,7 +214,7 @@ class BrokerSubscription:
             self.dispatch()
 
     def acknowledge(self, consumer: Consumer, records: Iterable[StoredRecord]) -> None:
-        """A consumer acknowledges records of this subscription."""
+        """Acknowledge records on behalf of a consumer."""
         take = consumer.held.pop
         plain = not self._policy.follows and consumer.config.ack_timeout is None
         log = self.log
@@ -224,7 +224,7 @@ class BrokerSubscription:
             if record is None:
                 self._acknowledge_elsewhere(handed.number)
             elif plain and not self.counts and record.references == 1:
-                if log.records.pop(record.number, None) is not None:  # this was the last that needed it
+                if log.records.pop(record.number, None) is not None:  # this was the last reference
                     freed += record.size
             else:
                 consumer.taken.pop(record.number, None)
@@ -232,13 +232,13 @@ class BrokerSubscription:
         log.broker.used -= freed
 
     def forget(self, record: StoredRecord) -> None:
-        """A record that is in none of the four places any more is done with."""
+        """Finish with a record that is in none of the four places any more."""
         if self.counts:
             self.counts.pop(record.number, None)
         self.log.release(record)
 
     def settle(self, record: StoredRecord) -> None:
-        """A record just taken out of a consumer's ``held`` is acknowledged."""
+        """Acknowledge a record just removed from a consumer's ``held``."""
         self._policy.settled(record)
         self.forget(record)
 
@@ -258,7 +258,7 @@ class BrokerSubscription:
             self.room(holder)
 
     def advance(self, number: int) -> None:
-        """Acknowledge every record up to that number."""
+        """Acknowledge every record up to and including that number."""
         while self.backlog and self.backlog[0].number <= number:
             self.forget(self.backlog.popleft())
         for pending in self.pending():
@@ -266,7 +266,7 @@ class BrokerSubscription:
                 self._acknowledge_elsewhere(pending)
 
     def give_back(self, consumer: Consumer, number: int, due: float | None, counted: bool) -> None:
-        """A consumer gives a record back, to be delivered again from ``due`` on (None: at once, by ``dispatch``)."""
+        """Return a consumer's record, to be redelivered from ``due`` on (None: at once, by ``dispatch``)."""
         consumer.taken.pop(number, None)
         record = consumer.held.pop(number, None)
         if record is None:
@@ -280,7 +280,7 @@ class BrokerSubscription:
             self.returned.put_back(record)
 
     def roll_back(self, number: int) -> None:
-        """The transaction that acknowledged a record was aborted: it is redelivered, by the next ``dispatch``."""
+        """Undo the acknowledgement of a record by an aborted transaction; the next ``dispatch`` redelivers it."""
         _, record = self.in_transaction.pop(number)
         self.counts[number] = self.counts.get(number, 0) + 1
         self._policy.settled(record)
@@ -292,7 +292,7 @@ class BrokerSubscription:
         """Add a consumer.
 
         Raises:
-            ConsumerBusyError: the subscription has a consumer, and both can't share it.
+            ConsumerBusyError: the subscription has a consumer, and the two can't share it.
         """
         if self.consumers and (self.type is not type_ or type_ is SubscriptionType.EXCLUSIVE):
             raise ConsumerBusyError(
@@ -311,13 +311,13 @@ class BrokerSubscription:
         return consumer
 
     def _give_back_queue(self, consumer: Consumer) -> None:
-        """What a consumer did not take yet goes back, uncounted."""
+        """Return the unreceived records of a consumer, uncounted."""
         queue, consumer.queue = consumer.queue, deque()
         for record in queue:
             self.give_back(consumer, record.number, None, counted=False)
 
     def _take_off(self, consumer: Consumer) -> None:
-        """Nothing goes to a consumer any more, and what it did not take or gave back is for others at once."""
+        """Stop delivery to a consumer, and make its unreceived and returned records available to others at once."""
         self._give_back_queue(consumer)
         self.returned.hurry(consumer)
         for number in consumer.parked:
@@ -330,12 +330,12 @@ class BrokerSubscription:
             self._policy.left(consumer)
 
     def stop(self, consumer: Consumer) -> None:
-        """A consumer takes nothing more; what it took stays its own until it settles it."""
+        """Stop delivery to a consumer; it keeps received records until it settles them."""
         self._take_off(consumer)
         self.dispatch()
 
     def resume(self, consumer: Consumer) -> None:
-        """A consumer that was stopped takes records again."""
+        """Resume delivery to a stopped consumer."""
         if consumer in self.consumers and consumer.stopped:
             consumer.stopped = False
             replaced = self._policy.joined(consumer)
@@ -344,7 +344,7 @@ class BrokerSubscription:
             self.dispatch()
 
     def leave(self, consumer: Consumer, keep: bool = False) -> None:
-        """A consumer is gone: what it holds is redelivered at once, counted if the application had it.
+        """Remove a consumer; its records are redelivered at once, counted if the application had received them.
 
         A subscription that is not durable is deleted with its last consumer, unless ``keep``.
         """
@@ -360,13 +360,13 @@ class BrokerSubscription:
             self.delete()
 
     def pending(self) -> list[int]:
-        """Numbers of all records not acknowledged, ascending."""
+        """Return the numbers of all unacknowledged records, ascending."""
         numbers = {record.number for record in self.backlog} | self.returned.records.keys() | self.in_transaction.keys()
         return sorted(numbers.union(*(consumer.held for consumer in self.consumers)))
 
     @property
     def size(self) -> int:
-        """Number of records not acknowledged."""
+        """Number of unacknowledged records."""
         held = sum(len(consumer.held) for consumer in self.consumers)
         return len(self.backlog) + len(self.returned.records) + len(self.in_transaction) + held
 
@@ -379,7 +379,7 @@ class BrokerSubscription:
             yield from consumer.held.values()
 
     def seek(self, start: Position | WireId | int) -> None:
-        """Deliver from ``start`` on, everything again; what consumers hold is theirs no more."""
+        """Deliver everything from ``start`` on again; consumers lose the records they hold."""
         wanted = self.log.after(start)
         for record in wanted:
             record.references += 1
@@ -388,7 +388,7 @@ class BrokerSubscription:
         self.dispatch()
 
     def clear(self) -> None:
-        """Let go of every record."""
+        """Release every record."""
         for record in list(self._records()):
             self.log.release(record)
         for number, (unit, _) in self.in_transaction.items():
@@ -406,7 +406,7 @@ class BrokerSubscription:
                 self._policy.joined(consumer)
 
     def delete(self) -> None:
-        """Remove the subscription; its consumers are taken off before."""
+        """Remove the subscription, whose consumers have already been removed."""
         self.clear()
         if self in self.log.listeners:
             self.log.silence(self)
@@ -414,10 +414,10 @@ class BrokerSubscription:
 
 
 def subscriptions_of(log: Partition) -> dict[str, BrokerSubscription]:
-    """The subscriptions of a topic or partition, by name."""
+    """Return the subscriptions of a topic or partition, by name."""
     return {listener.name: listener for listener in log.listeners if isinstance(listener, BrokerSubscription)}
 
 
 def subscriptions_named(name: str, logs: Iterable[Partition]) -> list[BrokerSubscription]:
-    """The subscription of that name in each of ``logs`` that has one."""
+    """Return the subscription of that name in each of ``logs`` that has one."""
     return [found for log in logs if (found := subscriptions_of(log).get(name)) is not None]

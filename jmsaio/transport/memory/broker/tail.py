@@ -1,4 +1,4 @@
-"""A reader as a partition sees it."""
+"""A reader of a partition, in the broker."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from jmsaio.transport.memory.broker.record import StoredRecord
 
 
 class Tail:
-    """A reader's place in a log: what it has not read yet. It delivers delayed records at once, as Pulsar does.
+    """A reader's position in a log: its unread records. Delayed records are delivered at once, as in Pulsar.
 
     Args:
         log: the topic without partitions, or the partition.
-        port: the reader's end towards its event loop.
-        start: where it starts; see ``ReaderOptions``.
-        inclusive: with an id: that record is read, too.
+        port: the broker's connection to the reader.
+        start: start of the reader; see ``ReaderOptions``.
+        inclusive: with an id: whether that record is read, too.
     """
 
     __slots__ = ("_since", "backlog", "log", "port")
@@ -33,7 +33,7 @@ class Tail:
         log.listen(self)
 
     def publish(self, record: StoredRecord, due: float | None) -> None:
-        """Take a new record, unless the reader's start is a time that has not come yet."""
+        """Receive a new record, unless its publish time is before the reader's start."""
         if record.publish_time < self._since:
             self.log.release(record)
             return
@@ -43,18 +43,18 @@ class Tail:
             self.port.notify()
 
     def take(self, limit: int) -> list[StoredRecord]:
-        """The next records, up to ``limit``."""
+        """Return the next records, up to ``limit``."""
         records = [self.backlog.popleft() for _ in range(min(limit, len(self.backlog)))]
         for record in records:
             self.log.release(record)
         return records
 
     def leave(self) -> None:
-        """Let go of everything."""
+        """Release all records and stop listening."""
         self.log.silence(self)
         self.take(len(self.backlog))
 
 
 def tails_of(log: Partition) -> list[Tail]:
-    """The readers of a topic or partition."""
+    """Return the readers of a topic or partition."""
     return [listener for listener in log.listeners if isinstance(listener, Tail)]

@@ -1,6 +1,6 @@
-"""Transactions: records that no one sees before the commit, acknowledgements that an abort undoes.
+"""Transactions: records invisible before the commit, and acknowledgements undone by an abort.
 
-Atomic because commit and abort run in one go, under the broker's lock.
+Atomic because commit and abort each run in one step, under the broker's lock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
 
 class Coordinator(Services, Protocol):
-    """What a transaction asks of the broker; see the attributes of ``Broker``."""
+    """Services of the broker for transactions; see the attributes of ``Broker``."""
 
     lock: threading.Lock
     faults: Faults
@@ -32,7 +32,7 @@ class Coordinator(Services, Protocol):
 
 
 class State(enum.Enum):
-    """Where a transaction stands."""
+    """State of a transaction."""
 
     OPEN = "open"
     COMMITTED = "committed"
@@ -43,15 +43,15 @@ class Unit:
     """The work of one transaction. All methods are called with the broker's lock held.
 
     Args:
-        broker: where it happens.
+        broker: broker of the transaction.
         timeout: seconds after which it is aborted.
 
     Attributes:
-        state: open, or how it ended.
-        failure: why it can't be committed, or None.
-        acknowledged: what was acknowledged in it: subscription and record number.
-        waiting: sends taken that wait for memory.
-        notify: called once none waits any more.
+        state: open, committed or aborted.
+        failure: the reason why it can't be committed, or None.
+        acknowledged: records acknowledged in it: subscription and record number.
+        waiting: number of accepted sends waiting for memory.
+        notify: called once no send waits any more.
     """
 
     __slots__ = ("_sent", "_timer", "acknowledged", "broker", "failure", "notify", "state", "waiting")
@@ -81,7 +81,7 @@ class Unit:
         self.broker.used += size
 
     def settled_one(self) -> None:
-        """A send that waited has its outcome."""
+        """Count the outcome of a waiting send."""
         self.waiting -= 1
         if not self.waiting and self.notify is not None:
             notify, self.notify = self.notify, None
@@ -93,7 +93,7 @@ class Unit:
         """Acknowledge a record; ``record`` is None if the consumer does not hold it.
 
         Returns:
-            The conflict with what became of the record, after which the transaction can't be committed.
+            The conflict with the record's state, if any, after which the transaction can't be committed.
         """
         if record is None:
             other = subscription.in_transaction.get(number)
@@ -108,14 +108,14 @@ class Unit:
         return None
 
     def withdraw(self, subscription: BrokerSubscription, number: int) -> None:
-        """A record that it acknowledged is settled otherwise."""
+        """Remove the acknowledgement of a record that was settled otherwise."""
         self.acknowledged.discard((subscription, number))
 
     def commit(self) -> None:
-        """Make it all happen.
+        """Commit the transaction.
 
         Raises:
-            TransactionRolledBackError: it had failed or was over; nothing of it happened.
+            TransactionRolledBackError: it had failed or was aborted, without any effect.
         """
         deleted = next((log.name for log, *_ in self._sent if self.broker.logs.get(log.name) is not log), None)
         if deleted is not None:
@@ -138,7 +138,7 @@ class Unit:
         self._end()
 
     def abort(self) -> None:
-        """Undo it all: acknowledged records are redelivered, counted. Nothing if it is over."""
+        """Roll back: acknowledged records are redelivered, counted. Ignored if the transaction has ended."""
         if self.state is not State.OPEN:
             return
         self.state = State.ABORTED
@@ -158,6 +158,6 @@ class Unit:
         self.broker.freed()
 
     def _overdue(self, argument: int, token: int) -> None:
-        """Its time is over: it is aborted."""
+        """Abort the transaction at its time-out."""
         self.failure = TransactionRolledBackError("its time was over before the commit")
         self.abort()
