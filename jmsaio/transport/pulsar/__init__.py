@@ -1,4 +1,4 @@
-"""The transport over pulsar-client: ``pulsar://`` and ``pulsar+ssl://``."""
+"""The transport based on pulsar-client: ``pulsar://`` and ``pulsar+ssl://``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ async def open_transport(config: Configuration) -> Transport:
     """Connect to a Pulsar broker.
 
     Args:
-        config: scheme ``pulsar`` or ``pulsar+ssl``.
+        config: configuration with scheme ``pulsar`` or ``pulsar+ssl``.
 
     Raises:
         BrokerUnavailableError: no broker answers within ``config.connect_timeout`` seconds; has host, port and cause.
-        JMSSecurityError: the credentials are refused.
-        ConfigurationError: an option that can't be used.
+        JMSSecurityError: the credentials were refused.
+        ConfigurationError: an option is invalid.
 
     Cancellation: nothing stays open.
     """

@@ -1,4 +1,4 @@
-"""The broker's REST interface: the calls that jmsaio needs, behind ``jmsaio.transport.base.Admin``."""
+"""The broker's REST interface: the calls that jmsaio needs, as ``jmsaio.transport.base.Admin``."""
 
 from jmsaio.transport.pulsar.admin.rest import RestAdmin, open_admin
 

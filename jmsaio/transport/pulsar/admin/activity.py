@@ -1,8 +1,8 @@
-"""Signs of life of a topic and its subscriptions, from the broker's statistics.
+"""Last activity of a topic and its subscriptions, from the broker's statistics.
 
-The statistics tell when a subscription last asked for messages (``lastConsumedFlowTimestamp``), got some, and
-acknowledged some, but they forget it when the topic is reloaded, and never tell when a consumer left. Loading a
-topic makes a new ledger, whose time is therefore the earliest that anything is known for sure.
+The statistics contain the times when a subscription last requested messages (``lastConsumedFlowTimestamp``), received
+some and acknowledged some. They lose these times when the topic is reloaded, and never contain the time when a consumer
+left. Loading a topic creates a new ledger, whose creation is therefore the earliest time with certain knowledge.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _TIMES = ("lastConsumedFlowTimestamp", "lastConsumedTimestamp", "lastAckedTimest
 
 @attrs.frozen
 class SubscriptionActivity:
-    """One subscription.
+    """Activity of one subscription.
 
     Attributes:
-        consumers: connected consumers.
-        last: its last sign of life in milliseconds since the epoch, None if that can't be told.
+        consumers: number of connected consumers.
+        last: last activity in milliseconds since the epoch; None if unknown.
     """
 
     consumers: int
@@ -34,13 +34,13 @@ class SubscriptionActivity:
 
 @attrs.frozen
 class Activity:
-    """A topic without partitions, or one partition.
+    """Activity of a topic without partitions, or of one partition.
 
     Attributes:
-        producers: connected producers.
-        last: last sign of life of the topic itself (made, loaded, sent to), None if that can't be told.
-        now: the broker's time, in milliseconds since the epoch.
-        subscriptions: by name.
+        producers: number of connected producers.
+        last: last activity of the topic itself (created, loaded, message sent); None if unknown.
+        now: time of the broker in milliseconds since the epoch.
+        subscriptions: activity of the subscriptions by name.
     """
 
     producers: int
@@ -50,17 +50,17 @@ class Activity:
 
     @property
     def clients(self) -> int:
-        """Connected producers and consumers."""
+        """Number of connected producers and consumers."""
         return self.producers + sum(one.consumers for one in self.subscriptions.values())
 
     @property
     def last_of_all(self) -> int | None:
-        """Last sign of life of the topic and its subscriptions, None if that can't be told for one of them."""
+        """Last activity of the topic and its subscriptions; None if unknown for one of them."""
         return latest([self.last, *(one.last for one in self.subscriptions.values())])
 
 
 def latest(times: list[int | None]) -> int | None:
-    """The latest of ``times``; None if one is not known."""
+    """Return the latest of ``times``; None if one is unknown."""
     known = [time for time in times if time is not None]
     return max(known) if known and len(known) == len(times) else None
 
@@ -68,16 +68,16 @@ def latest(times: list[int | None]) -> int | None:
 def read_activity(
     statistics: Mapping[str, Any], internal: Mapping[str, Any], published: str | None, now: str
 ) -> Activity:
-    """Signs of life in the broker's answers.
+    """Extract the activity from the broker's answers.
 
     Args:
         statistics: answer of ``stats``.
         internal: answer of ``internalStats``.
-        published: ``X-Pulsar-Publish-Time`` of the last message, None if the topic keeps none.
-        now: ``Date`` of an answer, so that the clock of this machine does not matter.
+        published: ``X-Pulsar-Publish-Time`` of the last message; None if the topic stores none.
+        now: ``Date`` of an answer, so that this machine's clock is irrelevant.
 
     Raises:
-        ValueError, TypeError, KeyError, AttributeError: not such answers.
+        ValueError, TypeError, KeyError, AttributeError: the answers are malformed.
     """
     loaded = _milliseconds(internal.get("lastLedgerCreatedTimestamp"))
     sent = [] if published is None else [_milliseconds(published)]
@@ -85,7 +85,7 @@ def read_activity(
     subscriptions = {}
     for name, one in (statistics.get("subscriptions") or {}).items():
         switched = _milliseconds((cursors.get(cursor_key(name)) or {}).get("lastLedgerSwitchTimestamp"))
-        times = [int(one[key]) if key in one else None for key in _TIMES]  # 0 is never
+        times = [int(one[key]) if key in one else None for key in _TIMES]  # 0 means never
         subscriptions[name] = SubscriptionActivity(
             consumers=len(one.get("consumers") or ()), last=latest([loaded, switched, *times])
         )
@@ -98,7 +98,7 @@ def read_activity(
 
 
 def _milliseconds(text: str | None) -> int | None:
-    """A time of the statistics, such as ``2026-11-21T06:02:37.282Z``; None for what is none."""
+    """Parse a time such as ``2026-11-21T06:02:37.282Z``; return None if it is missing or malformed."""
     if not text:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Addresses and answers of the REST interface: which are usable, and which error a refusal is."""
+"""Validation of addresses and answers of the REST interface, and errors for refusals."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jmsaio.transport.pulsar.admin.credentials import Credentials, flaw
 if TYPE_CHECKING:
     import httpx
 
-#: The broker's words for a known client that lacks a right, which it tells with the status of an unknown one.
+#: Start of the broker's message for a known client without permission, sent with the status of an unknown client.
 _NO_RIGHT = "Unauthorized to"
 
 
 def error_of(status: int, reason: str, what: str, credentials: Credentials | None = None, token: str = "") -> Exception:
-    """The error for a refusal with that HTTP status of a call, ``what``, that showed these credentials."""
+    """Create the error for a call, ``what``, refused with that HTTP status and these credentials."""
     if status in (401, 403):
         if status == 403 or _NO_RIGHT in reason:
             return JMSSecurityError(f"{what}: the credentials have no right to do this [{status}] ({reason})")
-        words = "" if reason.startswith("<") else f" ({reason})"  # a page for browsers
+        words = "" if reason.startswith("<") else f" ({reason})"  # an HTML page for browsers
         said = f"{what}: the broker refused the credentials [{status}]{words}: {flaw(credentials, token)}"
         return JMSSecurityError(said)
     if status == 404:
@@ -31,7 +31,7 @@ def error_of(status: int, reason: str, what: str, credentials: Credentials | Non
 
 
 def reason_of(answer: httpx.Response) -> str:
-    """The broker's words: JSON with ``reason``, or plain text; at most one line of them."""
+    """Return the broker's reason: JSON with ``reason``, or the first line of plain text; limited to 300 characters."""
     try:
         text = str(answer.json()["reason"])
     except (ValueError, KeyError, TypeError):
@@ -41,14 +41,14 @@ def reason_of(answer: httpx.Response) -> str:
 
 
 def base_url(text: str) -> str:
-    """The address of the REST interface, without the slash at its end."""
+    """Validate the address of the REST interface; return it without trailing slashes."""
     key = "webServiceUrl"
     try:
         parts = urlsplit(text)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, half an IPv6 address
+    except ValueError:  # an invalid port, or half an IPv6 address
         raise ConfigurationError(f"option {key}: not a URL of one host: http://host:port", key=key) from None
-    if parts.username is not None:  # it would be shown in messages and logs
+    if parts.username is not None:  # it would appear in messages and logs
         raise ConfigurationError(f"option {key}: credentials do not belong here but in authParams", key=key)
     if not usable or parts.query or parts.fragment:
         raise ConfigurationError(f"option {key} = {text!r}: needs http://host:port or https://host:port", key=key)
@@ -57,7 +57,7 @@ def base_url(text: str) -> str:
 
 @contextmanager
 def understanding(what: str) -> Iterator[None]:
-    """An answer that is not what a broker says (something else listens there) becomes an AdminError."""
+    """Raise an AdminError for an answer that is not from Pulsar's REST interface."""
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -66,7 +66,7 @@ def understanding(what: str) -> Iterator[None]:
 
 
 def moved(url: str, location: str, status: int) -> str:
-    """Where a redirect leads; never from https to http, which would show the credentials."""
+    """Return the target of a redirect; refuse one from https to http, which would expose the credentials."""
     try:
         target = urljoin(url, location)
         usable = urlsplit(target).port != 0 and target.startswith(("http://", "https://"))

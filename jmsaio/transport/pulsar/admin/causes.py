@@ -1,4 +1,4 @@
-"""Why a connection failed: the operating system's words, what TLS found, and whether a port speaks TLS."""
+"""Causes of failed connections: operating system errors, TLS errors, and a check whether a port uses TLS."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import anyio
 from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
-#: Seconds for the look whether a port speaks TLS.
+#: Maximum seconds to check whether a port uses TLS.
 _LOOK = 2.0
-#: OpenSSL's reasons when what answers is no TLS.
+#: OpenSSL's reasons for an answer without TLS.
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
-#: OpenSSL's codes for a certificate without the name, or the address, that was connected to.
+#: OpenSSL's codes for a certificate that lacks the name or address connected to.
 _WRONG_HOST = (62, 64)
 
 
 def cause_of(error: BaseException) -> str:
-    """What the operating system said behind an error of a network library, or else the error's own words."""
+    """Return the operating system's message behind a network library's error, or else the error's own text."""
     return _words(error) or str(error) or type(error).__name__
 
 
 def _words(error: BaseException | None) -> str:
-    """Those of the first operating system's error in the chain, "" if there is none."""
+    """Return the message of the first operating system error in the chain; "" if there is none."""
     if isinstance(error, socket.gaierror):
         return str(error.strerror)
     if isinstance(error, OSError) and error.errno is not None:
@@ -37,11 +37,11 @@ def _words(error: BaseException | None) -> str:
 
 
 def distrust(error: BaseException | None, address: str) -> str | None:
-    """What to do about a TLS connection that fails because a side has no TLS or trust; None for other errors.
+    """Return a remedy for a connection that failed because a side lacks TLS or trust; None for other errors.
 
     Args:
-        error: of a network library; the errors behind it count, too.
-        address: of the other side.
+        error: error of a network library; its causes are checked, too.
+        address: address of the other side.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message.rstrip(".")
@@ -61,30 +61,30 @@ def distrust(error: BaseException | None, address: str) -> str | None:
 
 
 def without_tls(address: str) -> str:
-    """What to do about an address that speaks no TLS, but should."""
+    """Return the remedy for an address that does not use TLS, but should."""
     return f"{address} speaks no TLS: give its port with TLS, or write pulsar:// (REST: http://)"
 
 
 def with_tls(address: str) -> str:
-    """What to do about an address that speaks TLS, but should not."""
+    """Return the remedy for an address that uses TLS, but should not."""
     return f"{address} speaks TLS: write pulsar+ssl:// (REST: https://), or give its port without TLS"
 
 
 async def speaks_tls(connection: ByteStream, host: str) -> bool:
-    """Whether TLS is spoken on a TCP connection. Nothing is trusted, and nothing shown. The caller limits the time."""
+    """Return whether a TCP connection uses TLS, without trusting or revealing anything. The caller limits the time."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
         await TLSStream.wrap(connection, hostname=host, ssl_context=context, standard_compatible=False)
     except ssl.SSLError as error:
-        return "ALERT" in (error.reason or "")  # it wants a certificate, or another version
+        return "ALERT" in (error.reason or "")  # it requires a certificate, or another version
     except (anyio.BrokenResourceError, anyio.EndOfStream):
         return False
     return True
 
 
 async def missing_tls(url: str) -> str | None:
-    """What to do about an ``http://`` URL whose port speaks TLS; None for others. Takes two seconds at most."""
+    """Return the remedy for an ``http://`` URL whose port uses TLS; None for others. Takes up to two seconds."""
     parts = urlsplit(url)
     host, found = parts.hostname or "", False
     if parts.scheme == "http":

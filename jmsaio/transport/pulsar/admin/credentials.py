@@ -1,8 +1,8 @@
-"""authPlugin and authParams, read once for the binary protocol and for REST.
+"""Parsing of authPlugin and authParams, for the binary protocol and REST.
 
-Plug-ins: token, tls, basic, oauth2, by short name or by the name of Pulsar's Java class. Parameters are JSON or the
-plug-in's own text (``token:xxx``, ``file:///path``, ``tlsCertFile:a,tlsKeyFile:b``), as Pulsar's Java client reads
-them. For tokens they can be a function that returns one.
+Plug-ins are token, tls, basic and oauth2, by short name or by the name of Pulsar's Java class. Parameters are JSON or
+the plug-in's own text (``token:xxx``, ``file:///path``, ``tlsCertFile:a,tlsKeyFile:b``), with the syntax of Pulsar's
+Java client. For tokens, they can be a function that returns one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CLASSES = {
     "org.apache.pulsar.client.impl.auth.oauth2.AuthenticationOAuth2": AuthKind.OAUTH2,
 }
 
-#: Names of parameters as Java spells them, and as they are kept here.
+#: Names of parameters in Java, and the names used here.
 _SPELLINGS = {
     "userId": "username",
     "issuerUrl": "issuer_url",
@@ -64,11 +64,11 @@ _NEEDED: dict[AuthKind, tuple[tuple[str, ...], ...]] = {
 
 @attrs.frozen
 class Credentials:
-    """Who this client is.
+    """Credentials of this client.
 
     Attributes:
-        kind: how the client proves who it is.
-        values: parameters by name; never shown.
+        kind: method of authentication.
+        values: parameters by name; excluded from representations.
         function: returns the token, instead of ``values``. For AuthKind.TOKEN.
         issued: fetches tokens. For AuthKind.OAUTH2.
     """
@@ -79,11 +79,11 @@ class Credentials:
     issued: OAuthTokens | None = attrs.field(default=None, eq=False, repr=False)
 
     async def token(self) -> str:
-        """Return the token to show now, "" for a kind without tokens. A function is called in a thread.
+        """Return the current token, "" for a kind without tokens. A function is called in a thread.
 
         Raises:
-            JMSSecurityError: there is none: the file can't be read, the function fails, or the OAuth 2.0 server refuses
-                the client.
+            JMSSecurityError: there is no token: the file can't be read, the function fails, or the OAuth 2.0 server
+                refuses the client.
             BrokerUnavailableError: the OAuth 2.0 server does not answer.
         """
         if self.issued is not None:
@@ -93,24 +93,24 @@ class Credentials:
         return self.read_token() if self.kind is AuthKind.TOKEN else ""
 
     def read_token(self) -> str:
-        """Return the token, read again from its file or function. For AuthKind.TOKEN. Blocks as long as these do.
+        """Return the token, read again from its file or function. For AuthKind.TOKEN. Can block on these.
 
         Raises:
-            JMSSecurityError: the file can't be read, the function fails, or what they give is no token.
+            JMSSecurityError: the file can't be read, the function fails, or the result is not a token.
         """
         file = self.values.get("file")
         if self.function is not None:
             place = "the function in authParams"
             try:
                 token = self.function()
-            except Exception as error:  # its words may show a secret
+            except Exception as error:  # its text may contain a secret
                 raise JMSSecurityError(f"{place} raised {type(error).__name__}") from error
             token = token.strip().removeprefix("token:") if isinstance(token, str) else ""
         elif file is not None:
             place = f"token file {file}"
             try:
                 token = Path(file).read_bytes().decode("ascii", "replace").strip()
-            except (OSError, ValueError) as error:  # ValueError: a zero character in the name
+            except (OSError, ValueError) as error:  # ValueError: a null character in the name
                 raise JMSSecurityError(f"{place}: {getattr(error, 'strerror', None) or error}") from error
         else:
             return self.values["token"]
@@ -119,7 +119,7 @@ class Credentials:
         return token
 
     def headers(self, token: str) -> dict[str, str]:
-        """Return the headers of a REST call that shows ``token``, or user and password."""
+        """Return the headers of a REST call with ``token``, or with user and password."""
         if self.kind is AuthKind.BASIC:
             pair = f"{self.values['username']}:{self.values['password']}"
             return {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode("ascii")}
@@ -129,15 +129,15 @@ class Credentials:
 def read_credentials(
     plugin: str | None, parameters: str | Callable[[], str] | None, trusted: str | None = None
 ) -> Credentials | None:
-    """Credentials from ``authPlugin`` and ``authParams``; None without a plug-in.
+    """Create the credentials from ``authPlugin`` and ``authParams``; return None without a plug-in.
 
     Args:
         plugin: short name or Java class.
         parameters: text, or a function that returns a token.
-        trusted: PEM file of the authorities that may have signed the certificate of an OAuth 2.0 server.
+        trusted: PEM file of the authorities trusted for the certificate of an OAuth 2.0 server.
 
     Raises:
-        ConfigurationError: an unknown plug-in, or parameters that miss something. The text never shows them.
+        ConfigurationError: the plug-in is unknown, or parameters are missing. The text never contains them.
     """
     if plugin is None:
         return None
@@ -160,7 +160,7 @@ def read_credentials(
         raise ConfigurationError(f"option authParams: {kind.value} needs {wanted}", key="authParams")
     token = values.get("token")
     if kind is AuthKind.TOKEN and token is not None and not is_token(token):
-        # An HTTP library would refuse it with a message that shows it.
+        # An HTTP library would refuse it with a message that contains it.
         raise ConfigurationError("option authParams: the token has a blank or a character beyond ASCII", "authParams")
     if kind is AuthKind.OAUTH2:
         return Credentials(kind, values, issued=OAuthTokens(values, trusted))
@@ -168,11 +168,11 @@ def read_credentials(
 
 
 def flaw(credentials: Credentials | None, token: str) -> str:
-    """What may be wrong with credentials that a broker refuses, and what to do. Shows no secret.
+    """Return the likely cause of refused credentials, and the remedy. The text contains no secret.
 
     Args:
-        credentials: those that were shown, or None.
-        token: the token that was shown, "" if none was.
+        credentials: the refused credentials, or None.
+        token: the refused token; "" if none was sent.
     """
     if credentials is None:
         return "none are given; set authPlugin and authParams"
@@ -189,7 +189,7 @@ def flaw(credentials: Credentials | None, token: str) -> str:
 
 
 def _flaw_of_token(token: str) -> str:
-    """What is wrong with a token that the broker refuses, as far as it shows. Its claims are no secret."""
+    """Return the cause of a refused token, if apparent. Its claims are not secret."""
     try:
         part = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
@@ -218,26 +218,26 @@ def _values(kind: AuthKind, text: str) -> dict[str, str]:
     pairs = (part.partition(":") for part in text.split(",") if part)
     values = {_SPELLINGS.get(name.strip(), name.strip()): value.strip() for name, _, value in pairs}
     if kind is AuthKind.BASIC and not {"username", "password"} & values.keys():
-        user, _, password = text.partition(":")  # the short form, user:password; the password may hold anything
+        user, _, password = text.partition(":")  # the short form, user:password; the password can contain anything
         return {"username": user, "password": password}
     return values
 
 
 def _tokens(kind: AuthKind, values: dict[str, str]) -> dict[str, str]:
-    """``token:xxx`` and ``file:///path`` as the token plug-in has them."""
+    """Convert ``token:xxx`` and ``file:///path`` in the values of the token plug-in."""
     token = values.get("token")
     if kind is not AuthKind.TOKEN or token is None:
         return values
     if token.startswith("token:"):
         return {"token": token[len("token:") :].strip()}
     if token.startswith("file:"):
-        path = unquote(token[len("file:") :])  # Java takes it for a URI
+        path = unquote(token[len("file:") :])  # Java parses it as a URI
         return {"file": "/" + path.lstrip("/") if path.startswith("/") else path}
     return {**values, "token": token.strip()}
 
 
 def authorities(config: Configuration) -> str:
-    """PEM file of the authorities that are trusted: the one given, else certifi's, which pulsar-client depends on."""
+    """Return the PEM file of trusted authorities: the configured one, else certifi's, a dependency of pulsar-client."""
     if config.tls_trust_certs_file_path is not None:
         return config.tls_trust_certs_file_path
     import certifi
@@ -246,10 +246,10 @@ def authorities(config: Configuration) -> str:
 
 
 def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.SSLContext:
-    """What a connection with TLS trusts and shows: as pulsar-client, without the rules that only Python adds.
+    """Create the TLS context of a connection: like pulsar-client's, without the rules that only Python adds.
 
     Raises:
-        JMSSecurityError: a certificate or key that can't be read.
+        JMSSecurityError: a certificate or key can't be read.
     """
     trusted = authorities(config)
     try:
@@ -269,7 +269,7 @@ def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.S
     if certificate is not None:
         try:
             context.load_cert_chain(certificate, private_key)
-        except OSError as error:  # ssl.SSLError is one
+        except OSError as error:  # ssl.SSLError is an OSError
             raise _no_tls(f"certificate {certificate} with key {private_key}", error) from error
     return context
 

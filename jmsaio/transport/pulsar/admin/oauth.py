@@ -1,7 +1,7 @@
-"""``OAuthTokens``: tokens of an OAuth 2.0 server for a client with a secret (RFC 6749, section 4.4).
+"""``OAuthTokens``: tokens from an OAuth 2.0 server for a client with a secret (RFC 6749, section 4.4).
 
-pulsar-client fetches its own for the binary protocol. These are for the REST interface, and for finding out why the
-broker refuses the client.
+pulsar-client requests its own tokens for the binary protocol. These are for the REST interface, and for finding the
+reason why the broker refuses the client.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _METADATA = "/.well-known/openid-configuration"
 _DATA = "data:application/json;base64,"
-#: Seconds for one request.
+#: Maximum seconds for one request.
 _TIMEOUT = 10.0
 #: Share of its lifetime after which a token is replaced: it must reach the broker before it expires there.
 _SHARE = 0.9
@@ -37,12 +37,12 @@ _TOO_MANY_REQUESTS = 429
 
 @attrs.define(eq=False)
 class OAuthTokens:
-    """Fetches tokens by client credentials, and keeps each until it is about to expire.
+    """Requests tokens with client credentials, and caches each until it is about to expire.
 
     Args:
         values: ``authParams`` (see ``with_key``): ``issuer_url``, ``private_key`` or ``client_id`` and
             ``client_secret``, and optionally ``audience`` and ``scope``.
-        trusted: PEM file of the authorities that may have signed the server's certificate; None: the system's.
+        trusted: PEM file of the authorities trusted for the server's certificate; None: the system's.
     """
 
     values: Mapping[str, str] = attrs.field(repr=False)
@@ -55,11 +55,11 @@ class OAuthTokens:
         """Return a valid token. Concurrent calls share one request.
 
         Raises:
-            BrokerUnavailableError: the server does not answer, or is overloaded; carries its host and port.
-            JMSSecurityError: it refuses the client, or can't be trusted; its answer is no token; or the file of the
-                private key can't be read.
+            BrokerUnavailableError: the server does not answer, or is overloaded; has its host and port.
+            JMSSecurityError: the server refuses the client or can't be trusted; its answer is not a token; or the file
+                of the private key can't be read.
 
-        Cancelling keeps the token that was there.
+        Cancelling keeps the existing token.
         """
         async with self._turn:
             if not self._kept or anyio.current_time() >= self._until:
@@ -68,12 +68,12 @@ class OAuthTokens:
             return self._kept
 
     def forget(self) -> None:
-        """Fetch another token next time: the broker refuses this one."""
+        """Request another token next time: the broker refused this one."""
         self._kept = ""
 
     async def _fetch(self) -> tuple[str, float]:
-        """Return a new token, and the seconds for which it is valid."""
-        await anyio.to_thread.run_sync(import_module, "httpx")  # it takes 0.2 s, which the loop must not wait for
+        """Return a new token, and its lifetime in seconds."""
+        await anyio.to_thread.run_sync(import_module, "httpx")  # importing takes 0.2 s, which must not block the loop
         import httpx
 
         client_id, secret = self._client()
@@ -119,16 +119,16 @@ class OAuthTokens:
             raise JMSSecurityError(text) from error
         except (KeyError, TypeError, ValueError):
             text = f"OAuth 2.0: file {path} of privateKey in authParams: no JSON with client_id and client_secret"
-            raise JMSSecurityError(text) from None  # the error before has the file's text
+            raise JMSSecurityError(text) from None  # the chained error would contain the file's text
 
 
 def with_key(values: Mapping[str, str]) -> dict[str, str]:
-    """Return parameters whose ``private_key`` is a path, or is replaced by what its ``data:`` URL holds.
+    """Return parameters with a path as ``private_key``, or with the content of its ``data:`` URL instead.
 
     pulsar-client would log a ``data:`` URL that it can't read.
 
     Raises:
-        ConfigurationError: a ``data:`` URL without the client's id and secret. The text does not show it.
+        ConfigurationError: a ``data:`` URL lacks the client's id or secret. The text does not contain it.
     """
     read, key = dict(values), values.get("private_key", "")
     if key.startswith("file:"):
@@ -146,7 +146,7 @@ def with_key(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text is fit for a header: printable ASCII without blanks, and not empty."""
+    """Return whether a text is valid in a header: printable ASCII without blanks, and not empty."""
     return bool(text) and all("!" <= character <= "~" for character in text)
 
 
@@ -157,7 +157,7 @@ def _read_key(content: bytes) -> tuple[str, str]:
 
 
 def _content(answer: httpx.Response, secret: str) -> Any:
-    """Return the JSON of an answer; raise what its status means. The server's words are shown without the secret."""
+    """Return the JSON of an answer, or raise the error for its status, with the server's message but not the secret."""
     url, status = answer.url, answer.status_code
     if answer.is_success:
         return answer.json()

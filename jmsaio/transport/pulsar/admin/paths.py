@@ -1,4 +1,4 @@
-"""Names of topics and subscriptions to paths of the REST interface, and positions in its answers."""
+"""Paths of the REST interface for topics and subscriptions, and positions in its answers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _RANGE = re.compile(r"([(\[])\s*(-?\d+):(-?\d+)\s*(?:\.\.|‥|,)\s*(-?\d+):(-?\d
 
 
 def topic_path(topic: str) -> str:
-    """``/admin/v2/persistent/tenant/namespace/topic`` of a full topic name.
+    """Return ``/admin/v2/persistent/tenant/namespace/topic`` for a full topic name.
 
     Raises:
-        InvalidDestinationError: not a full name.
+        InvalidDestinationError: the topic name is not a full one.
     """
     domain, separator, rest = topic.partition("://")
     parts = rest.split("/", 2)
@@ -27,7 +27,7 @@ def topic_path(topic: str) -> str:
 
 
 def topic_of(path: str) -> str | None:
-    """Full name of the topic that a path of ``topic_path`` begins with; None for other paths."""
+    """Return the full name of the topic with which a path starts, as by ``topic_path``; None for other paths."""
     front, version, domain, *names = path[1:].split("/", 5)
     if (front, version) != ("admin", "v2") or domain not in ("persistent", "non-persistent") or len(names) < 3:
         return None
@@ -36,10 +36,10 @@ def topic_of(path: str) -> str | None:
 
 
 def transaction_buffer_path(topic: str) -> str:
-    """Path of the statistics of a topic's transactions.
+    """Return the path of the statistics of a topic's transactions.
 
     Raises:
-        InvalidDestinationError: not a full topic name, or not a persistent topic.
+        InvalidDestinationError: the topic name is not a full one, or the topic is not persistent.
     """
     front = "/admin/v2/persistent/"
     path = topic_path(topic)
@@ -49,28 +49,28 @@ def transaction_buffer_path(topic: str) -> str:
 
 
 def schema_path(topic: str, version: int | None = None) -> str:
-    """Path of a version of a topic's schema, or of all, without the topic's domain. Raises as ``topic_path``."""
+    """Return the path of a version of a topic's schema, or of all versions. Raises as ``topic_path``."""
     name = topic_path(topic).split("/", 4)[4]
     return f"/admin/v2/schemas/{name}/" + ("schemas" if version is None else f"schema/{version}")
 
 
 def subscription_path(topic: str, name: str) -> str:
-    """Path of a subscription.
+    """Return the path of a subscription.
 
     Raises:
-        InvalidDestinationError: not a full topic name, or an empty subscription name.
+        InvalidDestinationError: the topic name is not a full one, or the subscription name is empty.
     """
     if not name:
         raise InvalidDestinationError(f"a subscription of {topic} needs a name")
-    # The broker decodes these names twice, so that + would become a blank and 100% an error.
+    # The broker decodes these names twice, which would turn + into a blank and fail on 100%.
     return f"{topic_path(topic)}/subscription/{_segment(cursor_key(name))}"
 
 
 def namespace_path(domain: str, namespace: str) -> str:
-    """Path of the list of topics of ``tenant/namespace``.
+    """Return the path of the list of topics of ``tenant/namespace``.
 
     Raises:
-        InvalidDestinationError: not of that form.
+        InvalidDestinationError: the namespace does not have that form.
     """
     parts = namespace.split("/")
     if len(parts) != 2 or not all(parts):
@@ -79,10 +79,10 @@ def namespace_path(domain: str, namespace: str) -> str:
 
 
 def _segment(name: str) -> str:
-    """A name as one segment of a path.
+    """Encode a name as one segment of a path.
 
-    ``.`` and ``..`` are encoded, too: an HTTP library takes them for steps in the path, so that the call would reach
-    something else (the topic instead of its subscription ``..``).
+    ``.`` and ``..`` are encoded, too: an HTTP library would treat them as steps in the path, so that the call would
+    address something else (the topic instead of its subscription ``..``).
     """
     if name in (".", ".."):
         return name.replace(".", "%2E")
@@ -93,7 +93,7 @@ def _segment(name: str) -> str:
 
 
 def cursor_key(subscription: str) -> str:
-    """Key of a subscription among the cursors of a topic: the name as Java's ``URLEncoder`` writes it."""
+    """Return the key of a subscription among a topic's cursors: its name encoded like Java's ``URLEncoder`` does."""
     try:
         return quote_plus(subscription, safe="*").replace("~", "%7E")
     except UnicodeEncodeError:
@@ -101,38 +101,38 @@ def cursor_key(subscription: str) -> str:
 
 
 def start_position(position: Position) -> dict[str, int]:
-    """Body of the call that creates a subscription."""
+    """Return the body of the call that creates a subscription."""
     place = -1 if position is Position.EARLIEST else _LATEST
     return {"ledgerId": place, "entryId": place, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0}
 
 
 def read_cursor(position: str, ranges: str, last: str) -> Cursor:
-    """A cursor of an answer: ``ledger:entry`` up to which everything is acknowledged, and the ranges behind it.
+    """Parse a cursor: ``ledger:entry`` up to which everything is acknowledged, and the ranges after it.
 
     ``last`` is the topic's last entry.
 
-    ``7:-1`` is the place before ledger 7: no entry to start from, but all ledgers before it are acknowledged (kept
-    ones, when the namespace retains messages).
+    ``7:-1`` is the place before ledger 7: it is not an entry, but all ledgers before it are acknowledged (those
+    retained by the namespace).
 
     Raises:
-        ValueError: no position.
+        ValueError: a position is malformed.
     """
     ledger, entry = read_place(position)
     deleted = read_ranges(ranges)
-    end = WireId(*read_place(last))  # -1:-1 and 7:-1 are before all entries, and before those of ledger 7
+    end = WireId(*read_place(last))  # -1:-1 is before all entries, 7:-1 before those of ledger 7
     if ledger >= 0 and entry >= 0:
         return Cursor(WireId(ledger, entry), deleted, end)
     return Cursor(None, (((0, 0), (ledger, entry)), *deleted) if ledger > 0 else deleted, end)
 
 
 def read_place(text: str) -> tuple[int, int]:
-    """Ledger and entry of ``ledger:entry``. Raises ValueError: it is no place."""
+    """Parse the ledger and entry of ``ledger:entry``. Raises ValueError if it is malformed."""
     ledger, _, entry = text.partition(":")
     return int(ledger), int(entry)
 
 
 def read_ranges(text: str) -> tuple[tuple[tuple[int, int], tuple[int, int]], ...]:
-    """Deleted ranges of an answer, ``[(3:1..3:4],(3:6..3:7]]``, as closed ranges: a round bracket excludes its end."""
+    """Parse deleted ranges, ``[(3:1..3:4],(3:6..3:7]]``, into closed ranges: a round bracket excludes its end."""
     found = []
     for match in _RANGE.finditer(text):
         left, *ends, right = match.groups()

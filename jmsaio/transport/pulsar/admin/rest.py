@@ -1,4 +1,4 @@
-"""``RestAdmin``: Pulsar's REST interface behind ``Admin``. The HTTP library is loaded at the first call."""
+"""``RestAdmin``: ``Admin`` over Pulsar's REST interface. The HTTP library is imported by the first call."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ from jmsaio.transport.topics import list_partitions
 if TYPE_CHECKING:
     import httpx
 
-#: True during a call of ours, in the task that makes it.
+#: True during a call of this module, in the task that makes it.
 _calling: ContextVar[bool] = ContextVar("jmsaio.rest.calling", default=False)
-#: Calls of one request at most.
+#: Maximum attempts for one call.
 ATTEMPTS = 4
-#: Redirects followed at most: a broker sends a call on to the one that owns the topic.
+#: Maximum redirects: a broker redirects a call to the owner of the topic.
 REDIRECTS = 5
-#: Seconds between two looks at a cursor that is to move: at first, and at most.
+#: Seconds between two checks of a cursor that is to move: initially, and maximum.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
 _VERSION = re.compile(r"\d+\.[\w.+-]+")
 _TRY_AGAIN = (500, 502, 503, 504)
@@ -82,23 +82,23 @@ _STATS = {
 
 
 def open_admin(config: Configuration, check: Check | None = None) -> RestAdmin:
-    """Administration of the broker at ``config.web_service_url``; connects at the first call.
+    """Create the administration of the broker at ``config.web_service_url``; it connects at the first call.
 
     Args:
-        config: options.
-        check: proves before each call that this is the broker's own interface (``SameCluster.check``).
+        config: configuration.
+        check: verifies before each call that the interface belongs to the broker (``SameCluster.check``).
 
     Raises:
-        ConfigurationError: credentials that can't be used, or a bad URL. (Certificates are read by the first call.)
+        ConfigurationError: the credentials or the URL are invalid. (Certificates are read by the first call.)
     """
     return RestAdmin(config, check)
 
 
 class RestAdmin:
-    """An ``Admin`` over HTTP.
+    """Implements ``Admin`` over HTTP.
 
-    Every call is bounded by ``operation_timeout`` as a whole, tried again after failures that pass (no connection,
-    status 500, 502, 503, 504), and may be cancelled at any time.
+    Every call as a whole is limited by ``operation_timeout``, retried after transient failures (no connection, status
+    500, 502, 503, 504), and can be cancelled at any time.
     """
 
     def __init__(self, config: Configuration, check: Check | None = None) -> None:
@@ -120,24 +120,24 @@ class RestAdmin:
         return self._url
 
     async def partitions(self, topic: str) -> int:
-        """Number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
+        """Return the number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
         found = await self._call("GET", f"{topic_path(topic)}/partitions", what=f"partitions of {topic}")
         with understanding(f"partitions of {topic}"):
             return int(found["partitions"])
 
     async def create_topic(self, topic: str, partitions: int = 0) -> bool:
-        """Create a topic; False if it exists."""
+        """Create a topic; return False if it exists."""
         path = topic_path(topic)
         if partitions > 0:
             return await self._create(f"{path}/partitions", partitions, f"create {topic}")
         return await self._create(path, {}, f"create {topic}")
 
     async def delete_topic(self, topic: str, force: bool = False) -> None:
-        """Delete a topic with its subscriptions; ``force`` also with connected clients.
+        """Delete a topic with its subscriptions, with ``force`` even if clients are connected.
 
         Raises:
-            NotFoundError: no such topic.
-            AdminError: status 412, clients are connected.
+            NotFoundError: the topic does not exist.
+            AdminError: with status 412, clients are connected.
         """
         path = topic_path(topic)
         query = {"force": _flag(force), "deleteSchema": "true"}
@@ -146,12 +146,12 @@ class RestAdmin:
         await self._call("DELETE", path, query=query, what=f"delete {topic}")
 
     async def terminate_topic(self, topic: str) -> None:
-        """Let a topic take no more messages; pulsar-client's producers notice it within about a tenth of a second."""
+        """Terminate a topic; pulsar-client's producers notice it within about a tenth of a second."""
         ending = "/terminate/partitions" if await self.partitions(topic) > 0 else "/terminate"
         await self._call("POST", topic_path(topic) + ending, what=f"terminate {topic}")
 
     async def topics(self, namespace: str) -> list[str]:
-        """Full names of the topics of ``tenant/namespace``, partitions listed one by one."""
+        """Return the full names of the topics of ``tenant/namespace``, with partitions listed one by one."""
         found: list[str] = []
         for domain in ("persistent", "non-persistent"):
             path = namespace_path(domain, namespace)
@@ -162,7 +162,7 @@ class RestAdmin:
         return found
 
     async def stats(self, topic: str) -> TopicStats:
-        """Statistics of a topic (all partitions together)."""
+        """Return the statistics of a topic, over all partitions."""
         path = topic_path(topic)
         if await self.partitions(topic) > 0:
             path, query = f"{path}/partitioned-stats", {"perPartition": "false", **_STATS}
@@ -184,7 +184,7 @@ class RestAdmin:
             return TopicStats(len(found.get("publishers") or ()), subscriptions)
 
     async def backlog(self, topic: str, subscription: str) -> int:
-        """Messages kept for a subscription, counted by the broker up to its own bound (10,000 entries by default)."""
+        """Count the messages kept for a subscription, up to the broker's own limit (10,000 entries by default)."""
         what = f"backlog of subscription {subscription} of {topic}"
         count = await self.partitions(topic)
         messages = 0
@@ -195,14 +195,14 @@ class RestAdmin:
         return messages
 
     async def subscriptions(self, topic: str) -> list[str]:
-        """Names of the subscriptions of a topic."""
+        """Return the names of a topic's subscriptions."""
         what = f"subscriptions of {topic}"
         found = await self._call("GET", f"{topic_path(topic)}/subscriptions", what=what)
         with understanding(what):
             return [str(name) for name in found]
 
     async def activity(self, topic: str) -> Activity:
-        """Signs of life of a topic without partitions, or of one partition."""
+        """Return the activity of a topic without partitions, or of one partition."""
         path, what = topic_path(topic), f"activity of {topic}"
         internal = await self._call("GET", f"{path}/internalStats", what=what)
         published = None
@@ -217,7 +217,7 @@ class RestAdmin:
             return read_activity(json.loads(answer.content), internal, published, answer.headers["date"])
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
-        """How far a subscription of an unpartitioned topic (or of one partition) is acknowledged."""
+        """Return the acknowledged part of a subscription of a topic without partitions, or of one partition."""
         found = await self._call("GET", f"{topic_path(topic)}/internalStats", what=f"cursor of {topic}")
         with understanding(f"cursor of {topic}"):
             one = (found.get("cursors") or {}).get(cursor_key(subscription))
@@ -227,9 +227,9 @@ class RestAdmin:
         raise NotFoundError(f"cursor of {topic}: no subscription {subscription}")
 
     async def log(self, topic: str) -> TopicLog:
-        """What a topic without partitions, or one partition, stores. See ``Admin.log``.
+        """Return the storage of a topic without partitions, or of one partition. See ``Admin.log``.
 
-        Three calls: a place after the last entry that the first one tells is not in the answer of the others.
+        Makes three calls; the answers of the later two are limited to the last entry reported by the first.
         """
         what = f"log of {topic}"
         buffer_call = partial(self._call, "GET", transaction_buffer_path(topic), what=what)
@@ -239,7 +239,7 @@ class RestAdmin:
             try:
                 buffer, has_transactions = await ask_buffer(buffer_call)
                 break
-            except NotFoundError:  # unloaded since it was found, which that call alone does not undo
+            except NotFoundError:  # unloaded meanwhile, and this call alone does not load it again
                 if attempt == ATTEMPTS - 1:
                     raise
                 await anyio.sleep(_LONGEST_PAUSE)
@@ -247,14 +247,14 @@ class RestAdmin:
             return read_log(topic, internal, stats, buffer, has_transactions)
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
-        """The ledgers of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
+        """Return the ledgers of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
         what = f"ledgers of {topic}"
         internal = await self._internal(topic, what)
         with understanding(what):
             return tuple(Ledger(*one) for one in read_ledgers(internal))
 
     async def entry_filters(self, topic: str) -> frozenset[str]:
-        """Names of the filters that the broker applies to a topic. See ``Admin.entry_filters``."""
+        """Return the names of the entry filters that the broker applies to a topic. See ``Admin.entry_filters``."""
         path, what = f"{topic_path(split_partition(topic)[0])}/entryFilters", f"filters of {topic}"
         found = await self._call("GET", path, query={"applied": "true"}, what=what)
         with understanding(what):
@@ -262,7 +262,7 @@ class RestAdmin:
             return frozenset(filter(None, names.replace(" ", "").split(",")))
 
     async def schemas(self, topic: str) -> list[Schema]:
-        """All versions of the schema of a topic. See ``Admin.schemas``."""
+        """Return all versions of a topic's schema. See ``Admin.schemas``."""
         what = f"schemas of {topic}"
         try:
             found = await self._call("GET", schema_path(topic), what=what)
@@ -272,22 +272,22 @@ class RestAdmin:
             return [_schema(one) for one in found["getSchemaResponses"]]
 
     async def schema(self, topic: str, version: int) -> Schema:
-        """A version of the schema of a topic. See ``Admin.schema``."""
+        """Return a version of a topic's schema. See ``Admin.schema``."""
         what = f"schema {version} of {topic}"
         found = await self._call("GET", schema_path(topic, version), what=what)
         with understanding(what):
             return _schema(found)
 
     async def is_incomplete(self, topic: str, place: WireId) -> bool:
-        """Whether an entry holds a chunk that is not the last one. See ``Admin.is_incomplete``."""
+        """Return whether an entry is a chunk other than the last one. See ``Admin.is_incomplete``."""
         return await self._entry(topic, place, is_chunk_before_last)
 
     async def is_last_chunk(self, topic: str, place: WireId) -> bool:
-        """Whether an entry holds the last one of several chunks. See ``Admin.is_last_chunk``."""
+        """Return whether an entry is the last one of several chunks. See ``Admin.is_last_chunk``."""
         return await self._entry(topic, place, is_last_chunk)
 
     async def _entry(self, topic: str, place: WireId, read: Callable[[Mapping[str, str]], bool]) -> bool:
-        """What is read in the headers of the answer for an entry."""
+        """Return the result of ``read`` for the headers of the answer for an entry."""
         path = f"{topic_path(topic)}/ledger/{place.ledger}/entry/{place.entry}"
         what = f"entry {place.ledger}:{place.entry} of {topic}"
         answer = await self._answer("HEAD", path, what=what)
@@ -297,8 +297,8 @@ class RestAdmin:
     async def advance(self, topic: str, subscription: str, place: WireId) -> None:
         """Acknowledge everything up to and including ``place``. See ``Admin.advance``.
 
-        The broker answers before it has moved the cursor, and refuses (409) while it is still at an earlier call. So
-        the cursor is looked at until it is there, for ``operation_timeout`` seconds; then it is an AdminError.
+        The broker answers before it has moved the cursor, and refuses (409) while an earlier call is in progress. So
+        the cursor is polled for up to ``operation_timeout`` seconds until it has moved; then an AdminError is raised.
         """
         what = f"advance subscription {subscription} of {topic}"
         path, body = f"{subscription_path(topic, subscription)}/expireMessages", place_body(topic, place)
@@ -321,7 +321,7 @@ class RestAdmin:
             raise AdminError(f"{what}: the broker has not reached {place} within {limit:g} s; try again") from None
 
     async def _internal(self, topic: str, what: str) -> Any:
-        """What the broker says about the storage of a topic without partitions, or of one partition."""
+        """Return the broker's ``internalStats`` of a topic without partitions, or of one partition."""
         try:
             return await self._call("GET", f"{topic_path(topic)}/internalStats", what=what)
         except NotFoundError:
@@ -330,9 +330,9 @@ class RestAdmin:
             raise
 
     async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
-        """Create a subscription (and a missing topic); False if it exists. Waits for those who subscribe to it.
+        """Create a subscription (and a missing topic); return False if it exists. Waits for concurrent subscribers.
 
-        Partition by partition: the broker's answer for several does not say which of them failed.
+        Creates it on each partition separately: the broker's answer for several does not say which of them failed.
         """
         async with creating(topic, name, self._config.operation_timeout):
             parts = await list_partitions(self, topic) or [topic]
@@ -344,12 +344,12 @@ class RestAdmin:
         return await create_whole(create, partial(self.delete_subscription, topic, name))
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
-        """Delete a subscription with its backlog; ``force`` also with connected consumers."""
+        """Delete a subscription with its backlog, with ``force`` even if consumers are connected."""
         what = f"delete subscription {name} of {topic}"
         await self._call("DELETE", subscription_path(topic, name), query={"force": _flag(force)}, what=what)
 
     async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
-        """The properties of a subscription."""
+        """Return the properties of a subscription."""
         what = f"properties of subscription {name} of {topic}"
         found = await self._call("GET", f"{subscription_path(topic, name)}/properties", what=what)
         with understanding(what):
@@ -361,10 +361,10 @@ class RestAdmin:
         await self._call("PUT", f"{subscription_path(topic, name)}/properties", body=dict(properties), what=what)
 
     async def version(self) -> tuple[str, str]:
-        """The broker's version, and the ``Date`` header of the answer. The cluster is not checked.
+        """Return the broker's version, and the ``Date`` header of the answer. The cluster is not checked.
 
         Raises:
-            AdminError: nothing answers, or something other than Pulsar does.
+            AdminError: there is no answer, or not one from Pulsar.
         """
         what = "version of the broker"
         answer = await self._answer("GET", "/admin/v2/brokers/version", what=what, checked=False)
@@ -375,7 +375,7 @@ class RestAdmin:
             return text, answer.headers["date"]
 
     async def ask(self, method: str, path: str, what: str) -> tuple[str, str]:
-        """Make any other call: the text of its answer, and the answer's ``Date`` header. ``what`` is for errors."""
+        """Make any other call; return its answer's text and ``Date`` header. ``what`` describes the call in errors."""
         answer = await self._answer(method, path, what=what)
         return answer.text, answer.headers.get("date", "")
 
@@ -398,7 +398,7 @@ class RestAdmin:
     async def _call(
         self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None
     ) -> Any:
-        """One call with its repetitions; the decoded answer, None for an empty one."""
+        """Make a call with retries; return the decoded answer, None for an empty one."""
         answer = await self._answer(method, path, what=what, query=query, body=body)
         with understanding(what):
             return json.loads(answer.content) if answer.content else None
@@ -407,11 +407,11 @@ class RestAdmin:
         self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None,
         checked: bool = True,
     ) -> httpx.Response:  # fmt: skip
-        """One call with its repetitions; the answer as it came. ``checked``: once the cluster is proved the same."""
+        """Make a call with retries; return the raw answer. ``checked``: verify before that the cluster is the same."""
         limit = self._config.operation_timeout
         try:
             with anyio.fail_after(limit):
-                if self._client is None:  # to load it takes 0.2 s, which the loop must not wait for
+                if self._client is None:  # importing takes 0.2 s, which must not block the loop
                     await anyio.to_thread.run_sync(import_module, "httpx", abandon_on_cancel=True)
                 if checked and self._check is not None:
                     await self._check(path, what, partial(self.consumers, what))
@@ -443,7 +443,7 @@ class RestAdmin:
             ) from error
 
     async def consumers(self, what: str, topic: str) -> set[str]:
-        """Names of the consumers and readers of a topic without partitions, whatever cluster this is."""
+        """Return the names of the consumers and readers of a topic without partitions, in whatever cluster this is."""
         answer = await self._answer("GET", f"{topic_path(topic)}/stats", what=what, query=_STATS, checked=False)
         with understanding(what):
             found = json.loads(answer.content)["subscriptions"].values()
@@ -467,7 +467,7 @@ class RestAdmin:
             if answer.status_code not in _MOVED or "location" not in answer.headers:
                 break
             url = moved(url, answer.headers["location"], answer.status_code)
-            query = None  # the new address has it
+            query = None  # the new address contains it
         if answer.is_success:
             return answer
         if answer.status_code == 401 and credentials is not None and credentials.issued is not None:
@@ -475,12 +475,12 @@ class RestAdmin:
         raise error_of(answer.status_code, reason_of(answer), what, credentials, token)
 
     def _connected(self, what: str) -> httpx.AsyncClient:
-        if self._closed:  # looked at before each request: a call may wait for its next attempt meanwhile
+        if self._closed:  # checked before each request: a call may be waiting for its next attempt
             raise ObjectClosedError(f"{what}: the connection to the broker is closed")
         if self._client is None:
             import httpx
 
-            logging.getLogger("httpx").addFilter(_wanted)  # once, however many clients there are
+            logging.getLogger("httpx").addFilter(_wanted)  # added once, for any number of clients
             secure = self._url.startswith("https:")
             verify: ssl.SSLContext | bool = tls_context(self._config, self._credentials) if secure else False
             self._client = httpx.AsyncClient(verify=verify, timeout=self._config.operation_timeout, trust_env=False)
@@ -488,13 +488,13 @@ class RestAdmin:
 
 
 def _wanted(record: logging.LogRecord) -> bool:
-    """Leave out httpx's INFO line for each of our calls, unless its logger was given a level."""
+    """Filter out httpx's INFO lines for calls of this module, unless its logger has a level."""
     quiet = _calling.get() and logging.getLogger("httpx").level == logging.NOTSET
     return not quiet or record.levelno > logging.INFO
 
 
 def _passes(error: BaseException) -> bool:
-    """True for a failure that may be gone the next time."""
+    """Return whether a failure is transient."""
     if isinstance(error, AdminError):
         return error.status in _TRY_AGAIN and NO_TRANSACTIONS not in error.reason
     import httpx
@@ -507,11 +507,11 @@ def _flag(value: bool) -> str:
 
 
 def _schema(found: Mapping[str, Any]) -> Schema:
-    """A schema of an answer."""
+    """Parse a schema."""
     return Schema(found["type"], found.get("data") or "", found.get("properties") or {})
 
 
 def _active(statistics: Mapping[str, Any]) -> str | None:
-    """The active consumer of a subscription, if no other one has the same name."""
+    """Return the active consumer of a subscription, unless another one has the same name."""
     active: str | None = statistics.get("activeConsumerName")
     return active if [one.get("consumerName") for one in statistics.get("consumers") or ()].count(active) == 1 else None

@@ -1,13 +1,13 @@
-"""Whether the REST interface belongs to the broker's cluster: a reader opened at the broker is seen through REST.
+"""Check that the REST interface belongs to the broker's cluster.
 
-Where ``webServiceUrl`` is not given, its address is a guess: another cluster may listen there. A subscription created
-there would keep no message here. Addresses that brokers advertise prove nothing, since two clusters may advertise the
-same ones, and one cluster several. So a reader with a name that no one else has is opened over the binary protocol, and
-looked for in the topic's statistics: that needs the right to consume, and no administrator's.
+If ``webServiceUrl`` is not given, its address is a guess: another cluster may listen there, and a subscription created
+there would keep no message here. Addresses advertised by brokers prove nothing, since two clusters may advertise the
+same ones, and one cluster several. So a reader with a unique name is opened over the binary protocol and searched in
+the topic's statistics through REST. This requires permission to consume, but not an administrator's.
 
-The reader's topic is non-persistent and in the namespace of short names. The broker drops it when it is unused. Where
-it can't be opened (a broker that creates no topics, or has no non-persistent ones; rights on single topics), the topic
-of the call is taken.
+The reader's topic is non-persistent and in the namespace of short names. The broker drops it when it is unused. If it
+can't be opened (a broker that creates no topics, or has non-persistent ones disabled; permissions on single topics),
+the topic of the call is used.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ _log = logging.getLogger("jmsaio")
 
 #: The topic of the reader, in the namespace of short names.
 TOPIC = "jmsaio-same-cluster"
-#: Seconds before each look: a topic that its broker hands over is missing for a moment.
+#: Seconds before each check: a topic that is moving between brokers is missing for a moment.
 _PAUSES = (0.0, 0.2, 0.5, 1.0)
-#: Seconds after which the topic of the call is taken: pulsar-client asks a broker that has no non-persistent topics
-#: again and again.
+#: Seconds after which the topic of the call is used: pulsar-client retries endlessly on a broker without non-persistent
+#: topics.
 _OWN_LIMIT = 3.0
-#: Seconds for the proof of an address that was given.
+#: Maximum seconds to check an address that was given.
 _LIMIT = 5.0
-#: Seconds that an interface counts as another cluster's: a topic can be handed over for longer than all looks take.
+#: Seconds for which an interface counts as another cluster's: moving a topic can take longer than all checks.
 _AGAIN = 10.0
-#: Service URLs and REST addresses that nothing more is to be found out about in this process.
+#: Service URLs and REST addresses already checked in this process.
 _KNOWN: set[tuple[str, str]] = set()
 
-#: Names of the consumers of a topic, as the REST interface shows them. Raises NotFoundError: no such topic there.
+#: Returns the names of a topic's consumers through the REST interface. Raises NotFoundError if the topic does not exist
+#: there.
 Look = Callable[[str], Awaitable[set[str]]]
-#: ``SameCluster.check``.
+#: Type of ``SameCluster.check``.
 Check = Callable[[str, str, Look], Awaitable[None]]
 
 
@@ -54,8 +55,8 @@ class SameCluster:
     """Checks the REST interface of one transport before its first use.
 
     Args:
-        config: both addresses, and whether that of the REST interface was given.
-        partitions: full names of a topic's partitions, or its own name if it has none.
+        config: has both addresses, and whether that of the REST interface was given.
+        partitions: returns the full names of a topic's partitions, or its own name if it has none.
         open_reader: opens a reader at the broker.
     """
 
@@ -66,16 +67,17 @@ class SameCluster:
     _refused_until: float = attrs.field(default=-math.inf, init=False)
 
     async def check(self, path: str, what: str, look: Look) -> None:
-        """Return at once if the answer is known already; concurrent calls share one proof.
+        """Check the interface; return at once if the result is known. Concurrent calls share one check.
 
         Args:
             path: path of the call that is about to be made.
             what: the call, for errors.
-            look: reads the names of a topic's consumers through REST, before it is believed.
+            look: reads the names of a topic's consumers through REST, before the interface is trusted.
 
         Raises:
-            ConfigurationError: ``webServiceUrl`` is not given, and the interface is of another cluster, or nothing
-                shows that it is of the same one. If the option is given, another cluster is a warning in the log.
+            ConfigurationError: ``webServiceUrl`` is not given, and the interface belongs to another cluster, or it is
+                unknown whether it belongs to the same one. If the option is given, another cluster is only logged as a
+                warning.
             TransportError, JMSSecurityError: one of the two sides does not answer, or refuses.
 
         Cancelling leaves no reader behind.
@@ -99,7 +101,7 @@ class SameCluster:
             _KNOWN.add(key)
 
     async def _warn(self, path: str, look: Look) -> None:
-        """Log whether an address that was given is of another cluster, as far as that can be found out."""
+        """Log a warning if an address that was given belongs to another cluster, if that can be determined."""
         config = self.config
         with anyio.move_on_after(_LIMIT):
             try:
@@ -116,7 +118,7 @@ class SameCluster:
                 _log.info("whether %s is of the cluster of %s is not known: %s", *self._addresses(), error)
 
     async def _is_proved(self, path: str, what: str, look: Look) -> bool:
-        """Whether an address that was not given is of the same cluster; a "no" holds for a while."""
+        """Return whether an address that was not given belongs to the same cluster; False is cached for a while."""
         loop = asyncio.get_running_loop()
         if loop.time() < self._refused_until:
             return False
@@ -142,10 +144,10 @@ class SameCluster:
         return self.config.web_service_url, self.config.service_url
 
     async def is_seen(self, own: str | None, look: Look) -> bool:
-        """Whether a reader that is opened at the broker is seen through the REST interface.
+        """Return whether a reader opened at the broker is listed by the REST interface.
 
         Args:
-            own: the topic that is taken if there can be no reader of the usual one; None: none is.
+            own: topic to use if the usual one can't have a reader; None: no other topic.
             look: as for ``check``.
 
         Raises:
@@ -166,10 +168,10 @@ class SameCluster:
         return await self._is_seen_at(own, look)
 
     async def _is_seen_at(self, topic: str, look: Look) -> bool:
-        """Whether a reader of the topic is seen.
+        """Return whether a reader of the topic is listed.
 
         Raises:
-            NotFoundError: the broker has no such topic, and creates none.
+            NotFoundError: the topic does not exist, and the broker does not create it.
         """
         name = f"jmsaio-{uuid.uuid4()}"
         first = (await self.partitions(topic))[0]
@@ -178,7 +180,7 @@ class SameCluster:
         try:
             for pause in _PAUSES:
                 await anyio.sleep(pause)
-                with suppress(NotFoundError):  # another cluster need not have the topic, nor its namespace
+                with suppress(NotFoundError):  # another cluster may lack the topic or its namespace
                     if name in await look(first):
                         return True
             return False

@@ -1,4 +1,4 @@
-"""What ``internalStats`` says about a topic's storage: its ledgers, and how far a cursor is."""
+"""Parsing of ``internalStats``: a topic's ledgers and cursors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from jmsaio.transport.base import Ledger, TopicLog
 from jmsaio.transport.pulsar.admin.answers import understanding
 from jmsaio.transport.pulsar.admin.paths import cursor_key, read_place
 
-#: What a broker without transactions says, with status 503, when it is asked for them: its setting.
+#: Message of a broker without transactions, with status 503, when asked about them; it names the setting.
 NO_TRANSACTIONS = "not configured with transactionCoordinatorEnabled"
-#: States of a topic's transactions in which ``maxReadPosition`` holds; while they are recovered it may be too late.
+#: States of a topic's transactions in which ``maxReadPosition`` is valid; during recovery it may be too late.
 _SETTLED = ("Ready", "NoSnapshot")
 #: States of a topic's storage in which its list counts the entries of all ledgers.
 _COUNTED = ("ClosedLedger", "CreatingLedger")
 
 
 def place_body(topic: str, place: WireId) -> dict[str, int | bool]:
-    """A place as the body of a call; the broker checks that the index is that of the partition it is asked about."""
+    """Return a place as the body of a call; the broker checks that the index is that of the addressed partition."""
     return {
         "ledgerId": place.ledger, "entryId": place.entry, "partitionIndex": split_partition(topic)[1],
         "batchIndex": -1, "isExcluded": False,
@@ -29,33 +29,34 @@ def place_body(topic: str, place: WireId) -> dict[str, int | bool]:
 
 
 def is_chunk_before_last(headers: Mapping[str, str]) -> bool:
-    """Whether the headers of the answer for an entry say that it is a chunk, and not the last one of its message."""
+    """Return whether the headers of the answer for an entry describe a chunk other than the last of its message."""
     return _chunks_behind(headers) > 0
 
 
 def is_last_chunk(headers: Mapping[str, str]) -> bool:
-    """Whether the headers of the answer for an entry say that it is the last one of several chunks."""
+    """Return whether the headers of the answer for an entry describe the last one of several chunks."""
     return _chunks_behind(headers) == 0 and headers["X-Pulsar-chunk-id"] != "0"
 
 
 def _chunks_behind(headers: Mapping[str, str]) -> int:
-    """How many chunks of the message follow an entry; -1 where it is none."""
+    """Return the number of chunks of the message that follow an entry; -1 if it is not a chunk."""
     chunk, chunks = (headers.get(f"X-Pulsar-{name}") for name in ("chunk-id", "num-chunks-from-msg"))
     return -1 if chunk is None or chunks is None else int(chunks) - int(chunk) - 1
 
 
 def has_advanced(internal: Any, subscription: str, place: WireId, what: str) -> bool:
-    """True when the cursor of ``subscription`` is at ``place`` or behind it.
+    """Return whether the cursor of ``subscription`` is at or after ``place``.
 
     Args:
         internal: answer of ``internalStats``.
-        subscription: its name.
-        place: where the cursor is to be.
+        subscription: name of the subscription.
+        place: target of the cursor.
         what: the call, for errors.
 
     Raises:
-        NotFoundError: no such subscription.
-        AdminError: status 409, ``place`` is after the topic's last entry; status 200, not such an answer.
+        NotFoundError: the subscription does not exist.
+        AdminError: with status 409, ``place`` is after the topic's last entry; with status 200, the answer is
+            malformed.
     """
     with understanding(what):
         cursor = (internal.get("cursors") or {}).get(cursor_key(subscription))
@@ -74,9 +75,10 @@ def has_advanced(internal: Any, subscription: str, place: WireId, what: str) -> 
 
 
 def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
-    """Id, entries and bytes of each ledger, oldest first.
+    """Return id, entries and bytes of each ledger, oldest first.
 
-    The list counts the entries of a ledger only once the ledger is closed. It is not while its topic is being closed.
+    The list counts the entries of a ledger only once the ledger is closed, which it is not yet while its topic is
+    closing.
 
     Raises:
         ValueError, TypeError, KeyError, AttributeError: not an answer of ``internalStats``.
@@ -88,10 +90,13 @@ def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
 
 
 async def ask_buffer(call: Callable[[], Awaitable[Any]]) -> tuple[Any, bool]:
-    """The answer of ``transactionBufferStats``, None without the right to ask; and whether the broker has transactions.
+    """Request ``transactionBufferStats``.
 
     Args:
-        call: asks for it.
+        call: makes the request.
+
+    Returns:
+        The answer, None without permission; and whether the broker has transactions.
 
     Raises:
         NotFoundError: the broker has not loaded the topic.
@@ -108,17 +113,17 @@ async def ask_buffer(call: Callable[[], Awaitable[Any]]) -> tuple[Any, bool]:
 
 
 def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transactions: bool) -> TopicLog:
-    """What a topic stores.
+    """Create the description of a topic's storage.
 
     Args:
         topic: full name of a topic without partitions, or of one partition.
         internal: answer of ``internalStats``.
         stats: answer of ``stats``.
         buffer: answer of ``transactionBufferStats``; None if there is none.
-        has_transactions: the broker has transactions; without, all that is stored can be read.
+        has_transactions: whether the broker has transactions; without, everything stored is readable.
 
     Raises:
-        ValueError, TypeError, KeyError, AttributeError: not such answers.
+        ValueError, TypeError, KeyError, AttributeError: an answer is malformed.
     """
     partition = split_partition(topic)[1]
 
@@ -129,7 +134,7 @@ def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transaction
     readable: tuple[int, int] | None = end
     if has_transactions:
         settled = buffer is not None and buffer["state"] in _SETTLED
-        # the topic was sent to since it told its end
+        # messages may have been sent since the end was read
         readable = min(read_place(buffer["maxReadPosition"]), end) if settled else None
     return TopicLog(
         ledgers=tuple(Ledger(*one) for one in read_ledgers(internal)),
@@ -142,10 +147,10 @@ def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transaction
 
 
 def _durable_marks(internal: Mapping[str, Any], stats: Any) -> list[tuple[int, int]]:
-    """The entry up to which each durable subscription has acknowledged; the broker keeps nothing for a reader's cursor.
+    """Return the last acknowledged entry of each durable subscription; the broker keeps nothing for a reader's cursor.
 
-    A subscription that is created while nothing is stored stands before a ledger that may be deleted already, at its
-    entry -1: that tells nothing of what was there.
+    A subscription created while nothing is stored starts before a ledger that may be deleted already, at its entry -1,
+    which says nothing about earlier entries.
     """
     cursors = internal.get("cursors") or {}
     durable = [name for name, one in (stats.get("subscriptions") or {}).items() if one.get("isDurable")]
@@ -154,9 +159,9 @@ def _durable_marks(internal: Mapping[str, Any], stats: Any) -> list[tuple[int, i
 
 
 def _last_stored(internal: Mapping[str, Any], place: tuple[int, int]) -> tuple[int, int] | None:
-    """The last entry that the topic keeps at ``place`` or before; None if it keeps none there.
+    """Return the last entry stored at or before ``place``; None if there is none.
 
-    A cursor stops there, where ``place`` itself was never written: behind the end of a closed ledger.
+    A cursor stops there if ``place`` itself was never written: after the end of a closed ledger.
     """
     for ledger, entries, _ in reversed(read_ledgers(internal)):
         last = min(place[1], entries - 1) if ledger == place[0] else entries - 1

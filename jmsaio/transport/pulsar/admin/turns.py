@@ -1,14 +1,14 @@
-"""Whoever creates a subscription through REST and whoever subscribes take turns, for each topic and subscription.
+"""Mutual exclusion between creating a subscription through REST and subscribing to it, per topic and subscription.
 
-The broker creates a subscription at the topic's end and then resets its cursor: who subscribes in between is refused
-with "Subscription is fenced", and who subscribed just before is disconnected. All clients of one event loop keep out
-of each other's way here; those of other processes can't be kept out. Where the topic is unloaded meanwhile, the cursor
-is not reset: the subscription that was made so would skip all that is stored.
+The broker creates a subscription at the topic's end and then resets its cursor. A client that subscribes in between is
+refused with "Subscription is fenced", and one that subscribed just before is disconnected. All clients of one event
+loop take turns here; those of other processes can't be excluded. If the topic is unloaded meanwhile, the cursor is not
+reset: the resulting subscription would skip everything stored.
 
-Where the broker dies in between, nothing tells that the cursor was not reset: the next attempt finds a subscription
-("409 Conflict") that looks like one which others have made and used. To reset or delete that would deliver its messages
-again, or lose them; to ask before each creation whether it is there would not help the attempts of a later call, or of
-a later process. So it stays as it is.
+If the broker dies in between, nothing shows that the cursor was not reset: the next attempt finds a subscription ("409
+Conflict") that looks like one created and used by others. Resetting or deleting it would redeliver or lose their
+messages; checking for its existence before each creation would not help the attempts of a later call or process. So it
+is left as it is.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ import attrs
 from jmsaio.errors import AdminError, NotFoundError, OperationTimeoutError
 from jmsaio.model.partitions import split_partition
 
-#: What the broker answers where it has made a subscription, and not reset its cursor.
+#: The broker's answer if it has created a subscription without resetting its cursor.
 _PRECONDITION_FAILED, _NOT_RESET = 412, "cursor reset"
 _ATTEMPTS = 4
 
 
 @attrs.define(eq=False)
 class _Place:
-    """One subscription of one topic, all partitions together.
+    """A subscription of one topic, over all partitions.
 
     Attributes:
-        wanting: how many create it, or wait to create it. They go first.
-        creating: one creates it now.
-        subscribing: how many subscribe now; they don't mind each other.
-        visitors: all of these.
-        changed: set when someone has left.
+        wanting: number of callers that create it or wait to create it. They have priority.
+        creating: whether a caller is creating it.
+        subscribing: number of callers subscribing; they don't exclude each other.
+        visitors: total number of callers.
+        changed: set when a caller has left.
     """
 
     wanting: int = 0
@@ -66,10 +66,10 @@ _PLACES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, st
 
 @asynccontextmanager
 async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterator[None]:
-    """No one else of this event loop creates the subscription, or subscribes, meanwhile.
+    """Exclude other creators and subscribers of the subscription on this event loop during the block.
 
     Raises:
-        OperationTimeoutError: it was not this one's turn within ``timeout`` seconds.
+        OperationTimeoutError: others were still busy after ``timeout`` seconds.
     """
     what = f"create subscription {subscription} of {topic}"
     with _visit(topic, subscription) as place:
@@ -86,14 +86,14 @@ async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterat
 
 
 async def create_whole(create: Callable[[], Awaitable[bool]], delete: Callable[[], Awaitable[None]]) -> bool:
-    """Create a subscription; one whose cursor could not be reset is deleted and created anew.
+    """Create a subscription; one whose cursor could not be reset is deleted and recreated.
 
     Args:
         create: creates it, on a topic without partitions or on one partition; False if it exists.
         delete: deletes it, unless it has consumers.
 
     Raises:
-        AdminError: the broker refuses. Then there is no subscription, unless it was there before.
+        AdminError: the broker refuses. The subscription then exists only if it did before.
     """
     failure: AdminError | None = None
     for _ in range(_ATTEMPTS):
@@ -111,10 +111,10 @@ async def create_whole(create: Callable[[], Awaitable[bool]], delete: Callable[[
 
 @asynccontextmanager
 async def subscribing(topic: str, subscription: str, timeout: float) -> AsyncIterator[None]:
-    """No one of this event loop creates the subscription meanwhile; others may subscribe, too.
+    """Exclude creators of the subscription on this event loop during the block; others can subscribe, too.
 
     Raises:
-        OperationTimeoutError: it was not this one's turn within ``timeout`` seconds.
+        OperationTimeoutError: creators were still busy after ``timeout`` seconds.
     """
     with _visit(topic, subscription) as place:
         await place.wait_while(lambda: place.wanting > 0, f"subscribe {subscription} to {topic}", timeout)
@@ -127,7 +127,7 @@ async def subscribing(topic: str, subscription: str, timeout: float) -> AsyncIte
 
 @contextmanager
 def _visit(topic: str, subscription: str) -> Iterator[_Place]:
-    """The place of a subscription; it is there while someone is at it."""
+    """Provide the state of a subscription, which exists while it has visitors."""
     places = _PLACES.setdefault(asyncio.get_running_loop(), {})
     key = (split_partition(topic)[0], subscription)
     place = places.setdefault(key, _Place())

@@ -1,7 +1,7 @@
-"""The last place of a topic, by a consumer that lives for one question.
+"""The last place of a topic, requested through a temporary consumer.
 
-pulsar-client tells it to consumers only. A reader would need no subscription, but one that starts at the latest record,
-inclusive, finds nothing where the topic ends with the marker of a transaction.
+pulsar-client offers this for consumers only. A reader would need no subscription, but one that starts at the latest
+record, inclusive, finds nothing if the topic ends with the marker of a transaction.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from jmsaio.transport.pulsar.native.attempts import ask_again
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 
-#: What opens the consumer; its subscription ends with it.
+#: Opens the consumer, with whose end its subscription ends.
 Open = Callable[[Subscription, Wake], Awaitable[PulsarReceiver]]
 
 
 async def last_place(bridge: Bridge, open_receiver: Open, topic: str, timeout: float, closing: float) -> WireId | None:
-    """The last place that a reader of a topic without partitions, or of one partition, would be given now.
+    """Return the last place that a reader of a topic without partitions, or of one partition, can receive now.
 
     Args:
-        bridge: the way back from native threads.
-        open_receiver: subscribes.
-        topic: full name.
-        timeout: seconds for the question; it is asked again while the broker can't tell.
+        bridge: bridge to the native threads.
+        open_receiver: opens the consumer.
+        topic: full topic name.
+        timeout: seconds for the request, which is repeated while the broker can't answer.
         closing: seconds for deleting the subscription and closing the consumer.
 
     Returns:
-        The place; None of an empty topic.
+        The place; None for an empty topic.
 
     Raises:
-        JMSError: as ``open_receiver``, and the broker's last answer.
+        JMSError: as by ``open_receiver``, or the broker's last answer.
 
-    Cancellation: the subscription is deleted all the same. ``jmsaio sweep`` finds what a crash leaves of it.
+    Cancellation: the subscription is still deleted. ``jmsaio sweep`` finds what a crash leaves behind.
     """
     name = f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}"
-    config = ConsumerConfig(receiver_queue_size=1)  # nothing is to be received
+    config = ConsumerConfig(receiver_queue_size=1)  # no message is to be received
     wanted = Subscription((topic,), name, SubscriptionType.EXCLUSIVE, config, durable=False)
     receiver = await open_receiver(wanted, ignore)
     try:

@@ -1,7 +1,7 @@
-"""``LateAcker``: takes acknowledgements in place of a native consumer that was closed.
+"""``LateAcker``: sends acknowledgements on behalf of a closed native consumer.
 
 pulsar-client can't pause: as long as a consumer is open, the broker fills its queue. So a receiver that stops closes
-it, and what is acknowledged later goes through a consumer without a queue that is opened for this only.
+it, and later acknowledgements are sent through a temporary consumer without prefetch.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _log = logging.getLogger("jmsaio")
 
 
 class LateAcker:
-    """Takes the calls of ``_pulsar.Consumer`` that settle records.
+    """Implements the methods of ``_pulsar.Consumer`` that settle records.
 
     Args:
-        bridge: the way back from native threads.
-        open_consumer: subscribes once more.
-        what: the subscription in words.
+        bridge: bridge to the native threads.
+        open_consumer: subscribes again.
+        what: description of the subscription.
         timeout: seconds to close the consumer.
-        holding: the consumer that was closed is about to be reopened: what is taken waits for that (``hand_over``),
-            for two consumers would be one too many for an exclusive subscription.
+        holding: the closed consumer is about to be reopened: acknowledgements wait for ``hand_over``, because an
+            exclusive subscription allows only one consumer.
 
     Attributes:
-        failure: why the last acknowledgements could not be sent; taken by ``PulsarReceiver.settle``.
+        failure: error of the last acknowledgements that could not be sent; cleared by ``PulsarReceiver.settle``.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class LateAcker:
         self._task: asyncio.Task[None] | None = None
 
     def acknowledge_async(self, message: MessageHandle | MessageIdHandle, callback: None) -> None:
-        """Acknowledge a native message, or the native id of an entry, soon."""
+        """Queue the acknowledgement of a native message, or of the native id of an entry."""
         self._waiting.append(message)
         self._begin()
 
@@ -65,7 +65,7 @@ class LateAcker:
             self._task = self._bridge.task(self._run())
 
     def hand_over(self, native: SettlingHandle) -> bool:
-        """Send what waits through a consumer that was reopened; True when there was something."""
+        """Send queued acknowledgements through a reopened consumer; return whether there were any."""
         waiting, self._waiting = self._waiting, []
         for message in waiting:
             native.acknowledge_async(message, None)
@@ -73,16 +73,16 @@ class LateAcker:
         return bool(waiting)
 
     def let_go(self) -> None:
-        """Send by itself what waits: no consumer is reopened."""
+        """Send queued acknowledgements through a consumer of its own: none is reopened."""
         self._holding = False
         self._decided.set()
         self._begin()
 
     def negative_acknowledge(self, message: MessageHandle | MessageIdHandle) -> None:
-        """Nothing: closing the consumer gave everything back."""
+        """Do nothing: closing the consumer has returned all records."""
 
     async def drained(self, timeout: float) -> bool:
-        """Wait until everything taken is sent; False when the time is over."""
+        """Wait until all acknowledgements are sent; return False if the time expired."""
         deadline = self._bridge.loop.time() + timeout
         if self._holding and self._waiting and not await wait_for(self._decided.wait(), timeout):
             return False
@@ -90,7 +90,7 @@ class LateAcker:
         return task is None or await wait_for(asyncio.wait([task]), deadline - self._bridge.loop.time())
 
     async def aclose(self, timeout: float) -> None:
-        """Wait as ``drained``; what was not sent is redelivered."""
+        """Wait as ``drained``; records whose acknowledgements were not sent are redelivered."""
         if not await self.drained(timeout) and self._task is not None:
             self._task.cancel()
 
@@ -101,7 +101,7 @@ class LateAcker:
                 waiting, self._waiting = self._waiting, []
                 for message in waiting:
                     native.acknowledge_async(message, None)
-                # Closing sends what is grouped.
+                # Closing sends grouped acknowledgements.
                 await self._bridge.ask(native.close_async, f"close {self._what}", self._timeout)
         except JMSError as error:
             self.failure = error

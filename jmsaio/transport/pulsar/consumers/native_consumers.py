@@ -1,7 +1,7 @@
-"""``NativeConsumers``: the native consumers of one receiver, and the requests that go to all of them.
+"""``NativeConsumers``: the native consumers of one receiver, and requests to all of them.
 
-pulsar-client's own consumer over several topics is used for patterns only: with one consumer a partition every call
-knows its topic, any of its requests can serve as a receipt, and a message passes one queue and one thread less.
+pulsar-client's own consumer over several topics is used for patterns only. With one consumer per partition, every call
+knows its topic, any request can serve as a receipt, and messages pass one queue and one thread fewer.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import native_position
 from jmsaio.transport.together import together
 
-#: Has the broker of a topic answer a request, within some seconds, on the connection that the topic's consumers use.
+#: Waits until the broker of a topic answers a request, within a time limit in seconds, on the connection of the topic's
+#: consumers.
 Answered = Callable[[str, float], Coroutine[Any, Any, None]]
 
-#: Errors that the broker itself answers with, so that it has read what was sent before.
+#: Errors sent by the broker itself, which show that it has read earlier requests.
 _ANSWERS = ("BrokerMetadataError", "BrokerPersistenceError", "UnknownError", "AuthorizationError", "TopicNotFound")
 
 
 class NativeConsumers:
-    """One native consumer for each topic or partition, or one for a pattern.
+    """One native consumer per topic or partition, or one for a pattern.
 
     Args:
-        bridge: the way back from native threads.
-        subscription: what is received.
-        woken: called when there may be something to take.
+        bridge: bridge to the native threads.
+        subscription: the subscription.
+        woken: called when messages may be available.
 
     Attributes:
-        answered: has the broker of one of a pattern's topics answer.
+        answered: waits until the broker of one of a pattern's topics answers.
     """
 
     def __init__(self, bridge: Bridge, subscription: Subscription, woken: Callable[[], None]) -> None:
@@ -55,7 +56,7 @@ class NativeConsumers:
         return len(self._all)
 
     def add(self, native: ConsumerHandle, topic: str | None) -> NativeConsumer:
-        """Receive from one more; ``topic`` is None for a pattern."""
+        """Add a native consumer; ``topic`` is None for a pattern."""
         what = f"receive from {topic or self._subscription.pattern}, subscription {self._subscription.name}"
         native_consumer = NativeConsumer(
             self._bridge, native, native.receive_async, native.receive, topic, what, self._woken
@@ -65,11 +66,11 @@ class NativeConsumers:
 
     @property
     def topics(self) -> list[str]:
-        """Topics and partitions received from; empty with a pattern."""
+        """Topics and partitions with a consumer; empty for a pattern."""
         return [native_consumer.topic for native_consumer in self._all if native_consumer.topic is not None]
 
     def of_topic(self, topic: str) -> NativeConsumer | None:
-        """The one that receives from a topic; a pattern's stands for all topics of its namespace."""
+        """Return the consumer of a topic; a pattern's consumer counts for all topics of its namespace."""
         pattern = self._subscription.pattern
         if pattern is not None:  # its topics are not known
             same = pattern.rpartition("/")[0] == topic.rpartition("/")[0]
@@ -77,7 +78,7 @@ class NativeConsumers:
         return next((native_consumer for native_consumer in self._all if native_consumer.topic == topic), None)
 
     def in_turn(self) -> list[NativeConsumer]:
-        """All of them; each call begins with the next one."""
+        """Return all consumers, in an order that rotates with each call."""
         if len(self._all) <= 1:
             return self._all
         first = self._turn % len(self._all)
@@ -85,20 +86,21 @@ class NativeConsumers:
         return self._all[first:] + self._all[:first]
 
     def raise_failure(self) -> None:
-        """Raise what ended one of them, if anything did."""
+        """Raise the error of a failed consumer, if there is one."""
         for native_consumer in self._all:
             if native_consumer.failure is not None:
                 raise native_consumer.failure
 
     async def wait_for_answers(self, timeout: float, topics: Iterable[str] = ()) -> None:
-        """Wait until the broker has worked off what was sent before: any answer of the broker shows it.
+        """Wait until the broker has processed earlier requests, which any answer shows.
 
         Args:
             timeout: seconds to wait.
-            topics: of a pattern, those that something was sent for; its native consumer has no request for them.
+            topics: for a pattern, the topics of the earlier requests; its native consumer can't request answers from
+                them.
 
         Raises:
-            TransportError: no answer came; OperationTimeoutError where none came in time.
+            TransportError: there was no answer; OperationTimeoutError if there was none in time.
         """
         if self._subscription.pattern is not None:
             assert self.answered is not None
@@ -117,7 +119,7 @@ class NativeConsumers:
         """Delete the subscription.
 
         Raises:
-            ConsumerBusyError: others consume from it.
+            ConsumerBusyError: the subscription has other consumers.
             OperationTimeoutError: no answer in time.
         """
         asking = self._start(lambda native_consumer: native_consumer.native.unsubscribe_async, "unsubscribe")
@@ -127,16 +129,16 @@ class NativeConsumers:
         except TransportError as error:
             if error.error_code != "BrokerMetadataError":
                 raise
-            # The broker's answer to the unsubscribing of one of several consumers, whatever its name says.
+            # The broker's answer if the subscription has several consumers, despite its name.
             raise ConsumerBusyError(
                 f"unsubscribe {self._subscription.name}: others consume from the subscription; close them first"
             ) from error
 
     def moved_by(self, position: Position | WireId | int) -> list[NativeConsumer]:
-        """Those that a seek to ``position`` moves: one partition's for an id, else all.
+        """Return the consumers moved by a seek to ``position``: one partition's for an id, else all.
 
         Raises:
-            NotFoundError: the id's partition is not received from.
+            NotFoundError: the id's partition has no consumer.
         """
         if not isinstance(position, WireId) or len(self._all) <= 1:
             return list(self._all)
@@ -149,7 +151,7 @@ class NativeConsumers:
     async def seek(
         self, native_consumers: list[NativeConsumer], position: Position | WireId | int, timeout: float
     ) -> None:
-        """Move some of them.
+        """Move some of the consumers.
 
         Raises:
             TransportError: the broker refused.
@@ -157,7 +159,7 @@ class NativeConsumers:
         """
         target = native_position(position)
         for native_consumer in native_consumers:
-            # Not afterwards: pulsar-client may hand over the first record of the new place before it says "moved".
+            # Not afterwards: pulsar-client may deliver the first record of the new place before it reports the move.
             native_consumer.discard()
         seeking = self._start(
             lambda native_consumer: partial(native_consumer.native.seek_async, target), "seek", native_consumers
@@ -165,15 +167,15 @@ class NativeConsumers:
         await self._bridge.ask_all(seeking, timeout)
 
     async def disarmed(self, deadline: float) -> None:
-        """Wait until no native callback is outstanding, or the loop's time is ``deadline``. They must be closed.
+        """Wait until no native callback is pending, or until ``deadline`` (loop time). The consumers must be closed.
 
-        pulsar-client never answers the armed receive of a pattern that was unsubscribed; it goes with the client.
+        pulsar-client never answers the armed receive of an unsubscribed pattern; it ends with the client.
         """
         for native_consumer in () if self._abandoned else self._all:
             await wait_for(native_consumer.disarmed(), deadline - self._bridge.loop.time())
 
     def close(self) -> dict[asyncio.Future[object], str]:
-        """Start closing all of them. Returns what to wait for with ``Bridge.ask_all``."""
+        """Start closing all consumers. Returns the futures for ``Bridge.ask_all``."""
         return self._start(lambda native_consumer: native_consumer.native.close_async, "close")
 
     def _start(
@@ -182,7 +184,7 @@ class NativeConsumers:
         what: str,
         native_consumers: Iterable[NativeConsumer] | None = None,
     ) -> dict[asyncio.Future[object], str]:
-        """Start one native operation on each of them that has a consumer."""
+        """Start a native operation on each consumer that is not stopped."""
         futures = {}
         for native_consumer in self._all if native_consumers is None else native_consumers:
             if not native_consumer.stopped:

@@ -1,4 +1,4 @@
-"""``Opening``: opens receivers, also on subscriptions of kinds that pulsar-client does not have."""
+"""``Opening``: opens receivers, including on kinds of subscriptions that pulsar-client lacks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Opening:
     Args:
         subscribe: opens a receiver on a subscription that outlives it, without properties.
         admin: the admin interface, or None.
-        timeout: seconds for a deletion, and for closing a receiver when opening it is cancelled.
+        timeout: seconds for a deletion, and for closing a receiver whose opening was cancelled.
     """
 
     subscribe: Callable[[Subscription, Wake], Awaitable[PulsarReceiver]]
@@ -55,13 +55,13 @@ class Opening:
         return receiver
 
     async def _open_ephemeral(self, wanted: Subscription, wake: Wake) -> PulsarReceiver:
-        """Open a receiver on a subscription that ends with its last one."""
+        """Open a receiver on a subscription that ends with its last consumer."""
         if wanted.type is not SubscriptionType.EXCLUSIVE:
             await delete_leftover(self.admin, wanted, self.timeout)
         try:
             receiver = await self._subscribe_or_create(wanted, wake)
         except ConsumerBusyError:
-            raise  # the subscription is in use, so it stays
+            raise  # the subscription is in use, so it is kept
         except BaseException:
             await delete_unused(self.admin, wanted, self.timeout, patient=True)
             raise
@@ -69,9 +69,10 @@ class Opening:
         return receiver
 
     async def _subscribe_or_create(self, wanted: Subscription, wake: Wake) -> PulsarReceiver:
-        """Subscribe, also in a namespace with ``allowAutoSubscriptionCreation=false``.
+        """Subscribe, even in a namespace with ``allowAutoSubscriptionCreation=false``.
 
-        The broker creates non-durable subscriptions there; this one is durable for it, so it is created here.
+        There the broker creates only non-durable subscriptions; this one is durable for the broker, so it is created
+        here.
         """
         try:
             return await self.subscribe(wanted, wake)
@@ -83,7 +84,7 @@ class Opening:
         return await self.subscribe(wanted, wake)
 
     def _warn(self, text: str) -> None:
-        """Log a warning the first time."""
+        """Log a warning, once per text."""
         if text not in self._warned:
             self._warned.add(text)
             _log.warning("%s", text)

@@ -1,4 +1,4 @@
-"""``PulsarReader``: reads one topic without a subscription that stays behind."""
+"""``PulsarReader``: reads one topic without leaving a subscription behind."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from jmsaio.transport.pulsar.native.handles import ConsumerHandle, MessageIdHand
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-#: Seconds for the question whether something is stored behind the last record, however often it is asked.
+#: Maximum seconds to find out whether records follow the last one, over all requests.
 _ASK = 30.0
-#: Seconds for the first record to arrive after a seek, before the broker is asked again whether there is one.
+#: Maximum seconds for the first record to arrive after a seek, before the broker is asked again whether there is one.
 _ARRIVAL = 2.0
-#: Seconds that a message of which the armed receive was not told waits for one before it: see ``second_look``.
+#: Seconds to hold a message not reported to the armed receive, in case an earlier one arrives: see ``second_look``.
 _HOLD = 1.0
-#: The latest time that the broker takes: a Java long.
+#: Latest time accepted by the broker: a Java long.
 _LATEST_TIME = 2**63 - 1
 
 
 class PulsarReader:
-    """Reads one topic or partition. Made by ``PulsarTransport.open_reader``."""
+    """Reads one topic or partition. Created by ``PulsarTransport.open_reader``."""
 
     def __init__(
         self, bridge: Bridge, native: ReaderHandle, options: ReaderOptions, closed: Callable[[PulsarReader], None]
@@ -39,14 +39,14 @@ class PulsarReader:
         self._bridge = bridge
         self._topic = options.topic
         what = f"read {options.topic}"
-        kept = cast(ConsumerHandle, native)  # it is only kept there: see ``_native``
+        kept = cast(ConsumerHandle, native)  # only stored there: see ``_native``
         self._native_consumer = NativeConsumer(
             bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._woken, _HOLD
         )
         self._records = StoredRecords(self._native_consumer)
         self._since = options.start if isinstance(options.start, int) else None
         self._arrival: asyncio.Future[None] | None = None
-        self._last: MessageIdHandle | None = None  # of the last record that was read
+        self._last: MessageIdHandle | None = None  # id of the last record read
         self._closed = False
         self._on_closed = closed
 
@@ -67,16 +67,16 @@ class PulsarReader:
             raise ObjectClosedError(f"the reader of {self._topic} is closed")
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
-        """Next records, at least one unless ``timeout`` seconds passed or the end was reached.
+        """Return the next records, at least one unless ``timeout`` seconds passed or the end was reached.
 
-        Where the broker can't tell for the moment whether there is more, it is asked again, for ``timeout`` seconds.
+        While the broker can't report whether there are more, the request is repeated for up to ``timeout`` seconds.
 
         Raises:
-            TransportError: what ended the reader, or what kept the broker from telling whether there is more.
-            OperationTimeoutError: the broker did not answer that question within 30 seconds, or ``timeout`` if longer.
+            TransportError: the reader failed, or the broker could not report whether there are more records.
+            OperationTimeoutError: the broker did not report it within 30 seconds, or ``timeout`` if longer.
             ObjectClosedError: the reader or the transport is closed.
 
-        Cancellation: no record is lost, the next call gets it.
+        Cancellation: no record is lost; the next call returns it.
         """
         self._check()
         end = self._bridge.loop.time() + timeout
@@ -93,9 +93,9 @@ class PulsarReader:
         return taken
 
     def _skip_earlier(self) -> None:
-        """Drop what was published before the time that the reader starts at, up to the first that was not.
+        """Drop records published before the reader's start time, up to the first later one.
 
-        Such records come where that time is still to come.
+        Such records arrive if that time is in the future.
         """
         while self._since is not None and (native := self._native_consumer.peek()) is not None:
             if native.publish_timestamp() >= self._since:
@@ -114,13 +114,13 @@ class PulsarReader:
         return taken
 
     async def at_end(self) -> bool:
-        """True when there is nothing stored behind the last record read.
+        """Return whether no records are stored after the last record read.
 
-        Where the broker can't tell for the moment, it is asked again.
+        While the broker can't report this, the request is repeated.
 
         Raises:
             OperationTimeoutError: no answer within 30 seconds.
-            TransportError: the last answer, where the broker could not tell for 30 seconds.
+            TransportError: the last answer of a broker that could not report it for 30 seconds.
             ObjectClosedError: the reader or the transport is closed.
 
         Cancellation: no record is lost.
@@ -128,7 +128,7 @@ class PulsarReader:
         return await self._is_at_end(_ASK)
 
     async def _is_at_end(self, patience: float) -> bool:
-        """The same; it is asked again for ``patience`` seconds."""
+        """Return ``at_end``, repeating the request for up to ``patience`` seconds."""
         end = self._bridge.loop.time() + max(patience, _ASK)
 
         async def ask() -> bool:
@@ -144,10 +144,10 @@ class PulsarReader:
         return await ask_again(self._bridge, ask, patience) and not await self._rest_arrives()
 
     async def _rest_arrives(self) -> bool:
-        """Whether the rest of the last record's batch comes after all.
+        """Return whether the rest of the last record's batch still arrives.
 
-        pulsar-client counts a record as read before the callback runs that brings it, which may wait for the
-        interpreter while another callback says that there is no more. An entry is always sent whole.
+        pulsar-client counts a record as read before its callback runs, which may wait for the interpreter while another
+        callback reports that there are no more. An entry is always sent whole.
         """
         last = self._last
         if last is None or last.batch_index() + 1 >= batch_size(last):
@@ -158,16 +158,16 @@ class PulsarReader:
         return self._native_consumer.holds
 
     async def seek(self, time: int, timeout: float) -> None:
-        """Move it, new as it is, to a publish time in milliseconds, and wait for the first record or the end there.
+        """Move a new reader to a publish time in milliseconds, and wait for the first record there or the end.
 
-        Where the connection breaks before that record has arrived, pulsar-client has forgotten the time, and goes on
-        with the latest record, without an error. So it is moved again until it finds the same place twice.
+        If the connection breaks before that record has arrived, pulsar-client loses the time and continues with the
+        latest record, without an error. So the seek is repeated until it finds the same place twice.
 
         Raises:
             TransportError: the broker refused.
             OperationTimeoutError: not found within ``timeout`` seconds.
 
-        Cancellation: the reader is to be closed.
+        Cancellation: the reader must be closed.
         """
         try:
             with anyio.fail_after(max(0.0, timeout)):
@@ -181,12 +181,12 @@ class PulsarReader:
         return f"read {self._topic} from publish time {time} ms"
 
     async def _first_since(self, time: int, timeout: float) -> WireId | None:
-        """Seek; the first record's place when it is here, None where there is none."""
+        """Seek; return the place of the first record once it has arrived, None if there is none."""
         self._since, self._last = time, None
         self._records.forget()
         self._native_consumer.discard()
         seek = partial(self._native.seek_async, min(max(time, 0), _LATEST_TIME))
-        # The broker drops the reader's consumer when it moves: pulsar-client may still be connecting it again.
+        # The broker drops the reader's consumer when it moves: pulsar-client may still be reconnecting it.
         await ask_again(self._bridge, partial(self._bridge.ask, seek, self._from(time), timeout), timeout)
         while not await self._is_at_end(timeout):
             arrival = self._arrival = self._bridge.loop.create_future()
@@ -198,7 +198,7 @@ class PulsarReader:
         return None
 
     async def aclose(self, timeout: float) -> None:
-        """Close. Idempotent. Cancellation: closing goes on."""
+        """Close. Idempotent. Cancellation: closing continues."""
         if self._closed:
             return
         self._closed = True
@@ -208,6 +208,6 @@ class PulsarReader:
             try:
                 await self._bridge.ask(self._native.close_async, f"close the reader of {self._topic}", timeout)
             except JMSError:
-                # The connection is gone or silent: the broker drops the reader when it notices.
+                # The connection is lost or silent: the broker drops the reader when it notices.
                 return
             await wait_for(self._native_consumer.disarmed(), timeout)

@@ -1,6 +1,6 @@
-"""``PulsarReceiver``: records of one subscription, from one native consumer for each topic or partition.
+"""``PulsarReceiver``: records of one subscription, with one native consumer per topic or partition.
 
-What was taken and is not settled belongs to its ``UnackedTracker``.
+Unsettled records are managed by its ``UnackedTracker``.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 _log = logging.getLogger("jmsaio")
 
-#: pulsar-client sends grouped acknowledgements this often, in seconds; the wheel has no setting for it.
+#: Seconds between pulsar-client's sends of grouped acknowledgements; the Python package has no setting for it.
 ACK_GROUP_TIME = 0.1
-#: Bytes that the receivers of a transport prefetch, unless its configuration says something else.
+#: Bytes prefetched by the receivers of a transport without a configured value.
 PREFETCH_BYTES = 32 * 1024 * 1024
 
 
 class PulsarReceiver:
-    """Takes records of one subscription. Made by ``Subscriber``.
+    """Receives records of one subscription. Created by ``Subscriber``.
 
     Args:
-        bridge: the way back from native threads.
-        subscription: what is subscribed to.
-        wake: called when there may be something to receive.
+        bridge: bridge to the native threads.
+        subscription: the subscription.
+        wake: called when records may be available.
         closed: called when the receiver is closed.
-        prior: what applications got from receivers of the transport that stopped.
-        tally: what this process gave back of the subscription.
-        share: bytes that the receivers of the transport prefetch.
-        letters: where records go that were given back too often, or None.
+        prior: deliveries by stopped receivers of the transport.
+        tally: count of records of the subscription returned by this process.
+        share: bytes prefetched by the receivers of the transport.
+        letters: moves records returned too often to the dead letters; None without a policy.
 
     Attributes:
-        subscription: what it subscribed to.
-        after_close: called at last, with the seconds left, if the subscription ends with its last consumer and this
-            receiver could not delete it because there were others.
+        subscription: the subscription.
+        after_close: called last, with the remaining seconds, if the subscription ends with its last consumer and this
+            receiver could not delete it because it had others.
     """
 
     def __init__(
@@ -84,31 +84,31 @@ class PulsarReceiver:
         return f"<PulsarReceiver {self.subscription.name}, {len(self._natives)} native consumers, {state}>"
 
     def add_native_consumer(self, native: ConsumerHandle, topic: str | None) -> None:
-        """Receive from one more native consumer; ``wake`` is called, for it may have something."""
+        """Receive from another native consumer; ``wake`` is called, because messages may be available."""
         self._share.join(self._natives.add(native, topic))
         self._stopping.sized()
         self._bridge.loop.call_soon(self._woken)
 
     @property
     def topics(self) -> list[str]:
-        """Topics and partitions received from; empty with a pattern."""
+        """Topics and partitions with a consumer; empty for a pattern."""
         return self._natives.topics
 
     @property
     def natives(self) -> list[ConsumerHandle]:
-        """Its native consumers; none while it is stopped."""
+        """Its native consumers; empty while it is stopped."""
         return [native_consumer.native for native_consumer in self._natives if not native_consumer.stopped]
 
     @property
     def heard(self) -> int:
-        """Records that came, up to now."""
+        """Number of records received so far."""
         return sum(native_consumer.serial for native_consumer in self._natives)
 
     @property
     def waiting(self) -> list[tuple[ConsumerHandle, int]]:
-        """While all records are settled: the consumers that wait for one, with the number of those that came.
+        """While all records are settled: the consumers waiting for a record, with their numbers of received ones.
 
-        None with a pattern, whose consumer has many topics.
+        Empty for a pattern, whose consumer has many topics.
         """
         if self.subscription.pattern is not None or not self._unacked.idle:
             return []
@@ -116,25 +116,25 @@ class PulsarReceiver:
 
     @property
     def stopped(self) -> bool:
-        """Nothing is received until ``resume``."""
+        """Whether receiving is stopped until ``resume``."""
         return self._stopping.stopped
 
     @property
     def closed(self) -> bool:
-        """True after ``aclose`` was called."""
+        """Whether ``aclose`` was called."""
         return self._closed
 
     def opens_with(self, open_native: OpenNative, answered: Answered | None = None) -> None:
-        """Set the functions that subscribe once more, after ``stop``, and that have a topic's broker answer."""
+        """Set the functions that subscribe again after ``stop``, and that wait for an answer of a topic's broker."""
         self._stopping.open_native = open_native
         self._natives.answered = answered
 
     def on_close(self, function: Callable[[], object]) -> None:
-        """Call a function when the receiver is closed."""
+        """Register a function to be called when the receiver is closed."""
         self._endings.append(function)
 
     def owns(self, task: asyncio.Task[None]) -> None:
-        """End a task when the receiver is closed."""
+        """Register a task to be ended when the receiver is closed."""
         self._tasks.append(task)
 
     def _woken(self) -> None:
@@ -149,10 +149,10 @@ class PulsarReceiver:
             raise ObjectClosedError(f"the receiver of subscription {self.subscription.name} is closed")
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
-        """Take up to ``limit`` records that are here, without waiting (see ``Receiver.receive``).
+        """Return up to ``limit`` available records, without waiting (see ``Receiver.receive``).
 
         Raises:
-            TransportError: the one that ended the receiver, once nothing is left.
+            TransportError: the error that ended the receiver, once no records are left.
             ObjectClosedError: the receiver or the transport is closed.
         """
         self._check()
@@ -162,33 +162,33 @@ class PulsarReceiver:
         if not self._sizing.waiting and len(taken) < most:
             self._take(taken, most)
         records = unacked.deliverable(taken)
-        if len(records) < len(taken):  # though the native consumers may have more: what lies behind is looked at soon
+        if len(records) < len(taken):  # the native consumers may have more, so later ones are checked soon
             self._bridge.loop.call_soon(self._woken)
         elif not records and limit > 0:
             self._natives.raise_failure()
         return [*records]
 
     def _take(self, taken: list[PulsarRecord], limit: int) -> None:
-        """Take from the native consumers in turn, until there are ``limit`` records."""
+        """Receive from the native consumers in turn, until there are ``limit`` records."""
         for native_consumer in self._natives.in_turn():
             while len(taken) < limit:
                 wanted = limit - len(taken)
                 natives = native_consumer.take(wanted)
                 if natives:
                     if self._sizing.too_large(natives):
-                        return  # of no native consumer: nothing may come to the application before all are closed
+                        return  # from no consumer: nothing may reach the application before all are closed
                     self._unacked.admit(native_consumer, natives, taken)
                 if len(natives) < wanted:
                     break
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Take acknowledgements; pulsar-client sends them every 100 ms, a batch at once.
+        """Queue acknowledgements; pulsar-client sends them every 100 ms, those of a batch at once.
 
         Records already settled are ignored.
 
         Raises:
             ObjectClosedError: the receiver or the transport is closed.
-            IllegalStateError: ``transaction`` is given, which pulsar-client does not offer.
+            IllegalStateError: ``transaction`` is given, which pulsar-client does not support.
         """
         self._check()
         if transaction is not None:
@@ -196,9 +196,9 @@ class PulsarReceiver:
         self._unacked.acknowledge(records)
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
-        """Give records back; they are redelivered after about ``delay`` seconds.
+        """Return records; they are redelivered after about ``delay`` seconds.
 
-        On shared subscriptions the broker counts always, and the delay is at least 0.1 s, pulsar-client's smallest.
+        On shared subscriptions the broker always counts, and the delay is at least 0.1 s, pulsar-client's minimum.
 
         Raises:
             ObjectClosedError: the receiver or the transport is closed.
@@ -207,7 +207,7 @@ class PulsarReceiver:
         self._unacked.give_back(records, delay, counted=counted)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
-        """Keep only the places of records that are given back later."""
+        """Keep only the places of records that are returned later."""
         return self._unacked.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -220,40 +220,40 @@ class PulsarReceiver:
         self._unacked.dead_letter(record, properties)
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """Count one more delivery, here alone; other receivers learn the count when a record goes back."""
+        """Count another delivery, in this receiver only; others learn the count when a record is returned."""
         self._unacked.count_delivery(records)
 
     def receives(self, damage: Damage) -> bool:
-        """Whether an entry was meant for this subscription."""
+        """Return whether an entry was addressed to this subscription."""
         return damage.subscription == self.subscription.name and self._natives.of_topic(damage.topic) is not None
 
     def deliver_again(self, topic: str, natives: list[MessageHandle]) -> None:
-        """Deliver an entry that was read again, because pulsar-client acknowledged it unseen (``Rereading``)."""
+        """Deliver an entry that was read again, because pulsar-client acknowledged it undelivered (``Rereading``)."""
         native_consumer = self._natives.of_topic(topic)
         if native_consumer is not None:
             self._unacked.redeliver_reread(native_consumer, natives)
 
     def unsettled(self, ledger: int, entry: int) -> int:
-        """Records of an entry that was read again which are not acknowledged."""
+        """Return the number of unacknowledged records of an entry that was read again."""
         return self._unacked.unsettled_of(ledger, entry)
 
     def renew(self) -> None:
-        """Reopen the native consumers as soon as the application has settled what it has, or 3 seconds later."""
+        """Reopen the native consumers as soon as the application has settled its records, or after 3 seconds."""
         self._sizing.renew()
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
-        """Wait until the acknowledgements taken so far are sent.
+        """Wait until the queued acknowledgements are sent.
 
-        With ``receipt`` or ``ackReceiptEnabled``: until the broker has them.
+        With ``receipt`` or ``ackReceiptEnabled``: until the broker has received them.
 
-        pulsar-client offers neither a flush nor receipts: it sends every 100 ms, so that time is waited for; the
-        broker works off one connection in order, so its answer to a later request is the receipt.
+        pulsar-client offers neither a flush nor receipts. It sends every 100 ms, so this waits for that time; the
+        broker processes a connection's requests in order, so its answer to a later one serves as the receipt.
 
         Raises:
             OperationTimeoutError: no receipt in time.
-            ObjectClosedError: closed meanwhile.
+            ObjectClosedError: the receiver was closed meanwhile.
 
-        Cancellation: acknowledgements go out nevertheless.
+        Cancellation: acknowledgements are still sent.
         """
         self._check()
         unacked, loop = self._unacked, self._bridge.loop
@@ -274,7 +274,7 @@ class PulsarReceiver:
         """Delete the subscription. The receiver must be closed afterwards.
 
         Raises:
-            ConsumerBusyError: others consume from it.
+            ConsumerBusyError: the subscription has other consumers.
             OperationTimeoutError: no answer in time.
         """
         self._check()
@@ -286,12 +286,12 @@ class PulsarReceiver:
         await self._natives.unsubscribe(timeout)
 
     async def seek(self, position: Position | WireId | int, timeout: float) -> None:
-        """Move the subscription: to an end, to a record (which comes next), or to a publish time in milliseconds.
+        """Move the subscription to an end, to a record (delivered next), or to a publish time in milliseconds.
 
         Raises:
-            TransportError: the broker refused; the record's partition is not received from.
+            TransportError: the broker refused, or the record's partition has no consumer.
             OperationTimeoutError: no answer in time.
-            IllegalStateError: the receiver is stopped, so that there is nothing that could be moved.
+            IllegalStateError: the receiver is stopped, so there is no consumer to move.
         """
         self._check()
         await self._sizing.settled(timeout)
@@ -305,32 +305,32 @@ class PulsarReceiver:
         self._unacked.clear(lambda topic: bool(moved(topic)))
 
     async def stop(self, timeout: float) -> None:
-        """Take nothing more (see ``Receiver.stop``): the native consumers are closed (see ``Stopping``)."""
+        """Stop receiving (see ``Receiver.stop``): the native consumers are closed (see ``Stopping``)."""
         self._check()
         await self._sizing.settled(timeout)
         if self._unacked.shared:
             await self._stopping.stop(timeout)
 
     async def resume(self, timeout: float) -> None:
-        """Take records again after ``stop``.
+        """Receive records again after ``stop``.
 
         Raises:
-            JMSError: as of subscribing; the receiver is stopped then.
+            JMSError: subscribing failed; the receiver then stays stopped.
         """
         self._check()
         await self._sizing.settled(timeout)
         await self._stopping.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
-        """Send grouped acknowledgements, give back what is not acknowledged, and close. Idempotent.
+        """Send queued acknowledgements, return unacknowledged records, and close. Idempotent.
 
         A subscription that is not durable is deleted with its last consumer.
 
-        Cancellation: closing goes on.
+        Cancellation: closing continues.
         """
         if self._closed:
             return
-        NATIVE_LOG.read()  # what arrived damaged until now is known
+        NATIVE_LOG.read()  # learn of all entries that arrived damaged until now
         self._closed = True
         self._unacked.close()
         self._on_closed(self)
@@ -350,7 +350,7 @@ class PulsarReceiver:
             await self.after_close(deadline - self._bridge.loop.time())
 
     async def _delete(self, timeout: float) -> bool:
-        """Delete the subscription; False where other consumers use it, or the broker does not answer."""
+        """Delete the subscription; return False if other consumers use it, or the broker does not answer."""
         try:
             await self._unsubscribe(timeout)
         except JMSError as error:
@@ -375,6 +375,6 @@ class PulsarReceiver:
         try:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
         except JMSError:
-            # The connection is gone or silent: the broker gives everything back when it notices.
+            # The connection is lost or silent: the broker returns everything when it notices.
             return
         await self._natives.disarmed(deadline)

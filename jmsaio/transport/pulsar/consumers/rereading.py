@@ -1,13 +1,13 @@
-"""``Rereading``: what pulsar-client dropped because it arrived damaged is read again and delivered.
+"""``Rereading``: reads entries again that pulsar-client dropped because they arrived damaged, and delivers them.
 
-pulsar-client acknowledges an entry whose checksum is wrong, and writes only to its log that it did. The broker never
-sends the entry again, but as a rule still has it: a reader gets it. From then on only this process knows that it is not
-acknowledged: it is redelivered from here when it is given back, and reported as lost if its receiver is closed before
-it is acknowledged. A receiver that closes leaves the reading to another one of its subscription; if there is none, the
-entry is reported as lost at once, for nobody can get it any more.
+pulsar-client acknowledges an entry with a wrong checksum, and only logs it. The broker never sends the entry again, but
+usually still has it: a reader can read it. From then on only this process knows that it is not acknowledged: it is
+redelivered from here when it is returned, and reported as lost if its receiver is closed before it is acknowledged.
+When a receiver closes, another one of the subscription takes over; without another, the entry is reported as lost at
+once, because no one can receive it any more.
 
-For a batch pulsar-client also gives back one permit only, so that the broker sends less, or nothing at all: the
-consumer is reopened.
+For a batch, pulsar-client also returns only one permit, so that the broker sends less, or nothing at all: the consumer
+is reopened.
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Damage
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-#: Seconds that reading an entry again may take: a garbled link is noticed by pulsar-client after up to 60.
+#: Maximum seconds to read an entry again: pulsar-client needs up to 60 to notice a corrupt connection.
 TIMEOUT = 120.0
-#: Seconds that one attempt waits for the entry, and that lie between two where the broker does not answer.
+#: Maximum seconds for one attempt to read the entry, and seconds between two if the broker does not answer.
 _WAIT = 10.0
 _PAUSE = 1.0
-#: Attempts that the broker answers: the entry may arrive damaged once more.
+#: Maximum number of answered attempts: the entry may arrive damaged again.
 ATTEMPTS = 3
-#: Seconds for closing the reader.
+#: Maximum seconds to close the reader.
 _CLOSE = 5.0
 
-#: Why an entry is lost that is not read again.
+#: Reason for the loss of an entry that is not read again.
 _CLOSED = "its consumer was closed before it was read again"
 
 _log = logging.getLogger("jmsaio")
 
 
 class ReceiverPart(Protocol):
-    """The part of a receiver that is used here."""
+    """The methods of a receiver used here."""
 
     @property
     def stopped(self) -> bool:
-        """It takes nothing for now; others are preferred."""
+        """Whether receiving is stopped; other receivers are preferred."""
 
     def receives(self, damage: Damage) -> bool:
-        """Whether the entry was meant for this receiver."""
+        """Return whether the entry was addressed to this receiver."""
 
     def deliver_again(self, topic: str, natives: list[MessageHandle]) -> None:
         """Deliver native messages that the broker counts as acknowledged."""
 
     def unsettled(self, ledger: int, entry: int) -> int:
-        """Number of messages of such an entry that are not acknowledged."""
+        """Return the number of unacknowledged messages of such an entry."""
 
     def renew(self) -> None:
         """Reopen the native consumers soon."""
 
     def on_close(self, function: Callable[[], object]) -> None:
-        """Call a function when the receiver is closed."""
+        """Register a function to be called when the receiver is closed."""
 
 
 @attrs.define(eq=False)
@@ -76,11 +76,11 @@ class Rereading:
     """Reads damaged entries again for the receivers of one transport.
 
     Args:
-        bridge: of the transport.
+        bridge: bridge of the transport.
         broker: the service URL.
-        receivers: those that are open; asked from other threads, too.
-        open_reader: makes readers.
-        report: reports to the connection's listeners; False when there are none.
+        receivers: returns the open receivers; also called from other threads.
+        open_reader: opens readers.
+        report: reports to the connection's listeners; returns False if there are none.
     """
 
     bridge: Bridge
@@ -94,9 +94,9 @@ class Rereading:
         _parts.append(weakref.ref(self))
 
     async def aclose(self, timeout: float) -> None:
-        """Read nothing more; what is not read yet is reported as lost. Waits at most ``timeout`` seconds for readers.
+        """Stop reading; entries not yet read are reported as lost. Waits up to ``timeout`` seconds for readers.
 
-        The end of the connection ends those that are still being closed then.
+        Readers still closing after that end with the connection.
         """
         _parts[:] = [part for part in _parts if part() not in (None, self)]
         tasks = list(self._tasks)
@@ -106,18 +106,18 @@ class Rereading:
             await asyncio.wait(tasks, timeout=max(0.0, timeout))
 
     def _abandon(self, task: asyncio.Task[None], why: str) -> None:
-        """Stop reading an entry, which is lost."""
+        """Stop reading an entry, which is reported as lost."""
         damage = self._tasks.pop(task, None)
         if damage is not None:
             task.cancel()
             self._report_loss(damage, why)
 
     def concerned(self, damage: Damage) -> list[ReceiverPart]:
-        """The receivers for one of which an entry was meant. For any thread."""
+        """Return the receivers to which an entry may have been addressed. For any thread."""
         return [receiver for receiver in self.receivers() if receiver.receives(damage)]
 
     def renew(self, damage: Damage) -> None:
-        """Another transport of the process reads the entry; which of the two lost it is not known."""
+        """Reopen the consumers, because it is unknown which of two transports lost the entry; another one reads it."""
         for receiver in self.concerned(damage):
             receiver.renew()
 
@@ -126,7 +126,7 @@ class Rereading:
 
         Args:
             damage: the entry.
-            hindrance: why it can't be read, "" if nothing is known.
+            hindrance: reason why it can't be read; "" if none is known.
         """
         receivers = self.concerned(damage)
         if not receivers:
@@ -139,7 +139,7 @@ class Rereading:
             receiver.on_close(partial(self._left, task, damage))
 
     def _left(self, task: asyncio.Task[None], damage: Damage) -> None:
-        """A receiver was closed for which an entry was being read."""
+        """Handle the close of a receiver to which an entry being read was addressed."""
         if task in self._tasks and not self.concerned(damage):
             self._abandon(task, _CLOSED)
 
@@ -152,7 +152,7 @@ class Rereading:
         except JMSError as error:
             hindrance = str(error)
         receivers = sorted(self.concerned(damage), key=lambda receiver: receiver.stopped)
-        self._tasks.pop(asyncio.current_task(), None)  # type: ignore[arg-type]  # it is one of them
+        self._tasks.pop(asyncio.current_task(), None)  # type: ignore[arg-type]  # the current task is one of them
         if hindrance:
             self._report_loss(damage, hindrance)
         else:
@@ -164,7 +164,7 @@ class Rereading:
                 receiver.renew()
 
     async def _read(self, damage: Damage) -> list[MessageHandle]:
-        """All messages of the entry; none if the topic no longer has it.
+        """Return all messages of the entry; empty if the topic no longer has it.
 
         Raises:
             JMSError: it can't be read.
@@ -216,24 +216,24 @@ class Rereading:
 
 
 def _native(record: ReceivedRecord) -> MessageHandle:
-    assert isinstance(record, PulsarRecord)  # the reader is ours
+    assert isinstance(record, PulsarRecord)  # readers are opened by this transport
     return record.native
 
 
-#: Begins the names of our readers' subscriptions: the log tells theirs from those of the application's readers.
+#: Prefix of the subscription names of these readers: the log distinguishes them from those of the application.
 _PREFIX = "jmsaio-rereading"
 _parts: list[weakref.ref[Rereading]] = []
 
 
 def take(damage: Damage) -> bool:
-    """Have an entry read again by one of the transports of this process; False if it was meant for none of them.
+    """Let a transport of this process read an entry again; return False if it was addressed to none of them.
 
-    What a reader of ours drops is no loss: the entry is read once more, or reported as lost.
+    An entry dropped by one of these readers is not a loss: it is read again, or reported as lost.
 
-    The log does not say which client wrote it: where several receive the same subscription, one of them reads. If they
-    talk to different brokers, none can know whether the entry is its own: all of them report it as lost.
+    The log does not identify the client: if several receive the same subscription, one of them reads. If they are
+    connected to different brokers, none can know whether the entry is its own: all of them report it as lost.
 
-    Called from any thread.
+    Can be called from any thread.
     """
     if damage.subscription.startswith(_PREFIX):
         return True

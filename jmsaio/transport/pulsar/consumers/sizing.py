@@ -1,9 +1,9 @@
-"""``Sizing``: keeps what pulsar-client prefetches for one receiver within a number of bytes.
+"""``Sizing``: limits the bytes that pulsar-client prefetches for one receiver.
 
-pulsar-client counts messages: a receiver queue of 1000 takes 4 GB of messages of 4 MB. The queue of a consumer can't be
-changed, so a receiver whose messages are large subscribes again with a smaller queue, and with a larger one when they
-are small again. It does so when nothing of it is in the application's hands, for closing gives that to others, too;
-and never where a topic is not persistent, for what such a queue holds is lost when its consumer closes.
+pulsar-client counts messages: a receiver queue of 1000 holds 4 GB of messages of 4 MB. The queue of a consumer can't be
+changed, so a receiver with large messages subscribes again with a smaller queue, and with a larger one when they are
+small again. It does so only while the application holds none of its records, because closing also returns those to
+others; and never if a topic is not persistent, because closing a consumer loses its queue there.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from jmsaio.transport.pulsar.native.handles import MessageHandle
 
 _log = logging.getLogger("jmsaio")
 
-#: Seconds in which nothing is delivered so that what is in the application's hands can be settled.
+#: Seconds without deliveries in which the application can settle its records.
 PATIENCE = 0.25
-#: Seconds after which it subscribes again for another reason than its size, settled or not.
+#: Seconds after which it subscribes again for a reason other than size, settled or not.
 RENEWAL = 3.0
 #: Seconds between two attempts, and before a queue grows.
 PAUSE = 5.0
-#: Seconds for a renewed subscription.
+#: Maximum seconds to subscribe again.
 _TIMEOUT = 30.0
 
 
@@ -48,11 +48,11 @@ class Sizing:
 
     @property
     def _most(self) -> int:
-        """Bytes of one native consumer."""
+        """Maximum bytes of one native consumer."""
         return self._share.each
 
     def look(self) -> None:
-        """Look at the first message of each native consumer, so that the size is known before the application asks."""
+        """Check each native consumer's first message, so that its size is known before the application receives."""
         if self._stopping.stopped:
             return
         for native_consumer in self._native_consumers:
@@ -62,10 +62,10 @@ class Sizing:
                     return
 
     def too_large(self, natives: list[MessageHandle]) -> bool:
-        """Note the sizes of messages that were taken.
+        """Record the sizes of received messages.
 
         Returns:
-            True when the receiver subscribes again now: they are redelivered.
+            True if the receiver subscribes again now, so that they are redelivered.
         """
         largest = max(natives[0].length(), natives[-1].length(), natives[len(natives) // 2].length())
         self._largest = largest = max(largest, self._largest - (self._largest >> 4))
@@ -90,12 +90,12 @@ class Sizing:
 
     @property
     def waiting(self) -> bool:
-        """Nothing is taken for a moment: the queue is being changed, or the application is to settle what it has."""
+        """Whether receiving pauses: the queue is being changed, or the application is to settle its records."""
         if self._changing:
             return True
         if not self._wanted:
             return False
-        if self._stopping.stopped:  # it subscribes again when it is resumed
+        if self._stopping.stopped:  # it subscribes again on resume
             self._wanted, self._must = 0, False
             return False
         impatient = self._bridge.loop.time() > self._patient_until
@@ -139,13 +139,13 @@ class Sizing:
             self._stopping.let_go()
 
     async def _attempt(self) -> bool:
-        """Stop, and resume; False when the broker is away, or has not noticed that the old consumer is gone.
+        """Stop and resume; return False if the broker is unreachable, or has not noticed the old consumer's end.
 
         pulsar-client's own consumers would survive that, too.
         """
         try:
             await self._stopping.stop(_TIMEOUT, briefly=True)
-        except JMSError as error:  # it is closed all the same; the broker takes everything back when it notices
+        except JMSError as error:  # it is closed all the same; the broker returns everything when it notices
             _log.warning("a consumer was closed without the broker's answer: %s", error)
         try:
             await self._stopping.resume(_TIMEOUT)
@@ -155,19 +155,19 @@ class Sizing:
         return True
 
     async def settled(self, timeout: float) -> None:
-        """Wait until a change under way is over; after ``timeout`` seconds it is given up.
+        """Wait until a change in progress has ended; abort it after ``timeout`` seconds.
 
-        Cancellation: the change goes on.
+        Cancellation: the change continues.
         """
         task = self._task
         if task is None or task.done():
             return
         if not await wait_for(asyncio.wait([task]), timeout):
             await end([task], min(timeout, LINGER))
-            self._changing = False  # also where it had not begun
+            self._changing = False  # even if it had not begun
 
     def give_up(self) -> None:
-        """Give up a change under way: the receiver closes, so no one would close what it opens."""
+        """Abort a change in progress: the receiver closes, and nothing else would close newly opened consumers."""
         task = self._task
-        if task is not None and not task.cancelling():  # a second time would end its waiting for what it opens
+        if task is not None and not task.cancelling():  # a second cancellation would end the wait for a pending opening
             task.cancel()

@@ -1,9 +1,9 @@
-"""``Stopping``: a receiver that takes nothing more while its application has records that it may still settle.
+"""``Stopping``: stops receiving while the application can still settle the records that it holds.
 
-pulsar-client can't pause: it fills its queue as long as a consumer is open, and only closing the consumer
-gives the prefetched records back uncounted. Closing gives back what the application has, too. Other receivers of this
-transport keep their copies of that until it is settled (``PriorDeliveries``); other clients get it at once, as they do
-from the Java client.
+pulsar-client can't pause: it fills its queue as long as a consumer is open, and only closing the consumer returns
+prefetched records uncounted. Closing also returns the records held by the application. Other receivers of this
+transport keep their copies of those back until they are settled (``PriorDeliveries``); other clients receive them at
+once, as from the Java client.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge, open_together, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle
 
-#: Subscribes to a topic (None: the receiver's pattern), with a receiver queue of some size.
+#: Subscribes to a topic (None: the receiver's pattern), with a given receiver queue size.
 OpenNative = Callable[[str | None, int], Coroutine[Any, Any, ConsumerHandle]]
 
-#: Seconds to close the consumer that sent late acknowledgements.
+#: Maximum seconds to close the consumer for late acknowledgements.
 _CLOSE = 10.0
 
 
 class Stopping:
-    """The stopping and resuming of one receiver.
+    """Stops and resumes one receiver.
 
     Attributes:
-        stopped: its native consumers are closed.
-        open_native: subscribes once more.
-        size: native receiver queue of each topic; for ``resume``.
-        usual_size: what the configuration says of it.
-        woken: called when there may be something to receive.
+        stopped: whether its native consumers are closed.
+        open_native: subscribes again.
+        size: native receiver queue size of each topic, for ``resume``.
+        usual_size: configured value of ``size``.
+        woken: called when records may be available.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class Stopping:
         self.woken = woken
         self._ackers: list[LateAcker] = []
         self._briefly = False
-        self._since = 0.0  # loop's time of the last stop
+        self._since = 0.0  # loop time of the last stop
 
     def sized(self) -> None:
-        """There are more native consumers."""
+        """Update the queue size after an increase of the number of native consumers."""
         self.size = self.usual_size = queue_size(self._subscription, len(self._native_consumers))
 
     def can_move(self) -> bool:
-        """Whether stopping takes nothing out of the application's hands: on an exclusive subscription it never does."""
+        """Return whether stopping takes no records from the application; on an exclusive subscription it never does."""
         exclusive = self._subscription.type is SubscriptionType.EXCLUSIVE
         return not self.stopped and (exclusive or not self._unacked.any_delivered)
 
@@ -73,9 +73,9 @@ class Stopping:
 
         Args:
             timeout: seconds to wait.
-            briefly: ``resume`` follows at once, and passes on what is acknowledged until then; or else ``let_go``.
+            briefly: ``resume`` follows at once and sends acknowledgements made until then; otherwise ``let_go``.
 
-        Cancellation: closing goes on.
+        Cancellation: closing continues.
         """
         if self.stopped or self.open_native is None:
             return
@@ -93,14 +93,14 @@ class Stopping:
         await self._bridge.ask_all(closing, timeout)
 
     async def resume(self, timeout: float, *, prefetch: bool = True) -> None:
-        """Subscribe again. The tracker recognises what the application has when it is redelivered.
+        """Subscribe again. The tracker recognises redelivered records that the application still holds.
 
         Args:
             timeout: seconds to wait.
-            prefetch: receive, too; otherwise the consumers get nothing.
+            prefetch: whether to receive, too; otherwise the consumers receive nothing.
 
         Raises:
-            JMSError: as of subscribing.
+            JMSError: subscribing failed.
         """
         if not self.stopped or self.open_native is None:
             return
@@ -123,12 +123,12 @@ class Stopping:
             self._bridge.loop.call_soon(self.woken)
 
     def _hand_over(self, natives: list[ConsumerHandle]) -> None:
-        """Have the new consumers pass on what was acknowledged meanwhile. They subscribed before: it is redelivered."""
+        """Send acknowledgements made meanwhile through the new consumers; their records are redelivered anyway."""
         passed = [acker.hand_over(native) for acker, native in zip(self._ackers, natives, strict=True)]
         self._unacked.resume(self._since, any(passed))
 
     def let_go(self) -> None:
-        """``resume`` does not follow, or has failed: late acknowledgements are sent without it."""
+        """Send late acknowledgements without ``resume``, which does not follow or has failed."""
         self._briefly = False
         for acker in self._ackers:
             acker.let_go()
@@ -137,8 +137,8 @@ class Stopping:
         """Wait until late acknowledgements are sent.
 
         Raises:
-            OperationTimeoutError: they were not, in time.
-            JMSError: why they can't be; those messages are redelivered.
+            OperationTimeoutError: they were not sent in time.
+            JMSError: they can't be sent; the messages are redelivered.
         """
         if not self._ackers:
             return
@@ -154,14 +154,14 @@ class Stopping:
             raise failures[0]
 
     async def aclose(self, timeout: float) -> None:
-        """Wait until late acknowledgements are sent, at most ``timeout`` seconds."""
+        """Wait up to ``timeout`` seconds until late acknowledgements are sent."""
         await asyncio.gather(*(acker.aclose(timeout) for acker in self._ackers))
 
 
 def queue_size(subscription: Subscription, count: int) -> int:
-    """Native receiver queue of each of ``count`` topics or partitions of a subscription.
+    """Return the native receiver queue size for each of ``count`` topics or partitions of a subscription.
 
-    At least 1: with 0, pulsar-client drops all of a batch but its first record.
+    At least 1: with 0, pulsar-client drops all records of a batch except the first.
     """
     config = subscription.config
     size = config.receiver_queue_size

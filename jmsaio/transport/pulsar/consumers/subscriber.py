@@ -1,4 +1,4 @@
-"""``Subscriber``: makes receivers, one native consumer for each topic or partition, and follows a topic's growth."""
+"""``Subscriber``: opens receivers with one native consumer per topic or partition, and adds new partitions."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from jmsaio.transport.together import together
 
 @attrs.define(eq=False)
 class Subscriber:
-    """Makes receivers for one transport.
+    """Opens receivers for one transport.
 
     Args:
-        bridge: the way back from native threads.
+        bridge: bridge to the native threads.
         client: ``_pulsar.Client``.
         timeout: seconds for one request.
-        open_sender: makes the senders of dead letters.
-        share: bytes that the receivers prefetch.
-        keep_letters: has a topic keep the dead letters that are moved there.
+        open_sender: opens senders for dead letters.
+        share: bytes prefetched by the receivers.
+        keep_letters: makes a topic keep its dead letters.
         broker: the service URL.
-        prior: what applications got from receivers that stopped.
+        prior: deliveries by stopped receivers.
     """
 
     bridge: Bridge
@@ -52,7 +52,7 @@ class Subscriber:
     prior: PriorDeliveries = attrs.field(factory=PriorDeliveries)
 
     async def partitions(self, topic: str) -> list[str]:
-        """Full names of a topic's partitions, or its own name if it has none."""
+        """Return the full names of a topic's partitions, or its own name if it has none."""
         ask = partial(self.client.get_topic_partitions_async, topic)
         return list(await self.bridge.ask(ask, f"look up {topic}", self.timeout))
 
@@ -86,12 +86,12 @@ class Subscriber:
         return await self.open(subscription, wake, ignore)
 
     async def _add(self, receiver: PulsarReceiver, subscription: Subscription, topics: list[str]) -> None:
-        """One native consumer for each topic. All that were opened belong to the receiver, also if one fails."""
+        """Add one native consumer per topic. All opened ones belong to the receiver, even if one fails."""
         size = queue_size(subscription, len(topics) + len(receiver.topics))
         tasks = [self.bridge.loop.create_task(self._subscribe(subscription, topic, size)) for topic in topics]
         try:
             await asyncio.wait(tasks)
-        finally:  # cancelled once, however often we are, so that each can wait for what it has asked for
+        finally:  # cancelled once, however often this is, so that each can wait for its pending request
             for task in tasks:
                 task.cancel()
             with anyio.CancelScope(shield=True):
@@ -99,7 +99,7 @@ class Subscriber:
             for native, topic in zip(natives, topics, strict=True):
                 if isinstance(native, BaseException):
                     continue
-                if receiver.closed or receiver.stopped:  # meanwhile; the next look finds the partition again
+                if receiver.closed or receiver.stopped:  # meanwhile; the next check finds the partition again
                     close_late(native)
                 else:
                     receiver.add_native_consumer(native, topic)
@@ -134,16 +134,16 @@ class Subscriber:
         return await attempts.run()
 
     async def _subscribe_again(self, subscription: Subscription, topic: str | None, size: int) -> ConsumerHandle:
-        """One native consumer of a subscription that was there before."""
+        """Open a native consumer of an existing subscription."""
         if topic is not None:
             return await self._subscribe(subscription, topic, size)
         assert subscription.pattern is not None
         return await self._subscribe_pattern(subscription, subscription.pattern)
 
     async def _have_answered(self, topic: str, timeout: float) -> None:
-        """Have the broker of a topic answer: a reader uses the connection of the topic's consumers."""
+        """Wait until a topic's broker answers: a reader uses the connection of the topic's consumers."""
         if topic.startswith("non-persistent://"):
-            return  # nothing of it is stored, its acknowledgements neither
+            return  # nothing of it is stored, not even acknowledgements
         reader: Attempts[ReaderHandle] = Attempts(
             self.bridge,
             partial(
@@ -157,15 +157,15 @@ class Subscriber:
             close_late,
             topic=topic,
         )
-        with suppress(NotFoundError):  # deleted meanwhile, with all that was to be acknowledged
+        with suppress(NotFoundError):  # deleted meanwhile, with everything to be acknowledged
             close_late(await reader.run())
 
     def _follow(self, receiver: PulsarReceiver) -> None:
-        """Look for new partitions now and then, until the receiver is closed."""
+        """Check for new partitions regularly, until the receiver is closed."""
         receiver.owns(self.bridge.task(self._grow(receiver)))
 
     async def _grow(self, receiver: PulsarReceiver) -> None:
-        # What is in a new partition was sent after the subscription was created: all of it is received.
+        # Everything in a new partition was sent after the subscription was created, so all of it is received.
         subscription = attrs.evolve(receiver.subscription, position=Position.EARLIEST)
         while not receiver.closed:
             await asyncio.sleep(subscription.config.auto_update_partitions_interval)
@@ -178,10 +178,10 @@ class Subscriber:
                 if new:
                     await self._add(receiver, subscription, new)
             except JMSError:
-                # The broker does not answer, or refuses; the next look comes in a minute.
+                # The broker does not answer or refuses; the next check follows after the usual interval.
                 continue
 
 
 def close_late(native: ClosableHandle) -> None:
-    """A producer, consumer or reader that arrived when no one waited for it any more."""
+    """Close a producer, consumer or reader that was opened after its caller had given up."""
     native.close_async(ignore)

@@ -1,7 +1,7 @@
-"""``DeadLetters``: records given back too often go to another topic.
+"""``DeadLetters``: moves records returned too often to another topic.
 
-pulsar-client's own policy moves a whole batch entry, with neighbours that no one gave back or that are acknowledged
-already, and drops null values and event times. So it is done here, record by record, as Java's client does it.
+pulsar-client's own policy moves a whole batch entry, including records that were not returned or are already
+acknowledged, and drops null values and event times. So records are moved one by one here, as by Java's client.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 OpenSender = Callable[[str, SenderOptions], Awaitable[Sender]]
 OpenReceiver = Callable[[Subscription, Wake], Awaitable[Receiver]]
-#: Has a topic keep what is sent to it.
+#: Makes a topic keep messages sent to it.
 Keep = Callable[[str], Awaitable[None]]
 _log = logging.getLogger("jmsaio")
-#: Gets a record, and whether it is stored in its dead-letter topic.
+#: Receives a record, and whether it is stored in its dead-letter topic.
 Ended = Callable[[PulsarRecord, bool], None]
 
 
 @attrs.define(eq=False)
 class LetterKeeping:
-    """Creates the subscription that a queue of dead letters would use: Pulsar keeps what has a subscription.
+    """Creates the subscription that a queue of dead letters would use: Pulsar keeps messages with a subscription only.
 
     Args:
-        config: has its name, and says whether queues' subscriptions are created in advance.
-        admin: creates it; where that is None or fails, a consumer is opened and closed.
+        config: has its name, and whether subscriptions of queues are created in advance.
+        admin: creates it; if it is None or fails, a consumer is opened and closed instead.
         open_receiver: opens that consumer.
     """
 
@@ -55,12 +55,12 @@ class LetterKeeping:
     _warned: set[str] = attrs.field(factory=set, init=False)
 
     async def keep(self, topic: str) -> None:
-        """Have a topic keep its letters; without the right to do so there is one warning.
+        """Make a topic keep its letters; log one warning if the permission is missing.
 
         Raises:
-            TransportError: the broker refuses, or could not do it in time.
+            TransportError: the broker refuses, or did not finish in time.
 
-        Cancelling may leave the subscription behind, which does no harm.
+        Cancelling may leave the subscription, which does no harm.
         """
         if not self.config.precreate_queue_subscription or topic.startswith("non-persistent://"):
             return
@@ -88,7 +88,7 @@ async def subscribe_once(open_receiver: OpenReceiver, topic: str, name: str) -> 
     first = Subscription(
         (topic,), name, SubscriptionType.SHARED, ConsumerConfig(receiver_queue_size=1), Position.EARLIEST
     )
-    with suppress(ConsumerBusyError):  # it exists, and has a consumer that shares with no other
+    with suppress(ConsumerBusyError):  # it exists, with a consumer that does not share it
         await (await open_receiver(first, lambda: None)).aclose(5.0)
 
 
@@ -96,11 +96,11 @@ class DeadLetters:
     """Moves records of one receiver.
 
     Args:
-        policy: when, and where to.
+        policy: limit and target.
         subscription: name of the receiver's subscription.
-        open_sender: makes senders.
-        open_receiver: makes the dead letter topic's first subscription, if the policy names it.
-        keep: makes the one that is needed otherwise.
+        open_sender: opens senders.
+        open_receiver: creates the dead-letter topic's first subscription, if the policy names it.
+        keep: creates the default subscription otherwise.
     """
 
     def __init__(
@@ -121,15 +121,15 @@ class DeadLetters:
         self._task: asyncio.Task[None] | None = None
 
     def given_back_too_often(self, count: int) -> bool:
-        """True when one redelivery more, after so many, would be one too many."""
+        """Return whether another redelivery after ``count`` would exceed the limit."""
         return count >= self._policy.max_redeliver_count
 
     def came_too_often(self, count: int) -> bool:
-        """True when so many redeliveries are too many: the record's consumers died with it."""
+        """Return whether ``count`` redeliveries exceed the limit, as when the record's consumers crashed."""
         return count > self._policy.max_redeliver_count
 
     def put(self, records: list[PulsarRecord], ended: Ended, properties: Mapping[str, str] | None = None) -> None:
-        """Move records, with ``properties`` instead of their own; ``ended`` is called for each, later."""
+        """Queue records to be moved, with ``properties`` instead of their own; ``ended`` is later called for each."""
         self._waiting += [(record, ended, properties) for record in records]
         if self._task is None and records:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -157,7 +157,7 @@ class DeadLetters:
             )
             sender.send(letter, (record, ended))
         except JMSError:
-            # It is redelivered from the broker, and is tried again then.
+            # It is redelivered by the broker, and moved then.
             ended(record, False)
 
     async def _sender(self, origin: str) -> Sender:
@@ -174,7 +174,7 @@ class DeadLetters:
         return sender
 
     async def aclose(self, timeout: float) -> None:
-        """Let records on their way be stored, within ``timeout`` seconds; the broker redelivers the rest."""
+        """Wait up to ``timeout`` seconds for pending records to be stored; the broker redelivers the rest."""
         task, loop = self._task, asyncio.get_running_loop()
         deadline = loop.time() + timeout
         if task is not None:
@@ -185,6 +185,6 @@ class DeadLetters:
 
 
 def _settled(letters: Sequence[tuple[PulsarRecord, Ended]], place: WireId | None, error: JMSError | None) -> None:
-    """Tell what became of letters: those that were moved, each with its ``ended``."""
+    """Call ``ended`` for each of the letters with its outcome."""
     for record, ended in letters:
         ended(record, error is None)

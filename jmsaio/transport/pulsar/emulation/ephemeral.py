@@ -1,7 +1,7 @@
 """Subscriptions that end with their last consumer, which pulsar-client lacks.
 
-For the broker they are durable, and their last receiver deletes them before it closes. What that leaves is deleted here
-through the admin interface, never with force: the broker refuses while anyone consumes from the subscription.
+For the broker they are durable, and their last receiver deletes them before it closes. Remaining ones are deleted here
+through the admin interface, never with force: the broker refuses while a subscription has consumers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription
 
 _log = logging.getLogger("jmsaio")
 
-#: Upper bound of a deletion in seconds. It is best effort: ``jmsaio sweep`` removes what is left.
+#: Maximum seconds for a deletion. It is best effort: ``jmsaio sweep`` removes what is left.
 _LIMIT = 5.0
 #: Seconds between two attempts while the broker still sees a consumer, and the number of attempts.
 _PAUSE, _ATTEMPTS = 0.1, 10
@@ -25,15 +25,15 @@ _PAUSE, _ATTEMPTS = 0.1, 10
 async def delete_unused(
     admin: Admin | None, subscription: Subscription, timeout: float, *, patient: bool = False
 ) -> None:
-    """Delete the subscription if no one consumes from it.
+    """Delete the subscription if it has no consumers.
 
     Args:
         admin: the admin interface; None: nothing is done.
         subscription: the subscription; nothing is done for a topics pattern.
-        timeout: seconds it may take at most, and never more than 5.
-        patient: a consumer may be about to leave: keep trying for a second.
+        timeout: maximum seconds, limited to 5.
+        patient: retry for a second, because a consumer may be about to leave.
 
-    Never raises a JMSError. A cancelled caller waits for it nevertheless.
+    Never raises a JMSError. Continues even if the caller is cancelled.
     """
     if admin is None:
         return
@@ -52,7 +52,7 @@ async def _delete(admin: Admin, topic: str, name: str, attempts: int) -> None:
     )
     try:
         await retrying(admin.delete_subscription, topic, name)
-    except NotFoundError:  # someone else was faster
+    except NotFoundError:  # another client was faster
         return
     except JMSError as error:
         _log.info("the subscription %s of %s is left: %s", name, topic, error)
@@ -70,7 +70,7 @@ async def delete_leftover(admin: Admin | None, subscription: Subscription, timeo
     Args:
         admin: the admin interface; None: nothing is done.
         subscription: the subscription.
-        timeout: bound of the deletion in seconds.
+        timeout: maximum seconds for the deletion.
 
     Raises:
         ConsumerBusyError: the name is that of a durable subscription.

@@ -1,9 +1,9 @@
-"""Replaces a durable subscription that is opened with other properties than it was created with.
+"""Replacement of a durable subscription that is opened with other properties than before.
 
 Jakarta Messaging 3.1, 4.11.3 "Unshared durable subscriptions": one that is opened with another selector or noLocal is
 deleted and recreated. pulsar-client can't set properties, so they are read and written through the admin interface when
 a receiver is opened, never later. A subscription without them was created by other software, or without admin: it is
-resumed, and gets them then. The same name on another topic is another subscription: Pulsar's names are per topic.
+resumed, and receives them then. The same name on another topic is another subscription: Pulsar's names are per topic.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription, Subscrip
 
 _log = logging.getLogger("jmsaio")
 
-#: Looks at a subscription: another process may have recreated it between ours.
+#: Maximum number of checks: another process may recreate the subscription in between.
 _LOOKS = 2
 
 
@@ -27,18 +27,18 @@ async def delete_other(
 
     Args:
         admin: the admin interface.
-        wanted: what is subscribed to.
-        warn: takes a warning where the properties of the subscription can't be read.
+        wanted: the subscription to open.
+        warn: called with a warning if the properties of the subscription can't be read.
 
     Returns:
-        The topics whose subscription is to get the properties once it exists, and what it is to get besides: the
-        properties that others set on the deleted one, such as the selector of an operator.
+        The topics whose subscription is to receive the properties once it exists, each with additional properties:
+        those that others set on the deleted one, such as an operator's selector.
 
     Raises:
-        ConsumerBusyError: the other one has consumers, or is shared otherwise.
+        ConsumerBusyError: the existing one has consumers, or is shared otherwise.
     """
     if admin is None:
-        return {}  # the client was told: Capabilities.replaces_properties
+        return {}  # the client knows from Capabilities.replaces_properties
     if wanted.pattern is not None:
         warn_unknown(warn, "a topics pattern")
         return {}
@@ -62,7 +62,7 @@ async def delete_other(
 
 
 async def _look(admin: Admin, wanted: Subscription) -> dict[str, Mapping[str, str]]:
-    """The properties of the subscription by topic, where it exists."""
+    """Return the properties of the subscription by topic, for topics where it exists."""
     found: dict[str, Mapping[str, str]] = {}
     for topic in wanted.topics:
         try:
@@ -82,17 +82,17 @@ def _check_sharing(found: Mapping[str, Mapping[str, str]], wanted: Subscription)
 
 
 def _marked(properties: Mapping[str, str], wanted: Subscription) -> bool:
-    """Whether the properties say what the subscription was created with."""
+    """Return whether the properties include those that the subscription was created with."""
     return wanted.properties.keys() <= properties.keys()
 
 
 def _same(properties: Mapping[str, str], wanted: Subscription) -> bool:
-    """Whether it was created with the same properties, or with unknown ones."""
+    """Return whether it was created with the same properties, or with unknown ones."""
     return not _marked(properties, wanted) or all(properties[key] == value for key, value in wanted.properties.items())
 
 
 async def _delete(admin: Admin, wanted: Subscription, topics: tuple[str, ...]) -> bool:
-    """Delete the subscription on ``topics``, with a warning; False if it has consumers."""
+    """Delete the subscription on ``topics``, with a warning; return False if it has consumers."""
     for topic in topics:
         try:
             statistics = (await admin.stats(topic)).subscriptions.get(wanted.name)
@@ -102,10 +102,10 @@ async def _delete(admin: Admin, wanted: Subscription, topics: tuple[str, ...]) -
                 return False
             dropped = await _count(admin, topic, statistics)
             await admin.delete_subscription(topic, wanted.name)
-        except NotFoundError:  # someone else was faster
+        except NotFoundError:  # another client was faster
             continue
         except AdminError as error:
-            if error.in_use:  # a consumer came meanwhile
+            if error.in_use:  # a consumer connected meanwhile
                 return False
             raise
         _log.warning(
@@ -116,7 +116,7 @@ async def _delete(admin: Admin, wanted: Subscription, topics: tuple[str, ...]) -
 
 
 async def _count(admin: Admin, topic: str, statistics: SubscriptionStats) -> int:
-    """Messages kept for a subscription; batches instead where the broker can't count (before Pulsar 2.11)."""
+    """Return the messages kept for a subscription, or the batches if the broker can't count (before Pulsar 2.11)."""
     try:
         return max(statistics.backlog, await admin.backlog(topic, statistics.name))
     except TransportError:
@@ -124,7 +124,7 @@ async def _count(admin: Admin, topic: str, statistics: SubscriptionStats) -> int
 
 
 async def write_properties(admin: Admin | None, wanted: Subscription, topics: Mapping[str, Mapping[str, str]]) -> None:
-    """Add the properties of ``wanted`` to its subscription on ``topics``, after those that each is to get besides.
+    """Add the properties of ``wanted`` to its subscription on ``topics``, after the additional ones of each topic.
 
     Raises AdminError and JMSSecurityError.
     """

@@ -1,6 +1,6 @@
-"""``UnackedTracker``: owns the records that one receiver took, from their arrival until they are settled.
+"""``UnackedTracker``: owns the records of one receiver, from their arrival until they are settled.
 
-Nothing else of a receiver knows its parts, which lie in ``unacked/``.
+No other part of a receiver uses its parts, which are in ``unacked/``.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-#: Types whose records go back to the broker, one entry at a time.
+#: Types whose records are returned to the broker, one entry at a time.
 SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
-#: Seconds until a copy of a record that another receiver has goes back.
+#: Seconds until a copy of a record held by another receiver is returned.
 COPY_DELAY = 1.0
-#: Seconds until a record is redelivered whose dead letter could not be stored.
+#: Seconds until a record whose dead letter could not be stored is redelivered.
 _DEAD_LETTER_RETRY = 1.0
 
 
@@ -40,15 +40,15 @@ class UnackedTracker:
 
     Args:
         bridge: the event loop.
-        subscription: what is received.
-        woken: called when there is something to ``take``.
-        prior: what applications got from receivers that stopped, one for all receivers of a transport.
-        tally: what this process gave back of a shared subscription, one for all its receivers in this process.
-        letters: where records go that were given back too often, or None.
+        subscription: the subscription.
+        woken: called when ``take`` has records.
+        prior: deliveries of stopped receivers, shared by all receivers of a transport.
+        tally: count of returned records of a shared subscription, shared by all its receivers in this process.
+        letters: moves records returned too often to the dead letters; None without a policy.
 
     Attributes:
-        shared: the broker redelivers what is given back, by entries, and counts.
-        take: ``NackTracker.take``. This and the next two are methods of the parts, which saves a call for each record.
+        shared: whether the broker redelivers returned records, by entries, and counts.
+        take: ``NackTracker.take``. This and the next two are methods of the parts, which saves a call per record.
         room: ``NackTracker.room``.
         admit: ``Admission.admit``.
     """
@@ -84,31 +84,31 @@ class UnackedTracker:
 
     @property
     def count(self) -> int:
-        """Records that are not settled; of those set aside only what was read again."""
+        """Number of unsettled records; of those set aside, only those read again."""
         return len(self._unsettled.out)
 
     @property
     def idle(self) -> bool:
-        """All records are settled, those that were set aside, too."""
+        """Whether all records are settled, including those set aside."""
         return not self._unsettled.out and not any(self._unsettled.aside.values())
 
     @property
     def any_delivered(self) -> bool:
-        """Whether the application has a record that it may settle."""
+        """Whether the application holds a record that it can settle."""
         return not all(self._unsettled.out.values())
 
     @property
     def link(self) -> object:
-        """Equal for the receivers of one link to the broker."""
+        """Equal for the receivers of one connection to the broker."""
         return self._bridge
 
     @property
     def held(self) -> list[PulsarRecord]:
-        """What the application has. For any thread."""
+        """Records held by the application. For any thread."""
         return [record for record, given_back in self._unsettled.out.copy().items() if not given_back]
 
     def deliverable(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
-        """The records of ``taken`` that the application gets now. The rest waits here, or goes to the dead letters."""
+        """Return the records of ``taken`` to deliver now. The rest is kept here, or moved to the dead letters."""
         if not self.shared:
             taken = self._nacks.keep_early(taken)
         elif self._tally:
@@ -122,7 +122,7 @@ class UnackedTracker:
         return taken
 
     def _without_copies(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
-        """Keep back what another receiver of this process has got, too: it is settled there."""
+        """Keep back records also received by another receiver of this process, which settles them."""
         held, settled = self._tally.copies(self, taken, self._bridge.loop.time())
         if not held and not settled:
             return taken
@@ -132,7 +132,7 @@ class UnackedTracker:
         return [record for record in taken if record not in copies]
 
     def _count_redeliveries(self, taken: list[PulsarRecord]) -> None:
-        """Leave out what the broker counted although no application had the record."""
+        """Correct redelivery counts by the redeliveries of records that no application had."""
         for record in taken:
             counted = record.native.redelivery_count() if record.redelivery_count else 0
             if counted:
@@ -140,7 +140,7 @@ class UnackedTracker:
                 record.redelivery_count = max(count, int(self._handover.was_delivered(record)))
 
     def _without_dead(self, taken: list[PulsarRecord], letters: DeadLetters) -> list[PulsarRecord]:
-        """Move what came too often to the dead letters."""
+        """Move records delivered too often to the dead letters; return the others."""
         dead = {record for record in taken if letters.came_too_often(self._failures(record))}
         if not dead:
             return taken
@@ -148,18 +148,18 @@ class UnackedTracker:
         return [record for record in taken if record not in dead]
 
     def redeliver_reread(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> None:
-        """Deliver an entry that was read again, because pulsar-client acknowledged it unseen."""
+        """Deliver an entry that was read again, because pulsar-client acknowledged it undelivered."""
         self._redeliver(self._admission.admit_reread(native_consumer, natives))
 
     def _redeliver(self, records: list[PulsarRecord]) -> None:
         self._nacks.redeliver(records)
 
     def unsettled_of(self, ledger: int, entry: int) -> int:
-        """Records of an entry that was read again which are not acknowledged."""
+        """Return the number of unacknowledged records of an entry that was read again."""
         return sum(record.place[:2] == (ledger, entry) for record in self._unsettled.reread)
 
     def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
-        """Those of another receiver's ``records`` that the application has here, and those that it acknowledged.
+        """Return those of another receiver's ``records`` held by the application, and those that it acknowledged.
 
         For any thread: the other receiver may belong to another loop.
         """
@@ -173,23 +173,23 @@ class UnackedTracker:
                 held.append(record)
             elif (known := self._settled.look_up(place, published, True, now)) is Known.DUPLICATE:
                 settled.append(record)
-            elif known is Known.REDELIVERED:  # though acknowledged: its acknowledgement was lost, or it is replayed
+            elif known is Known.REDELIVERED:  # acknowledged, but its acknowledgement was lost, or it is replayed
                 record.redelivery_count = max(1, record.redelivery_count)
         return held, settled
 
     def acknowledge(self, records: Sequence[object], *, given_back: bool = False) -> None:
-        """Acknowledge records with the application, or those that were given back; anything else is ignored."""
+        """Acknowledge records held by the application, or returned ones; anything else is ignored."""
         self._acks.acknowledge(records, given_back)
         if self._handover.left:
             self._handover.settled(records, acknowledged=True)
 
     def give_back(self, records: Sequence[SetAside], delay: float, *, counted: bool) -> None:
-        """Have records redelivered after ``delay`` seconds, or moved to the dead letters.
+        """Schedule the redelivery of records after ``delay`` seconds, or move them to the dead letters.
 
         Args:
-            records: what the client gives back; what it does not have is ignored.
-            delay: in seconds.
-            counted: the application had them. On shared subscriptions the broker counts always.
+            records: records returned by the client; those not held are ignored.
+            delay: seconds until the redelivery.
+            counted: whether the application had them. On shared subscriptions the broker always counts.
         """
         found, letters = self._unsettled.give_back(records), self._letters
         if letters is not None and counted:
@@ -199,7 +199,7 @@ class UnackedTracker:
         self._nacks.add(found, delay, counted=counted)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
-        """Keep only the places of records that are given back later."""
+        """Keep only the places of records that are returned later."""
         return self._unsettled.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -210,7 +210,7 @@ class UnackedTracker:
             self._letters.put(self._unsettled.give_back((record,)), self._dead_letter_ended, properties)
 
     def _dead_letter_ended(self, record: PulsarRecord, stored: bool) -> None:
-        """A dead letter was stored in its topic, or could not be."""
+        """Settle a record after its dead letter was stored, or could not be."""
         if self._bridge.failure is not None:
             return
         if stored:
@@ -219,16 +219,16 @@ class UnackedTracker:
             self._nacks.retry(record, _DEAD_LETTER_RETRY)
 
     def _failures(self, record: PulsarRecord) -> int:
-        """Failed deliveries of a record, as dead letters count them.
+        """Return the number of failed deliveries of a record, as counted for dead letters.
 
-        Where selectors reject records, only what applications of this process gave back counts: the broker's number
+        If selectors reject records, only those returned by applications of this process count: the broker's count
         includes the rejections of other processes.
         """
         here = self.shared and self._subscription.selective
         return self._tally.failures(record.place) if here else record.redelivery_count
 
     def _timed_out(self, references: list[weakref.ref[PulsarRecord]]) -> None:
-        """Records that were not acknowledged in time go back. pulsar-client's own timer starts at 10 s."""
+        """Return records that were not acknowledged in time. pulsar-client's own timer needs at least 10 s."""
         if self._bridge.failure is not None:
             return
         backoff = self._subscription.config.ack_timeout_backoff
@@ -237,7 +237,7 @@ class UnackedTracker:
             self.give_back([record], delay, counted=True)
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """Count one more delivery, here alone: the broker takes no counts."""
+        """Count another delivery, in this receiver only: the broker accepts no counts."""
         for record in records:
             if self._unsettled.out.get(record) is False:  # type: ignore[call-overload]  # foreign ones are not in it
                 assert isinstance(record, PulsarRecord)
@@ -245,40 +245,40 @@ class UnackedTracker:
 
     @property
     def last_ack(self) -> float | None:
-        """The loop's time of the last acknowledgement that pulsar-client got; None: all are sent."""
+        """Loop time of the last acknowledgement passed to pulsar-client; None: all are sent."""
         return self._acks.last
 
     @property
     def acknowledged_topics(self) -> frozenset[str]:
-        """Of a pattern, the topics of the acknowledgements up to ``last_ack``."""
+        """For a pattern, the topics of the acknowledgements up to ``last_ack``."""
         return frozenset(self._acks.topics)
 
     def flush(self) -> None:
-        """Hand pulsar-client the acknowledgements that wait for the rest of their batch."""
+        """Pass acknowledgements that wait for the rest of their batch to pulsar-client."""
         self._acks.flush()
 
     def sent(self, last: float) -> None:
-        """The acknowledgements up to a ``last_ack`` are sent."""
+        """Handle that the acknowledgements up to a ``last_ack`` are sent."""
         if self._acks.last == last:
             self._acks.last = None
             self._acks.topics.clear()
 
     def stop(self, *, briefly: bool) -> None:
-        """The native consumers close; the broker gives their records to others, and those know what stays here.
+        """Prepare for closing the native consumers: the broker sends their unsettled records to other receivers.
 
         Args:
-            briefly: they are reopened at once: what is given back waits here.
+            briefly: they are reopened at once, so returned records stay here.
         """
         self._acks.flush()
         seen, unseen = ([], []) if briefly else self._nacks.stop()
         self._handover.stop(seen, unseen, briefly=briefly)
 
     def resume(self, stopped: float, acknowledged: bool) -> None:
-        """The native consumers were reopened.
+        """Handle the reopening of the native consumers.
 
         Args:
-            stopped: the loop's time when they were closed.
-            acknowledged: something was acknowledged meanwhile, which they passed on now.
+            stopped: loop time when they were closed.
+            acknowledged: whether they have sent acknowledgements made meanwhile.
         """
         now = self._bridge.loop.time()
         if acknowledged:
@@ -296,11 +296,11 @@ class UnackedTracker:
         self._nacks.clear()
 
     def close(self) -> None:
-        """Redeliver nothing more from here. What is out can be acknowledged until ``leave``."""
+        """Stop redelivery from here. Records that are out can be acknowledged until ``leave``."""
         self._tally.leave(self)
         self._nacks.close()
         self._timeouts.close()
 
     def leave(self) -> None:
-        """The native consumers close for good: other receivers get what is not settled."""
+        """Release unsettled records to other receivers, before the native consumers close for good."""
         self._handover.close(self._nacks.unseen)

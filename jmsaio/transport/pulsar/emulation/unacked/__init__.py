@@ -1,1 +1,1 @@
-"""The parts of ``UnackedTracker``, each with one job; they share the receiver's unsettled records."""
+"""The parts of ``UnackedTracker``, each with one task; they share the receiver's unsettled records."""

@@ -1,7 +1,7 @@
-"""``AckGrouping``: passes acknowledgements to pulsar-client, a batch with one call where that is possible.
+"""``AckGrouping``: passes acknowledgements to pulsar-client, with one call per batch if possible.
 
-A batch is acknowledged as a whole with its last record (``BatchAcker``). If that takes too long, the records of it that
-are acknowledged are reported one by one.
+A batch is acknowledged as a whole with its last record (``BatchAcker``). If that takes too long, its acknowledged
+records are sent one by one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-#: Seconds between looks at batches that wait for their last record: none waits longer than two.
+#: Seconds between checks of batches waiting for their last record: none waits longer than two intervals.
 HOLD = 0.015
 
 
@@ -25,32 +25,32 @@ class AckGrouping:
 
     Args:
         bridge: the event loop.
-        unsettled: the receiver's records; acknowledged ones leave it.
-        settled: remembers what was acknowledged.
+        unsettled: the receiver's records, from which acknowledged ones are removed.
+        settled: stores the acknowledged records.
 
     Attributes:
-        last: the loop's time when pulsar-client last got an acknowledgement; None: all of them are sent.
-        topics: of a pattern, the topics of the acknowledgements that pulsar-client got since they were last sent.
+        last: loop time of the last acknowledgement passed to pulsar-client; None: all of them are sent.
+        topics: for a pattern, the topics of the acknowledgements not yet sent by pulsar-client.
     """
 
     def __init__(self, bridge: Bridge, unsettled: Unsettled, settled: Settled) -> None:
         self.last: float | None = None
         self.topics: set[str] = set()
         self._bridge = bridge
-        # Bound here, for every message is acknowledged; they stay the same objects.
+        # Bound here, because every message is acknowledged; the objects never change.
         self._out, self._copies, self._reread = unsettled.out, unsettled.copies, unsettled.reread
         self._remember, self._time = settled.recent.append, bridge.loop.time
         self._settled = settled
-        self._waiting: dict[BatchAcker, NativeConsumer] = {}  # batches with parts
-        self._aged: list[BatchAcker] = []  # those that waited already at the last look
+        self._waiting: dict[BatchAcker, NativeConsumer] = {}  # incomplete batches with parts
+        self._aged: list[BatchAcker] = []  # those already waiting at the last check
         self._timer: asyncio.TimerHandle | None = None
 
     def acknowledge(self, records: Iterable[object], given_back: bool = False) -> None:
         """Acknowledge unsettled records; anything else is ignored.
 
         Args:
-            records: what the client hands back.
-            given_back: records that were given back are meant, not those with the application.
+            records: records passed by the client.
+            given_back: acknowledge returned records instead of those held by the application.
         """
         out, copies, reread = self._out, self._copies, self._reread
         remember, now = self._remember, self._time()
@@ -85,25 +85,25 @@ class AckGrouping:
         self.last = now
 
     def _finish(self, batch: BatchAcker, native_consumer: NativeConsumer, now: float) -> None:
-        """All of a batch is acknowledged: one call does it."""
+        """Acknowledge a complete batch with one call."""
         self._waiting.pop(batch, None)
         batch.parts = []
         whole = batch.whole()
         native_consumer.native.acknowledge_async(whole, None)
         settled = self._settled
         if settled.open.get(batch.entry) is batch:
-            settled.open.pop(batch.entry, None)  # another thread's receiver may evaluate it
+            settled.open.pop(batch.entry, None)  # a receiver of another thread may evaluate it
             settled.recent.append((whole, batch.published, now))
 
     def _wait(self, batch: BatchAcker, record: PulsarRecord) -> None:
-        """The first acknowledgement of a batch waits for the others."""
+        """Hold the first acknowledgement of a batch for the others."""
         batch.parts.append(record.native)
         self._waiting[batch] = record.native_consumer
         if self._timer is None:
             self._timer = self._bridge.loop.call_later(HOLD, self._look)
 
     def _look(self) -> None:
-        """Report what has waited since the last look."""
+        """Send acknowledgements that have waited since the last check."""
         self._timer = None
         if self._bridge.failure is not None:
             return
@@ -113,7 +113,7 @@ class AckGrouping:
             self._timer = self._bridge.loop.call_later(HOLD, self._look)
 
     def flush(self) -> None:
-        """Report what waits."""
+        """Send waiting acknowledgements."""
         self._report(list(self._waiting))
         self._aged = []
         if self._timer is not None:
@@ -123,7 +123,7 @@ class AckGrouping:
     def _report(self, batches: Iterable[BatchAcker]) -> None:
         for batch in batches:
             native_consumer = self._waiting.pop(batch, None)
-            if native_consumer is None:  # it was finished meanwhile
+            if native_consumer is None:  # completed meanwhile
                 continue
             parts, batch.parts = batch.parts, []
             for native in parts:
@@ -131,9 +131,9 @@ class AckGrouping:
             self.last = self._bridge.loop.time()
 
     def forget(self, native_consumer: NativeConsumer) -> None:
-        """The ids of a native consumer start over: what waits of the old ones is not reported."""
+        """Drop waiting acknowledgements of a native consumer whose ids start over."""
         self._waiting = {batch: owner for batch, owner in self._waiting.items() if owner is not native_consumer}
 
     def clear(self) -> None:
-        """The subscription was moved: what waits is not reported."""
+        """Drop waiting acknowledgements: the subscription was moved."""
         self._waiting.clear()

@@ -1,7 +1,7 @@
-"""``Admission``: makes records of native messages, except of those that are here or were acknowledged.
+"""``Admission``: creates records of native messages, except those already held or acknowledged.
 
-pulsar-client and the broker give back whole entries, so the neighbours of a record that was given back are redelivered.
-What is out or acknowledged already is recognised here and not delivered twice.
+pulsar-client and the broker return whole entries, so the neighbours of a returned record are redelivered. Records
+already out or acknowledged are recognised here and not delivered twice.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Admission:
 
     Args:
         bridge: the event loop.
-        counted: the broker counts redeliveries, as it does on shared subscriptions.
-        unsettled: the receiver's records; what is admitted comes in.
-        settled: what it acknowledged.
+        counted: whether the broker counts redeliveries, as on shared subscriptions.
+        unsettled: the receiver's records, to which admitted ones are added.
+        settled: its acknowledged records.
         acks: its acknowledgements.
-        handover: what it knows of other receivers' records.
+        handover: its knowledge of other receivers' records.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Admission:
         self._handover = handover
 
     def admit(self, native_consumer: NativeConsumer, natives: list[MessageHandle], taken: list[PulsarRecord]) -> None:
-        """Append to ``taken`` the records of native messages, except of those that are known already."""
+        """Append the records of native messages to ``taken``, except those already known."""
         out, counted = self._unsettled.out, self._counted
         redelivered: _Redelivered | None = None
         delivered = self._handover.entries(native_consumer.topic)
@@ -74,9 +74,9 @@ class Admission:
             native_consumer.serial = serial
 
     def admit_reread(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> list[PulsarRecord]:
-        """Make records of an entry that was read again, and put them out as given back.
+        """Create records of an entry that was read again, marked as returned.
 
-        No record is made of what is here already, of an earlier delivery; but from now on it is only here.
+        No record is created if an earlier delivery is still here; but from now on only this process holds it.
         """
         unsettled = self._unsettled
         known = {record.place: record for record in unsettled.out if record.native_consumer is native_consumer}
@@ -101,7 +101,7 @@ class Admission:
         return admitted
 
     def start_over(self, native_consumer: NativeConsumer) -> None:
-        """The ids of a native consumer start over: nothing that is known of the old ones holds."""
+        """Forget everything known of a native consumer whose ids start over."""
         self._unsettled.forget(native_consumer)
         self._acks.forget(native_consumer)
         self._settled.clear()
@@ -117,7 +117,7 @@ def _is_in(entries: Iterable[Container[Entry]], native: MessageHandle) -> bool:
 
 
 class _Redelivered:
-    """Messages of one native consumer that may be here already, compared with what is known."""
+    """Compares messages of one native consumer that may be redelivered with the known ones."""
 
     def __init__(self, admission: Admission, native_consumer: NativeConsumer) -> None:
         self._admission = admission
@@ -128,7 +128,7 @@ class _Redelivered:
         self._now = admission._bridge.loop.time()
 
     def admit(self, natives: list[MessageHandle], again: bool, taken: list[PulsarRecord]) -> None:
-        """Put out what is not known; ``again``: the first of them is not behind what came before."""
+        """Add unknown messages to the records; ``again``: the first of them does not follow the earlier ones."""
         native_consumer, counted, handover = self._native_consumer, self._admission._counted, self._admission._handover
         for native in natives:
             native_consumer.serial += 1
@@ -144,9 +144,9 @@ class _Redelivered:
             taken.append(record)
 
     def _is_known(self, record: PulsarRecord) -> bool:
-        """True when the record is here, or acknowledged and acknowledged again now.
+        """Return whether the record is held here, or was acknowledged, which is then repeated.
 
-        Marks it as redelivered when it was delivered before.
+        Marks it as redelivered if it was delivered before.
         """
         unsettled, settled, native_consumer = self._unsettled, self._settled, self._native_consumer
         place, published = record.place, record.publish_time
@@ -155,7 +155,7 @@ class _Redelivered:
             settled.fold()
         first, aside = self._out.get(place), unsettled.aside_at(record)
         if first is not None and first.publish_time == published:
-            # Acknowledged together: without batch-index acknowledgement each copy of an entry counts for itself.
+            # Acknowledged together: without batch-index acknowledgement each copy of an entry is counted separately.
             unsettled.copies.setdefault(first, []).append(record.native)
             return True
         if aside == published:

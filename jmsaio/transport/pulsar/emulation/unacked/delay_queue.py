@@ -12,17 +12,17 @@ from jmsaio.transport.time_heap import TimeHeap
 
 Item = TypeVar("Item")
 
-#: Items passed on in one step of the loop.
+#: Maximum items passed on in one step of the loop.
 SLICE = 500
 
 
 @attrs.define(eq=False)
 class DelayQueue(Generic[Item]):
-    """Calls ``due`` with the items whose time has come.
+    """Calls ``due`` with items that are due.
 
     Args:
-        loop: whose clock and timer are used.
-        due: gets one or more items, in the order of their times.
+        loop: event loop with the clock and timer.
+        due: called with one or more items, in the order of their times.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -31,11 +31,11 @@ class DelayQueue(Generic[Item]):
     _timer: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
 
     def add(self, item: Item, delay: float) -> None:
-        """Hand ``item`` to ``due`` after ``delay`` seconds, never inside this call."""
+        """Pass ``item`` to ``due`` after ``delay`` seconds, never inside this call."""
         self.add_at(item, self.loop.time() + max(0.0, delay))
 
     def add_at(self, item: Item, when: float) -> None:
-        """Hand ``item`` to ``due`` when the loop's time is ``when``, never inside this call."""
+        """Pass ``item`` to ``due`` at the loop time ``when``, never inside this call."""
         if self._heap.is_first(self._heap.add(when, item)):
             self._arm(when)
 
@@ -57,7 +57,7 @@ class DelayQueue(Generic[Item]):
 
     def _fire(self) -> None:
         self._timer = None
-        now = self.loop.time() + 0.001  # the loop's clock may fire a tick early
+        now = self.loop.time() + 0.001  # the loop's timer may fire slightly early
         ready: list[Item] = []
         while len(ready) < SLICE and (entry := self._heap.pop(now)) is not None:
             ready.append(entry[1])

@@ -1,8 +1,8 @@
 """Delayed delivery on exclusive and failover subscriptions, which Pulsar delivers at once.
 
-A delayed record stays in its receiver, unacknowledged, until its time. It was taken from the native consumer, so its
-permit is given and later records pass. The number and the bytes of the records kept are bounded: at the bound, the
-receiver takes nothing more until some are due.
+A delayed record stays in its receiver, unacknowledged, until its time. It was received from the native consumer, so its
+permit is returned and later records pass. The number and the bytes of the records kept are limited: at the limit, the
+receiver pauses until some are due.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 _log = logging.getLogger("jmsaio")
 
-#: Records kept at most by one receiver.
+#: Maximum records kept by one receiver.
 MOST_RECORDS = 10_000
-#: Bytes kept at most; the records that reach it may go beyond.
+#: Maximum bytes kept; the records that reach it may exceed it.
 MOST_BYTES = 64 * 1024 * 1024
 
 
 def early_until(record: PulsarRecord, now: int) -> int | None:
-    """When a record that is early at ``now`` is due, both in milliseconds since the epoch; None when it is due."""
+    """Return when a record that is early at ``now`` is due, in milliseconds since the epoch; None if it is due."""
     try:
         return due(record, now) or None
-    except MalformedMessageError:  # the application gets the error with the record
+    except MalformedMessageError:  # the application receives the error with the record
         return None
 
 
@@ -39,9 +39,9 @@ class DelayedRecords:
     """The delayed records of one receiver. Its ``NackTracker`` waits for their times.
 
     Attributes:
-        what: what they were received from, for the warning.
-        most_records: bound of their number.
-        most_bytes: bound of their bytes.
+        what: source of the records, for the warning.
+        most_records: maximum number of records.
+        most_bytes: maximum bytes.
     """
 
     what: str
@@ -56,7 +56,7 @@ class DelayedRecords:
         return len(self._kept)
 
     def early(self, records: Iterable[PulsarRecord]) -> dict[PulsarRecord, float]:
-        """Those of ``records`` that are not due, and the steady time at which each is."""
+        """Return the records that are not yet due, each with its steady due time."""
         now = time.time_ns() // 1_000_000
         found: dict[PulsarRecord, float] = {}
         for record in records:
@@ -66,27 +66,28 @@ class DelayedRecords:
         return found
 
     def keep(self, record: PulsarRecord) -> None:
-        """Count a record among the kept ones."""
+        """Add a record to the kept ones."""
         self._kept[record] = size = record.size
         self._bytes += size
 
     def release(self, records: Iterable[PulsarRecord]) -> set[PulsarRecord]:
-        """Records are due. Returns those of them that were kept."""
+        """Remove due records. Returns those that were kept."""
         released = {record for record in records if record in self._kept}
         for record in released:
             self._bytes -= self._kept.pop(record)
         return released
 
     def clear(self) -> None:
-        """Keep none of them."""
+        """Remove all records."""
         self._kept.clear()
         self._bytes = 0
         self._warned = False
 
     def room(self) -> int:
-        """Number of records that may still be kept. At 0 receiving pauses, which is logged once for each pause.
+        """Return the number of records that can still be kept. At 0 receiving pauses, which is logged once per pause.
 
-        A pause soon after another is the same one: a new one is logged only after half of the records were delivered.
+        A pause soon after another counts as the same one: a new one is logged only after half of the records were
+            delivered.
         """
         count = len(self._kept)
         if count < self.most_records and self._bytes < self.most_bytes:

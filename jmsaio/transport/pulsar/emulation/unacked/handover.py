@@ -1,7 +1,7 @@
-"""``Handover``: what the receivers of one subscription in this process must know of each other's records.
+"""``Handover``: shares knowledge of records between the receivers of one subscription in this process.
 
-The broker gives the records of a receiver that stops to the others. What its application still has must not be
-delivered there, and what was delivered before must say so (``PriorDeliveries``).
+The broker sends the records of a stopped receiver to the others. Records still held by its application must not be
+delivered there, and records delivered before must be marked as redelivered (``PriorDeliveries``).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 
 class Handover:
-    """One receiver's side.
+    """One receiver's part.
 
     Args:
-        prior: the deliveries of receivers that stopped, one for all receivers of a transport.
-        name: the subscription.
+        prior: deliveries of stopped receivers, shared by all receivers of a transport.
+        name: name of the subscription.
         unsettled: the receiver's records.
         acks: the receiver's acknowledgements.
-        redeliver: gets records that were kept back as copies and are to be delivered now.
+        redeliver: called with copies kept back that are to be delivered now.
 
     Attributes:
-        left: the application has records that a stop gave to others, and may settle them.
+        left: whether the application can still settle records that a stop returned to others.
     """
 
     def __init__(
@@ -45,25 +45,25 @@ class Handover:
         self.left = False
 
     def entries(self, topic: str | None) -> list[Container[Entry]]:
-        """What has the entries of a topic of which something was delivered before; see ``PriorDeliveries.entries``."""
+        """Return containers of a topic's entries with earlier deliveries; see ``PriorDeliveries.entries``."""
         return self._prior.entries(topic, self._name)
 
     def was_delivered(self, record: PulsarRecord) -> bool:
-        """Whether another receiver's application had a record, whatever the broker counts."""
+        """Return whether another receiver's application had a record, whatever the broker counts."""
         return record in self._prior.marked
 
     def keep_copy(self, record: PulsarRecord) -> bool:
-        """Keep a record back if the application of a stopped receiver has it, or has acknowledged it since.
+        """Keep a record back if a stopped receiver's application holds it, or has acknowledged it since.
 
-        One that was given back there is marked as redelivered.
+        A record returned there is marked as redelivered.
 
         Returns:
-            True when it was kept back.
+            True if it was kept back.
         """
         delivery = self._prior.find(self._name, record) if self._prior else None
         if delivery is None:
             return False
-        record.redelivery_count = max(1, record.redelivery_count)  # for one that was given back
+        record.redelivery_count = max(1, record.redelivery_count)  # for a returned one
         if not delivery.held and not delivery.acknowledged:
             return False
         self._unsettled.out[record] = True
@@ -80,12 +80,12 @@ class Handover:
             self._redeliver([record])
 
     def stop(self, seen: Iterable[PulsarRecord], unseen: Iterable[PulsarRecord], *, briefly: bool) -> None:
-        """The native consumers close, which gives everything to others.
+        """Prepare for closing the native consumers, which returns all records to others.
 
         Args:
-            seen: records that the application had and gave back.
-            unseen: other records that are given back.
-            briefly: they are reopened at once, so that copies stay here.
+            seen: records that the application had and returned.
+            unseen: other returned records.
+            briefly: the consumers are reopened at once, so copies stay here.
         """
         unsettled = self._unsettled
         self.pass_on(unsettled.remove(unseen))
@@ -93,16 +93,17 @@ class Handover:
         if not briefly:
             self.pass_on(unsettled.drop_aside())
             unsettled.remove(self._prior.take_copies(self._name, unsettled.out))
-        # After a long stop, what is still given back is on its way to the dead letters: it is settled from here.
+        # After a long stop, records still marked as returned are being moved to the dead letters, and settled from
+        # here.
         kept = [record for record, given_back in unsettled.out.items() if not (briefly and given_back)]
         self._prior.add(self._name, kept, held=True)
         self.left = self.left or bool(kept)
 
     def close(self, unseen: Container[PulsarRecord]) -> None:
-        """The receiver is closed: what its application did not settle comes to others, marked as redelivered.
+        """Release the unsettled records to other receivers, marked as redelivered.
 
         Args:
-            unseen: records that were given back although no application had them.
+            unseen: returned records that no application had.
         """
         out = self._unsettled.out
         copies = self._prior.take_copies(self._name, out)
@@ -113,15 +114,15 @@ class Handover:
         self._prior.add(self._name, [record for record in own if record not in unseen], held=False)
 
     def pass_on(self, records: Iterable[PulsarRecord]) -> None:
-        """Records go back that no application got from here: those delivered before say so when redelivered."""
+        """Register returned records not delivered here: those delivered before are marked when redelivered."""
         self._prior.add(self._name, [record for record in records if record.redelivery_count], held=False)
 
     def settled(self, records: Iterable[object], acknowledged: bool) -> None:
-        """The application settled records: receivers that keep copies of them acknowledge or deliver those."""
+        """Settle records of the application: receivers with copies of them acknowledge or deliver those."""
         if self.left:
             known = [record for record in records if isinstance(record, PulsarRecord)]
             self._prior.settled(self._name, known, acknowledged)
 
     def forget(self, concerned: Callable[[str], bool]) -> None:
-        """The subscription was moved on some topics, or their ids start over."""
+        """Forget deliveries of a subscription moved on some topics, or of topics whose ids start over."""
         self._prior.forget(self._name, concerned)

@@ -1,7 +1,8 @@
-"""``NackTracker``: records that were given back, until they are redelivered or go to the broker.
+"""``NackTracker``: returned records, until they are redelivered or sent back to the broker.
 
-Exclusive and failover subscriptions: what is given back is redelivered from here, in order. pulsar-client would make
-the broker send everything unacknowledged again, behind what is already prefetched. Shared ones: it goes to the broker.
+On exclusive and failover subscriptions, returned records are redelivered from here, in order. pulsar-client would make
+the broker resend everything unacknowledged, after the prefetched records. On shared ones, they are sent back to the
+broker.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 
 class NackTracker:
-    """The records of one receiver that are given back.
+    """The returned records of one receiver.
 
     Args:
         bridge: the event loop.
         unsettled: the receiver's records.
         acks: its acknowledgements.
-        handover: what other receivers must know of its records.
-        tally: what this process gave back of a shared subscription.
-        delayed: records that came before their time, on exclusive and failover subscriptions; None: it is shared.
-        woken: called when there is something to ``take``.
+        handover: shares records with other receivers.
+        tally: count of records of a shared subscription returned by this process.
+        delayed: records that arrived before their time, on exclusive and failover subscriptions; None: it is shared.
+        woken: called when ``take`` has records.
 
     Attributes:
-        unseen: records that were given back although no application had them.
+        unseen: returned records that no application had.
     """
 
     def __init__(
@@ -57,14 +58,14 @@ class NackTracker:
         self._woken = woken
         self._queue: DelayQueue[PulsarRecord] = DelayQueue(bridge.loop, self._due)
         self._again: deque[PulsarRecord] = deque()  # to be redelivered from here, in the order of their places
-        self._was_early: deque[PulsarRecord] = deque()  # delayed ones that are due, in the order of their times
+        self._was_early: deque[PulsarRecord] = deque()  # delayed records that are due, in the order of their times
         self._closed = False
 
     def add(self, records: Iterable[PulsarRecord], delay: float, *, counted: bool) -> None:
-        """Have records that were given back redelivered after ``delay`` seconds.
+        """Schedule the redelivery of returned records after ``delay`` seconds.
 
-        ``counted=False``: no application had them. On shared subscriptions the delay is at least 0.1 s,
-        pulsar-client's smallest.
+        With ``counted=False``, no application had them. On shared subscriptions the delay is at least 0.1 s,
+        pulsar-client's minimum.
         """
         shared = self._delayed is None
         wait = delay - NATIVE_NACK_DELAY if shared else delay
@@ -76,12 +77,12 @@ class NackTracker:
             self._queue.add(record, wait)
 
     def retry(self, record: PulsarRecord, delay: float) -> None:
-        """Have a record redelivered after ``delay`` seconds that could not be moved to the dead letters."""
+        """Schedule the redelivery of a record that could not be moved to the dead letters, after ``delay`` seconds."""
         if not self._closed:
             self._queue.add(record, delay)
 
     def keep_early(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
-        """Leave out what came before its delivery time: it is redelivered then, uncounted."""
+        """Keep records that arrived before their delivery time, uncounted, until then; return the others."""
         delayed = self._delayed
         early = delayed.early(taken) if delayed is not None else None
         if delayed is None or not early:
@@ -93,11 +94,11 @@ class NackTracker:
         return [record for record in taken if record not in early]
 
     def room(self, wanted: int) -> int:
-        """Number of records, at most ``wanted``, that may be received: the delayed ones kept here are bounded."""
+        """Return how many of ``wanted`` records can be received: the delayed ones kept here are limited."""
         return wanted if self._delayed is None else min(wanted, self._delayed.room())
 
     def take(self, limit: int) -> list[PulsarRecord]:
-        """Up to ``limit`` records that are redelivered from here; they are with the application now."""
+        """Return up to ``limit`` records redelivered from here; the application now holds them."""
         taken: list[PulsarRecord] = []
         if not self._again and not self._was_early:
             return taken
@@ -109,13 +110,13 @@ class NackTracker:
         return taken
 
     def redeliver(self, records: list[PulsarRecord]) -> None:
-        """Have records that were given back taken next, in their order."""
+        """Make returned records the next ones for ``take``, in their order."""
         if not self._closed:
             self._again = deque(sorted((*records, *self._again), key=lambda record: record.place))
             self._wake()
 
     def _due(self, records: list[PulsarRecord]) -> None:
-        """Records whose delay is over are redelivered: by the broker, or on ordered subscriptions from here."""
+        """Redeliver records whose delay is over: by the broker, or from here on ordered subscriptions."""
         if self._bridge.failure is not None:
             return
         early = set() if self._delayed is None else self._delayed.release(records)
@@ -124,17 +125,17 @@ class NackTracker:
         here = removed
         if self._delayed is None:
             if removed:
-                self._acks.flush()  # an entry goes back as the broker knows it
+                self._acks.flush()  # an entry is returned in the state known to the broker
             here = [record for record in removed if record in reread] if reread else []
             self._to_broker([record for record in removed if record not in reread] if reread else removed)
-        if here or early:  # also where only room became free
+        if here or early:  # even if only room became free
             redeliver = self._unsettled.redeliver
             self._was_early.extend(redeliver((one for one in here if one in early), self.unseen))
             self.redeliver(redeliver((one for one in here if one not in early), self.unseen))
         self.unseen.difference_update(records)
 
     def _to_broker(self, records: list[PulsarRecord]) -> None:
-        """Give records back to the broker, which takes entries: a batch once."""
+        """Return records to the broker, which handles entries: each batch once."""
         before: tuple[NativeConsumer, int, int] | None = None
         for record in records:
             place = record.message_id
@@ -148,16 +149,16 @@ class NackTracker:
         self._handover.settled(records, acknowledged=False)
 
     def stop(self) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
-        """The native consumers of a shared subscription close, which gives everything back: nothing waits any more.
+        """Remove all records, because closing the native consumers of a shared subscription returns everything.
 
-        What was read again is redelivered from here at once, for the broker counts it as acknowledged.
+        Records that were read again are redelivered from here at once, because the broker counts them as acknowledged.
 
         Returns:
-            The records that the application had, and those that it had not.
+            The records that the application had, and the others.
         """
         reread = self._unsettled.reread
         again, self._again = self._again, deque(record for record in self._again if record in reread)
-        copies = [record for record in again if record not in reread]  # released, and not taken since
+        copies = [record for record in again if record not in reread]  # released, and not received since
         waiting = self._queue.take_all()
         back = [record for record in waiting if record not in reread]
         self._due([record for record in waiting if record in reread])
@@ -166,7 +167,7 @@ class NackTracker:
         return had, [*copies, *(record for record in back if record in unseen)]
 
     def clear(self) -> None:
-        """The subscription was moved: nothing is redelivered."""
+        """Remove all records: the subscription was moved."""
         self._queue.close()
         self.unseen.clear()
         self._again.clear()
@@ -176,10 +177,10 @@ class NackTracker:
             self._wake()  # there is room again
 
     def _wake(self) -> None:
-        """In a turn of its own: whoever is woken may receive at once, and this may be inside of another call."""
+        """Wake in a separate turn of the loop, because the woken code may receive at once, inside another call."""
         self._bridge.loop.call_soon(self._woken)
 
     def close(self) -> None:
-        """Redeliver nothing more."""
+        """Stop redelivery."""
         self._closed = True
         self._queue.close()

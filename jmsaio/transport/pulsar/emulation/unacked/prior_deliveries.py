@@ -1,9 +1,9 @@
-"""Records that an application got from a receiver that stopped or was closed before they were settled.
+"""Records delivered by a receiver that stopped or was closed before they were settled.
 
-The broker gives such records to other receivers at once, without saying that they were delivered before. Receivers of
-the same transport learn it here: they keep back what the application still has until it is settled, and mark what was
-given back as redelivered. What was given back is known to all transports of the process (``GIVEN_BACK``): the next
-connection marks it, too.
+The broker sends such records to other receivers at once, without marking them as delivered before. Receivers of the
+same transport learn it here: they keep back records still held by an application until those are settled, and mark
+returned ones as redelivered. Returned records are known to all transports of the process (``GIVEN_BACK``): the next
+connection marks them, too.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import attrs
 
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-#: Maximum numbers of entries remembered for each subscription, of subscriptions, and of records of all together.
+#: Maximum number of entries stored per subscription, of subscriptions, and of records in total.
 ENTRIES = 10_000
 SUBSCRIPTIONS = 1000
 TOGETHER = 100_000
-#: Seconds in which a record that was acknowledged may be with other receivers, unseen in their queues.
+#: Seconds in which an acknowledged record may still be in the queues of other receivers.
 CROSSING = 30.0
 #: Identifies an entry in a cluster: ledger, entry.
 Entry = tuple[int, int]
@@ -30,15 +30,15 @@ Entry = tuple[int, int]
 
 @attrs.define(eq=False)
 class PriorDelivery:
-    """One record that an application got.
+    """One record delivered to an application.
 
     Attributes:
-        published: when it was published; another record may come to the same place.
-        held: the application may still settle it.
-        acknowledged: the application did; what the broker sent to others before is not another delivery.
-        since: time at which it did.
-        copies: copies that other receivers got and keep back, each with a function that is called when the record was
-            settled: with True if it was acknowledged, with False if it was given back.
+        published: publish time; another record may later have the same place.
+        held: whether the application can still settle it.
+        acknowledged: whether the application did; copies sent to others before are not another delivery.
+        since: time of the acknowledgement.
+        copies: copies kept back by other receivers, each with a function called when the record is settled: with True
+            if it was acknowledged, with False if it was returned.
     """
 
     published: int
@@ -53,8 +53,8 @@ class PriorDeliveries:
     """The deliveries of one transport, by topic and subscription, by entry, by index.
 
     Attributes:
-        given_back: keeps what was given back, for other transports, too; None: that is kept here.
-        marked: records that were recognised here when they came, whatever the broker's count says.
+        given_back: stores returned records, also for other transports; None: they are stored here.
+        marked: records recognised here when they arrived, whatever the broker's count.
     """
 
     given_back: PriorDeliveries | None = None
@@ -63,15 +63,15 @@ class PriorDeliveries:
         factory=OrderedDict, init=False
     )
     _count: int = attrs.field(default=0, init=False)
-    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # other transports may have other threads
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # other transports may use other threads
 
     def __len__(self) -> int:
         return len(self._deliveries) + (0 if self.given_back is None else len(self.given_back))
 
     def add(self, subscription: str, records: Iterable[PulsarRecord], held: bool) -> None:
-        """An application got records; ``held``: it may still settle them.
+        """Store delivered records; ``held``: the application can still settle them.
 
-        Copies of records that are forgotten for want of room, or that are not held any more, are released.
+        Copies of records that are dropped at a limit, or that are no longer held, are released.
         """
         if not held and self.given_back is not None:
             records = list(records)
@@ -97,7 +97,7 @@ class PriorDeliveries:
         if known is None:
             self._count += 1
         elif held and known.published == delivery.published:
-            delivery.copies = known.copies  # of a receiver that stops once more
+            delivery.copies = known.copies  # of a receiver that stops again
         else:
             left.append(known)
         deliveries[index] = delivery
@@ -105,22 +105,22 @@ class PriorDeliveries:
             self._drop_first(entries, left)
 
     def _drop_first(self, entries: dict[Entry, dict[int, PriorDelivery]], left: list[PriorDelivery]) -> None:
-        """Forget the oldest entry of a subscription; its deliveries go to ``left``."""
+        """Remove the oldest entry of a subscription; its deliveries are added to ``left``."""
         dropped = entries.pop(next(iter(entries))).values()
         self._count -= len(dropped)
         left += dropped
 
     def entries(self, topic: str | None, subscription: str) -> list[Container[Entry]]:
-        """What has the entries of a topic of which records were delivered; empty for a pattern, whose topic is unknown.
+        """Return containers of a topic's entries with deliveries; empty for a pattern, whose topic is unknown.
 
-        Containers, not copies: other threads may change them at any time, so nothing may iterate over them.
+        Containers, not copies: other threads may change them at any time, so they must not be iterated over.
         """
         own = self._deliveries.get((topic, subscription)) if topic is not None else None
         shared = [] if self.given_back is None else self.given_back.entries(topic, subscription)
         return [own, *shared] if own else shared
 
     def find(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:
-        """The delivery of a record that came, or None. One that was given back is forgotten with this call."""
+        """Return the delivery of a record that arrived, or None. A returned one is removed by this call."""
         with self._lock:
             delivery = self._delivery(subscription, record)
             if delivery is not None and not delivery.held and not delivery.acknowledged:
@@ -135,7 +135,7 @@ class PriorDeliveries:
         return delivery
 
     def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
-        """A subscription was moved, or the ids of a topic start over: forget its deliveries.
+        """Remove the deliveries of a subscription that was moved, or of topics whose ids start over.
 
         Copies are released: in doubt, a record is delivered.
         """
@@ -149,7 +149,7 @@ class PriorDeliveries:
         _release(dropped)
 
     def take_copies(self, subscription: str, records: Iterable[PulsarRecord]) -> set[PulsarRecord]:
-        """Those of a receiver's records that are copies. The receiver stops keeping them back; the deliveries stay."""
+        """Stop keeping back those of a receiver's records that are copies, and return them; the deliveries stay."""
         copies = set()
         for record in records:
             delivery = self._delivery(subscription, record)
@@ -158,7 +158,7 @@ class PriorDeliveries:
         return copies
 
     def settled(self, subscription: str, records: Iterable[PulsarRecord], acknowledged: bool) -> None:
-        """The application settled records; unknown ones are left out."""
+        """Settle records of the application; unknown ones are ignored."""
         for record in records:
             delivery = self._delivery(subscription, record)
             if delivery is None or not delivery.held:
@@ -191,11 +191,11 @@ class PriorDeliveries:
 
 
 def _release(deliveries: Iterable[PriorDelivery]) -> None:
-    """Have the copies of forgotten deliveries delivered."""
+    """Release the copies of forgotten deliveries."""
     for delivery in list(deliveries):
         for settled in list(delivery.copies.values()):
             settled(False)
 
 
-#: What the transports of this process gave back.
+#: Records returned by the transports of this process.
 GIVEN_BACK = PriorDeliveries()

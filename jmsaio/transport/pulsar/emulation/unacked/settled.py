@@ -1,14 +1,14 @@
-"""``Settled``: acknowledged records that the broker may redeliver, in bounded memory and without any payload.
+"""``Settled``: acknowledged records that the broker may redeliver, in limited memory and without payloads.
 
 The broker stores and delivers entries: a message, or a batch. Without batch-index acknowledgement it keeps an entry
-until all its records are acknowledged and delivers it whole again, and a negative acknowledgement gives back an entry.
-So an acknowledged record of an incomplete entry is an old duplicate when it is redelivered. A complete entry is
-redelivered for other reasons: its acknowledgement was lost, or someone moved the subscription back. Then its records
-are delivered, marked as redelivered. Only where the broker counts may a negative acknowledgement have crossed with the
-acknowledgement: for a moment they are duplicates, too.
+until all its records are acknowledged and redelivers it whole, and a negative acknowledgement returns a whole entry. So
+an acknowledged record of an incomplete entry is a duplicate when it is redelivered. A complete entry is redelivered for
+other reasons: its acknowledgement was lost, or the subscription was moved back. Then its records are delivered, marked
+as redelivered. Only if the broker counts can a negative acknowledgement have crossed the acknowledgement: for a moment
+they are duplicates, too.
 
-A place does not identify a record for ever: a broker that lost its data, or another cluster, uses the same ids again.
-The time at which the entry was published distinguishes them.
+A place does not identify a record forever: a broker that lost its data, or another cluster, reuses the same ids. The
+publish time of the entry distinguishes them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, batch_size
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 from jmsaio.transport.pulsar.native.record import Key
 
-#: Acknowledged records kept as they are before they are evaluated; entries remembered of each kind.
+#: Maximum acknowledged records stored before they are evaluated; maximum entries stored of each kind.
 ENTRIES = 10_000
-#: Seconds in which a negative acknowledgement can have crossed with the acknowledgement of the rest.
+#: Seconds in which a negative acknowledgement can have crossed the acknowledgement of the rest.
 CROSSING = 5.0
-#: Seconds after a consumer was reopened in which what was acknowledged meanwhile is expected to be redelivered.
+#: Seconds after reopening a consumer in which records acknowledged meanwhile are expected to be redelivered.
 AWAY = 30.0
 
 #: Identifies an entry in a cluster: ledger, entry.
@@ -40,20 +40,20 @@ class Known(enum.Enum):
 
     NOTHING = enum.auto()
     DUPLICATE = enum.auto()  # acknowledged, but not yet when the broker sent it
-    REDELIVERED = enum.auto()  # acknowledged, and redelivered nevertheless
+    REDELIVERED = enum.auto()  # acknowledged, but redelivered
     FOREIGN = enum.auto()  # its place is that of another record
 
 
 @attrs.define(eq=False)
 class Settled:
-    """Acknowledged records.
+    """The acknowledged records of one receiver.
 
     Attributes:
-        recent: acknowledgements that are not evaluated yet: native id, time of publishing, loop's time. An id without
-            an index is that of a whole entry.
-        open: batches that are not acknowledged as a whole.
-        away: loop's times at which the consumer was last closed and reopened: what was acknowledged in between reached
-            the broker too late to prevent a redelivery.
+        recent: acknowledgements not yet evaluated: native id, publish time, loop time. An id without an index is that
+            of a whole entry.
+        open: batches not yet acknowledged as a whole.
+        away: loop times of the consumer's last closing and reopening: acknowledgements in between reached the broker
+            too late to prevent a redelivery.
     """
 
     recent: deque[tuple[MessageIdHandle, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
@@ -61,16 +61,16 @@ class Settled:
     away: tuple[float, float] = attrs.field(default=(math.inf, -math.inf), init=False)
     _parts: OrderedDict[Entry, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
     _complete: OrderedDict[Entry, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
-    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # receivers of other threads look here
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # used by receivers of other threads
 
     def begin(self, batch: BatchAcker) -> None:
-        """A batch came."""
+        """Add a batch that arrived."""
         self.open[batch.entry] = batch
         if len(self.open) > ENTRIES:
             del self.open[next(iter(self.open))]
 
     def fold(self) -> None:
-        """Evaluate what was acknowledged since the last call; to be called before ``look_up``."""
+        """Evaluate recent acknowledgements; call this before ``look_up``."""
         recent = self.recent
         with self._lock:
             while recent:
@@ -86,7 +86,7 @@ class Settled:
                     kept.popitem(last=False)
 
     def _fills(self, entry: Entry, index: int, size: int, published: int) -> bool:
-        """Note a record of a batch; True when all of it is acknowledged now."""
+        """Add a record of a batch; return whether the batch is now completely acknowledged."""
         before, bits = self._parts.pop(entry, (published, 0))
         bits = (bits if before == published else 0) | 1 << index
         self._parts[entry] = (published, bits)
@@ -99,7 +99,7 @@ class Settled:
         return True
 
     def look_up(self, place: Key, published: int, counted: bool, now: float) -> Known:
-        """Whether a redelivered record was acknowledged here; ``counted``: the broker counted the redelivery."""
+        """Return whether a redelivered record was acknowledged here; ``counted``: the broker counted the redelivery."""
         ledger, number, index = place
         entry, bits = (ledger, number), 0
         batch = self.open.get(entry)
@@ -125,7 +125,7 @@ class Settled:
         return Known.DUPLICATE if crossed else Known.REDELIVERED
 
     def was_moved_back(self, place: Key) -> None:
-        """The broker moved the subscription back: acknowledged records of incomplete entries are delivered, too."""
+        """Forget records of incomplete entries, which are delivered again: the broker moved the subscription back."""
         complete = self._complete.get(place[:2])
         if complete is not None:
             self._complete[place[:2]] = (complete[0], -CROSSING)

@@ -1,8 +1,8 @@
-"""``Tally``: counts the records and entries of one shared subscription that this process gave back.
+"""``Tally``: counts the records and entries of one shared subscription returned by this process.
 
 Pulsar counts each redelivery of an entry, for whatever reason: also when a selector rejected a record or its neighbour,
-or when prefetched records went back unseen. What this process did itself is known and subtracted; redeliveries that
-other processes caused can't be distinguished from failures.
+or when prefetched records were returned undelivered. Redeliveries caused by this process are known and subtracted;
+those caused by other processes can't be distinguished from failures.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import attrs
 
 from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
 
-#: Entries, and records, remembered.
+#: Maximum entries, and records, stored.
 REMEMBERED = 50_000
 
 _Place = TypeVar("_Place", tuple[int, int], Key)
@@ -24,61 +24,61 @@ _Identity = tuple[str, tuple[str, ...], str | None]
 
 
 class Tracker(Protocol):
-    """The part of ``UnackedTracker`` that other receivers ask."""
+    """The part of ``UnackedTracker`` used by other receivers."""
 
     @property
     def link(self) -> object:
-        """Equal for the receivers of one link to the broker."""
+        """Equal for the receivers of one connection to the broker."""
 
     @property
     def held(self) -> list[PulsarRecord]:
-        """What its application has."""
+        """Records held by its application."""
 
     def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
-        """Those of ``records`` that its application has, and those that it acknowledged."""
+        """Return those of ``records`` that its application holds, and those that it acknowledged."""
 
 
 _tallies: WeakValueDictionary[tuple[str, _Identity], Tally] = WeakValueDictionary()
-_lock = threading.Lock()  # receivers of one subscription may have several threads
+_lock = threading.Lock()  # receivers of one subscription may run in several threads
 
 
 @attrs.define(eq=False)
 class Tally:
-    """Counts for all receivers of one subscription in this process.
+    """Counts shared by all receivers of one subscription in this process.
 
     Attributes:
-        trackers: of those receivers.
+        trackers: trackers of those receivers.
     """
 
     trackers: WeakSet[Tracker] = attrs.field(factory=WeakSet, init=False)
     _entries: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[Key, int] = attrs.field(factory=OrderedDict, init=False)
     _takers: OrderedDict[tuple[int, int], ReferenceType[Tracker]] = attrs.field(factory=OrderedDict, init=False)
-    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)  # receivers may have several threads
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)  # receivers may run in several threads
 
     def __bool__(self) -> bool:
         return bool(self._entries) or len(self.trackers) > 1
 
     def join(self, tracker: Tracker) -> None:
-        """One more receiver: from the second on, it is remembered which of them took an entry."""
+        """Add a receiver; from the second on, the receiver of each entry is stored."""
         with self._lock:
             present = list(self.trackers)
-            self.trackers = WeakSet([*present, tracker])  # a new one: other threads may be looking at the old one
+            self.trackers = WeakSet([*present, tracker])  # a new set: other threads may be reading the old one
         if len(present) == 1:
             self._taken_before(present[0], present[0].held)
 
     def leave(self, tracker: Tracker) -> None:
-        """A receiver is closed."""
+        """Remove a closed receiver."""
         with self._lock:
             self.trackers = WeakSet(other for other in self.trackers if other is not tracker)
 
     def moved(self) -> None:
-        """The subscription was moved: what was taken before is delivered again, to any receiver."""
+        """Forget the receivers of entries: the subscription was moved, so they are delivered again to any receiver."""
         with self._lock:
             self._takers.clear()
 
     def _taken_before(self, own: Tracker, records: list[PulsarRecord]) -> list[PulsarRecord]:
-        """The records whose entry another took first: the broker gives it to a second one after a lost link."""
+        """Return the records whose entry another receiver had first; the broker resends it after a lost connection."""
         takers, reference, before = self._takers, ref(own), []
         for record in records:
             if record.topic.startswith("non-persistent://"):  # its ids identify nothing
@@ -91,37 +91,37 @@ class Tally:
         return before
 
     def entry_returned(self, ledger: int, entry: int) -> None:
-        """An entry goes back to the broker, which will count that."""
+        """Count an entry returned to the broker, which will count it, too."""
         _count(self._entries, (ledger, entry))
 
     def record_failed(self, place: Key) -> None:
-        """The application had a record and gave it back."""
+        """Count a record that the application had and returned."""
         _count(self._records, place)
 
     def failures(self, place: Key) -> int:
-        """Number of times that applications of this process gave a record back."""
+        """Return how often applications of this process returned a record."""
         return self._records.get(place, 0)
 
     def redeliveries(self, place: Key, counted: int) -> int:
-        """Number of redeliveries of a record that applications of this process, or other processes, caused.
+        """Return how many redeliveries of a record were caused by applications of this process, or by other processes.
 
         Args:
-            place: the record.
-            counted: redeliveries of its entry, as the broker counts.
+            place: place of the record.
+            counted: redeliveries of its entry, as counted by the broker.
         """
         return self.failures(place) + max(0, counted - self._entries.get(place[:2], 0))
 
     def copies(
         self, own: Tracker, records: list[PulsarRecord], now: float
     ) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
-        """Copies of what another receiver of this process took: those that it has, and those that it acknowledged.
+        """Return copies of another receiver's records: those that it holds, and those that it acknowledged.
 
-        An entry that one receiver gives back is redelivered whole, to any of them: also those of its records that the
-        application has, or that the receiver's queue still holds.
+        An entry returned by one receiver is redelivered whole, to any of them, including records that the application
+        holds or that the receiver's queue still contains.
 
-        After a lost link or an unload everything that is not acknowledged is redelivered to any of them, uncounted.
-        What the application has from a receiver of the same link is kept back, too; anything else is marked as
-        redelivered: an acknowledgement may have been lost, and another link may stay away.
+        After a lost connection or an unload, everything unacknowledged is redelivered to any of them, uncounted.
+        Records held from a receiver of the same connection are kept back, too; all others are marked as redelivered: an
+        acknowledgement may have been lost, and another connection may stay lost.
         """
         others = [unacked for unacked in self.trackers if unacked is not own]
         if not others:
@@ -149,11 +149,11 @@ def _count(counts: OrderedDict[_Place, int], key: _Place) -> None:
 
 
 def tally(broker: str, identity: _Identity) -> Tally:
-    """The tally of a subscription, one for all its receivers in this process.
+    """Return the tally of a subscription, shared by all its receivers in this process.
 
     Args:
         broker: the broker's service URL.
-        identity: of the subscription.
+        identity: identity of the subscription.
     """
     with _lock:
         found = _tallies.get((broker, identity))

@@ -1,4 +1,4 @@
-"""``Unsettled``: the records of one receiver that are not settled, and in which state each of them is."""
+"""``Unsettled``: the unsettled records of one receiver, and their states."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ PlainId = tuple[int, int, int, int]
 
 
 def plain_id(record: PulsarRecord) -> PlainId:
-    """A plain tuple, see ``SetAside``."""
+    """Return the id of a record as a plain tuple, see ``SetAside``."""
     ledger, entry, partition, index = record.message_id
     return ledger, entry, partition, index
 
 
 @attrs.define(eq=False)
 class Unsettled:
-    """The records that one receiver took and that are not settled.
+    """The received records of one receiver that are not settled.
 
     Attributes:
-        out: in the order of their delivery: False with the application, True given back and not yet redelivered.
-        aside: records that no consumer here wants now, by native consumer and place. They are not in ``out``. Time of
-            publishing and redelivery count; records of an entry that was read again are kept themselves.
+        out: records in the order of their delivery: False if held by the application, True if returned and not yet
+            redelivered.
+        aside: records set aside, by native consumer and place. They are not in ``out``. Publish time and redelivery
+            count; for an entry that was read again, the records themselves.
         reread: records in ``out`` or ``aside`` that the broker counts as acknowledged: it will never redeliver them.
         copies: messages that the broker sent again while their record was in ``out``.
     """
@@ -39,7 +40,7 @@ class Unsettled:
     copies: dict[PulsarRecord, list[MessageHandle]] = attrs.field(factory=dict, init=False)
 
     def give_back(self, records: Iterable[object]) -> list[PulsarRecord]:
-        """Mark records as given back. Returns those that were with the application or set aside."""
+        """Mark records as returned. Returns those that were held by the application or set aside."""
         out, found = self.out, []
         for one in records:
             if isinstance(one, PulsarRecord):
@@ -54,14 +55,14 @@ class Unsettled:
         return found
 
     def remove(self, records: Iterable[PulsarRecord]) -> list[PulsarRecord]:
-        """Forget records that were given back. Returns those that were."""
+        """Remove returned records, and return those that were."""
         removed = [record for record in records if self.out.pop(record, False)]
         for record in removed:
             self.copies.pop(record, None)
         return removed
 
     def redeliver(self, records: Iterable[PulsarRecord], uncounted: Container[PulsarRecord]) -> list[PulsarRecord]:
-        """Put removed records out again as given back, each as a new one for its next delivery from here."""
+        """Add removed records again as returned ones, each as a new record for its next delivery from here."""
         delivered = []
         for record in records:
             another = record.again(record not in uncounted)
@@ -73,10 +74,10 @@ class Unsettled:
         return delivered
 
     def set_aside(self, records: Iterable[ReceivedRecord]) -> list[SetAside]:
-        """Keep only the places of records until they are given back; the records themselves where a place won't do.
+        """Keep only the places of records until they are returned, or the records if a place does not suffice.
 
-        A pattern's consumer settles by messages, which name their topic; ids of a topic that is not persistent
-        identify nothing; and what was read again does not come from the broker any more.
+        A pattern's consumer settles by messages, which contain their topic; ids of a topic that is not persistent
+        identify nothing; and records that were read again are no longer sent by the broker.
         """
         return [self._set_aside(record) for record in records]
 
@@ -101,12 +102,12 @@ class Unsettled:
         return None
 
     def aside_at(self, record: PulsarRecord) -> int | None:
-        """When the record was published that was set aside at the place of ``record``; None: none was."""
+        """Return the publish time of the record set aside at the place of ``record``; None if there is none."""
         known = self.aside.get(record.native_consumer, {}).get(plain_id(record))
         return known.publish_time if isinstance(known, PulsarRecord) else None if known is None else known[0]
 
     def drop_aside(self) -> list[PulsarRecord]:
-        """Forget what was set aside, which goes back with its native consumer; not what was read again.
+        """Forget records set aside, which are returned with their native consumer, except those read again.
 
         Returns:
             Those of them that were delivered before.
@@ -122,7 +123,7 @@ class Unsettled:
         return dropped
 
     def forget(self, native_consumer: NativeConsumer) -> None:
-        """The ids of a native consumer start over: its old records can't be acknowledged any more."""
+        """Remove the old records of a native consumer whose ids start over: they can't be acknowledged any more."""
         for record in [record for record in self.out if record.native_consumer is native_consumer]:
             del self.out[record]
             self.reread.discard(record)
