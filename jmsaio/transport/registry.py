@@ -1,4 +1,4 @@
-"""Opens the transport that the registry (``jmsaio/config/schemes.py``) has for a configuration's URL scheme."""
+"""Open the transport registered for a configuration's URL scheme (``jmsaio/config/schemes.py``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def open_transport(config: Configuration) -> Transport:
     Raises:
         BrokerUnavailableError: the broker does not answer within ``config.connect_timeout`` seconds.
         JMSSecurityError: it refuses the credentials.
-        ConfigurationError: an option that this transport can't use.
+        ConfigurationError: an option is invalid for this transport.
 
     Cancelling leaves nothing open.
     """
@@ -28,7 +28,7 @@ async def open_transport(config: Configuration) -> Transport:
 
 @asynccontextmanager
 async def connected(config: Configuration) -> AsyncIterator[Transport]:
-    """A transport for the time of a block, closed at its end within ``config.close_timeout`` seconds.
+    """Open a transport for a block, and close it afterwards within ``config.close_timeout`` seconds.
 
     Raises as ``open_transport``.
     """

@@ -1,4 +1,4 @@
-"""What all who send share: the options of a sender by the configuration, and waits that have a bound."""
+"""Code shared by all senders: their options from the configuration, and waits with a time limit."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 from jmsaio.config import Configuration
 from jmsaio.transport.base import Route, Sender, SenderOptions, Settled
 
-#: Seconds to wait for outcomes where ``producerConfig.sendTimeoutMs`` sets no bound.
+#: Seconds to wait for outcomes if ``producerConfig.sendTimeoutMs`` sets no limit.
 LONGEST_WAIT: Final = 300.0
 
 
 def sender_options(configuration: Configuration, route: Route | None, settled: Settled) -> SenderOptions:
-    """How the configuration wants a sender to be made.
+    """Create the options of a sender from the configuration.
 
     Args:
-        configuration: its ``producer`` and its window count.
+        configuration: uses its ``producer`` and its window limits.
         route: as ``SenderOptions.route``.
         settled: as ``SenderOptions.settled``.
     """
@@ -31,15 +31,15 @@ def sender_options(configuration: Configuration, route: Route | None, settled: S
 
 
 def longest_wait(configuration: Configuration) -> float:
-    """Seconds to wait for room: as long as a send may take, and ``LONGEST_WAIT`` seconds at least."""
+    """Return the seconds to wait for room: the send time-out, and at least ``LONGEST_WAIT``."""
     return max(configuration.producer.send_timeout, LONGEST_WAIT)
 
 
 async def has_room(sender: Sender, configuration: Configuration) -> bool:
-    """Wait for room; ``Sender.ready`` itself has no bound where ``sendTimeoutMs`` has none.
+    """Wait for room; ``Sender.ready`` itself has no time limit if ``sendTimeoutMs`` sets none.
 
     Returns:
-        False where the broker has confirmed nothing for ``longest_wait`` seconds.
+        False if the broker has confirmed nothing for ``longest_wait`` seconds.
 
     Raises:
         As ``Sender.ready``.
@@ -53,9 +53,9 @@ async def has_room(sender: Sender, configuration: Configuration) -> bool:
 
 
 async def drain(sender: Sender, configuration: Configuration) -> None:
-    """Wait until every record has its outcome: as long as a send may take, or ``LONGEST_WAIT`` seconds.
+    """Wait until every record has an outcome: for the send time-out, or ``LONGEST_WAIT`` seconds without one.
 
     Raises:
-        OperationTimeoutError: one has none by then.
+        OperationTimeoutError: a record has none by then.
     """
     await sender.drain(configuration.producer.send_timeout or LONGEST_WAIT)

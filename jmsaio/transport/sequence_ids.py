@@ -1,4 +1,4 @@
-"""``SequenceIds``: the sequence ids that the records of one sender were given, as both transports keep them."""
+"""``SequenceIds``: the sequence ids of one sender's records, as stored by both transports."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ HIGHEST = 2**63 - 1
 
 @attrs.define(eq=False)
 class SequenceIds:
-    """What a sender knows of the sequence ids of its records.
+    """Sequence ids of one sender.
 
     Attributes:
         topic: full name of its topic, for errors.
-        batching: the sender sends batches.
+        batching: whether the sender sends batches.
         last: last sequence id by the full name of the partition, or of the topic; see ``Sender.last_sequence_ids``.
     """
 
@@ -25,7 +25,7 @@ class SequenceIds:
     last: dict[str, int] = attrs.field(factory=dict)
 
     def checked(self, number: int) -> int:
-        """``number``, where a record may be sent with it.
+        """Return ``number`` if a record can be sent with it.
 
         Raises:
             IllegalStateError: the sender sends batches.
@@ -41,6 +41,6 @@ class SequenceIds:
         return number
 
     def confirm(self, partition: str, number: int) -> None:
-        """The broker has a record of ``partition`` with this sequence id."""
+        """Store a sequence id that the broker has confirmed for ``partition``."""
         if number > self.last[partition]:
             self.last[partition] = number

@@ -1,19 +1,19 @@
-"""Long work on the event loop in slices, one in each turn, so that everything else goes on in between."""
+"""Long work on the event loop in slices, one per turn, so that other tasks run in between."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 
-#: Records whose outcome is told in one turn of the loop at most: 10 ms, with the tasks that wait for them.
+#: Maximum records whose outcome is reported in one turn of the loop: 10 ms, including the tasks waiting for them.
 SLICE = 500
 
 
 def in_slices(loop: asyncio.AbstractEventLoop, work: Iterator[object]) -> asyncio.Future[None]:
-    """Take one step of ``work`` now and one in each of the next turns of the loop.
+    """Run one step of ``work`` now and one in each of the next turns of the loop.
 
     Returns:
-        What ends with the last step. Cancelling it changes nothing else.
+        A future that ends with the last step. Cancelling it does not stop the work.
     """
     ended = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""Creates subscriptions that the broker does not create itself, and those of queues in advance."""
+"""Create subscriptions that the broker does not create itself, and those of queues in advance."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jmsaio.transport.clock import Clock, LoopTimers
 
 #: Seconds between two attempts.
 _PAUSE = 1.0
-#: Result codes of a broker that is about to be ready.
+#: Result codes of a broker that will soon be ready.
 _PASSING_CODES = frozenset({"ServiceUnitNotReady", "LookupError", "BrokerMetadataError", "Retryable"})
 #: REST statuses of transient failures: request time-out, too many requests; 500 and above count, too.
 _PASSING_STATUSES = (408, 429)
@@ -35,26 +35,27 @@ _BUSY = "Subscription Busy"
 async def precreate(
     transport: Transport, config: Configuration, topic: str, subscription: str, timers: LoopTimers
 ) -> bool:
-    """Create a queue's subscription where it is missing, at the topic's beginning.
+    """Create a queue's subscription at the topic's beginning, if it is missing.
 
-    A transient failure is retried each second. All attempts together take ``jms.waitForServerStartupTimeout``, or
-    ``operationTimeoutMs`` if that is shorter and the broker does not answer at all. With 0 there is one attempt.
+    Transient failures are retried every second. All attempts together are limited by
+    ``jms.waitForServerStartupTimeout``, or by ``operationTimeoutMs`` if that is shorter and the broker does not answer
+    at all. With 0 there is one attempt.
 
     Args:
-        transport: whose admin interface is used; without one a consumer is opened and closed.
-        config: options.
+        transport: transport whose admin interface is used; without one, a consumer is opened and closed.
+        config: configuration.
         topic: full topic name.
         subscription: the queue's subscription.
         timers: timers on the transport's clock.
 
     Returns:
-        True if it was missing; False if it existed, or if that is unknown, without the admin interface.
+        True if it was missing; False if it existed, or if this is unknown, without the admin interface.
 
     Raises:
-        TransportError: the broker refuses, or could not do it in time.
-        JMSSecurityError: no right to do so.
+        TransportError: the broker refuses, or did not finish in time.
+        JMSSecurityError: no permission.
 
-    Cancelling may leave the subscription behind, which does no harm.
+    Cancelling may leave the subscription, which does no harm.
     """
     begun, limit = timers.clock.steady(), config.wait_for_server_startup_timeout
     last: JMSError | None = None
@@ -85,12 +86,12 @@ async def precreate(
     except JMSError as error:
         if not is_away(error):
             raise
-        # Its message is complete; the frames of the network libraries would only hide it.
+        # Its message is complete; tracebacks of the network libraries would only hide it.
         raise error.with_traceback(None) from None
 
 
 def _is_late(config: Configuration, clock: Clock, begun: float, state: tenacity.RetryCallState) -> bool:
-    """Whether the next attempt would be too late."""
+    """Return whether the next attempt would be too late."""
     error = None if state.outcome is None else state.outcome.exception()
     limit = config.wait_for_server_startup_timeout
     if is_away(error):
@@ -99,7 +100,7 @@ def _is_late(config: Configuration, clock: Clock, begun: float, state: tenacity.
 
 
 def is_away(error: BaseException | None) -> bool:
-    """True if the broker did not answer at all."""
+    """Return whether the broker did not answer at all."""
     if isinstance(error, AdminError):
         return error.status is None
     return isinstance(error, BrokerUnavailableError | OperationTimeoutError)
@@ -108,16 +109,16 @@ def is_away(error: BaseException | None) -> bool:
 async def open_receiver(
     transport: Transport, wanted: Subscription, wake: Callable[[], None], create_missing: bool
 ) -> Receiver:
-    """Open a receiver as ``Transport.open_receiver`` does, also where the broker creates no subscriptions itself.
+    """Open a receiver as ``Transport.open_receiver`` does, even if the broker does not create subscriptions itself.
 
     In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates the subscriptions of queues through the
     admin interface (``jms.precreateQueueSubscription``).
 
     Args:
         transport: opens the receiver; its admin interface creates the subscription.
-        wanted: what to subscribe to; nothing is created for a topics pattern.
-        wake: called when records may have arrived.
-        create_missing: create the subscription if the broker does not.
+        wanted: subscription to open; nothing is created for a topics pattern.
+        wake: called when records may be available.
+        create_missing: whether to create the subscription if the broker does not.
 
     Raises:
         NotFoundError: the subscription does not exist and is not created here.
@@ -137,7 +138,7 @@ async def open_receiver(
 
 
 def passes(error: BaseException) -> bool:
-    """True for a transient failure."""
+    """Return whether a failure is transient."""
     if is_away(error):
         return True
     if isinstance(error, AdminError) and error.status is not None:
@@ -172,4 +173,4 @@ async def _create(transport: Transport, config: Configuration, topic: str, subsc
 
 
 def _nothing(*_: Any) -> None:
-    """A wake-up that no one waits for."""
+    """Ignore a wake-up."""

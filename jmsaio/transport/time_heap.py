@@ -1,4 +1,4 @@
-"""``TimeHeap``: items that are due at different times, the earliest first."""
+"""``TimeHeap``: items with different due times, earliest first."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Item = TypeVar("Item")
 
 @attrs.define(eq=False)
 class TimeHeap(Generic[Item]):
-    """Items by the time at which they are due; of the same time, in the order of adding. It has no clock."""
+    """Items ordered by due time; those of the same time, in the order of adding. It has no clock."""
 
     _heap: list[tuple[float, int, Item]] = attrs.field(factory=list, init=False)
     _cancelled: set[int] = attrs.field(factory=set, init=False)
     _tokens: Iterator[int] = attrs.field(factory=count, init=False)
 
     def __len__(self) -> int:
-        """Number of items; some that were cancelled may be included."""
+        """Return the number of items, possibly including cancelled ones."""
         return len(self._heap)
 
     def add(self, due: float, item: Item) -> int:
@@ -31,26 +31,26 @@ class TimeHeap(Generic[Item]):
         return token
 
     def cancel(self, token: int) -> None:
-        """Remove an item; nothing if it was taken already. Takes constant time on average."""
+        """Remove an item; ignored if it was already removed. Takes constant time on average."""
         cancelled, heap = self._cancelled, self._heap
         cancelled.add(token)
-        if len(cancelled) > max(64, len(heap) // 2):  # else what was cancelled would fill the memory
+        if len(cancelled) > max(64, len(heap) // 2):  # otherwise cancelled items would fill the memory
             self._heap = [entry for entry in heap if entry[1] not in cancelled]
             heapq.heapify(self._heap)
             cancelled.clear()
 
     def is_first(self, token: int) -> bool:
-        """Whether the item of a token comes before all others."""
+        """Return whether a token's item comes before all others."""
         return bool(self._heap) and self._heap[0][1] == token
 
     @property
     def due(self) -> float | None:
-        """When the first item is due; None: there is none."""
+        """Due time of the first item; None if there is none."""
         self._skip()
         return self._heap[0][0] if self._heap else None
 
     def pop(self, now: float) -> tuple[int, Item] | None:
-        """Take the first item and its token if it is due at ``now``."""
+        """Remove and return the first item with its token, if it is due at ``now``."""
         self._skip()
         if not self._heap or self._heap[0][0] > now:
             return None
@@ -58,12 +58,12 @@ class TimeHeap(Generic[Item]):
         return token, item
 
     def take_all(self) -> list[Item]:
-        """Take all items, due or not, in no order."""
+        """Remove and return all items, due or not, in no order."""
         heap, cancelled = self._heap, self._cancelled
         self._heap, self._cancelled = [], set()
         return [item for _, token, item in heap if token not in cancelled]
 
     def _skip(self) -> None:
-        """Drop cancelled items that come first."""
+        """Remove cancelled items from the front."""
         while self._heap and self._heap[0][1] in self._cancelled:
             self._cancelled.discard(heapq.heappop(self._heap)[1])

@@ -1,4 +1,4 @@
-"""``together``: several coroutines at the same time, all of them or the first error."""
+"""``together``: run several coroutines concurrently, for all results or the first error."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _Value = TypeVar("_Value")
 
 
 async def together(work: Iterable[Coroutine[Any, Any, _Value]]) -> list[_Value]:
-    """What several coroutines return, in their order.
+    """Run coroutines concurrently; return their results in order.
 
-    Raises what the first of those that fail raises, when the others, cancelled, have ended.
+    Raises the first error, after the other coroutines were cancelled and have ended.
     """
     try:
         async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""Which topics and partitions a destination stands for now, by the administration of its broker."""
+"""Current topics and partitions of a destination, from the administration of its broker."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jmsaio.transport.options import Subscription
 
 
 async def list_topics(admin: Admin, resolved: Resolved | Subscription) -> list[str]:
-    """The full names of the topics of a destination or subscription, partitioned ones by the name of the whole.
+    """Return the full names of the topics of a destination or subscription, without partitions.
 
-    Listed topics come in the order of the list, and need not exist. Those that a pattern matches exist now, and come in
-    the order of their names.
+    Listed topics keep the order of the list, and need not exist. Topics matched by a pattern exist now, and are sorted
+    by name.
 
     Raises:
         InvalidDestinationError: the pattern is not a regular expression.
@@ -27,7 +27,7 @@ async def list_topics(admin: Admin, resolved: Resolved | Subscription) -> list[s
 
 
 async def list_partitions(admin: Admin, topic: str) -> list[str]:
-    """The full names of a topic's partitions in the order of their indexes, or its own where it has none.
+    """Return the full names of a topic's partitions in the order of their indexes, or its own if it has none.
 
     Empty if the topic does not exist.
 

@@ -1,4 +1,4 @@
-"""``Waiters``: tasks that wait until something has changed, woken all at once."""
+"""``Waiters``: tasks waiting for a change, all woken at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 @attrs.define(eq=False)
 class Waiters:
-    """The tasks that wait for one kind of change; each looks again by itself whether it is the change it needs."""
+    """Tasks waiting for one kind of change; each checks by itself whether it is the one it needs."""
 
     _futures: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
 
@@ -17,7 +17,7 @@ class Waiters:
         return len(self._futures)
 
     async def wait(self) -> None:
-        """Wait for the next ``wake``. Cancelling changes nothing for the others."""
+        """Wait for the next ``wake``. Cancelling does not affect other tasks."""
         future = asyncio.get_running_loop().create_future()
         self._futures.append(future)
         try:
@@ -28,8 +28,8 @@ class Waiters:
             raise
 
     def wake(self) -> None:
-        """Let every task go on that waits now."""
+        """Wake all tasks that wait now."""
         futures, self._futures = self._futures, []
         for future in futures:
-            if not future.done():  # done only when its task was cancelled
+            if not future.done():  # done only if its task was cancelled
                 future.set_result(None)

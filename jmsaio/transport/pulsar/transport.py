@@ -1,4 +1,4 @@
-"""``PulsarTransport``: one native client and everything opened through it."""
+"""``PulsarTransport``: one native client, and all objects opened through it."""
 
 from __future__ import annotations
 
@@ -73,23 +73,23 @@ CAPABILITIES = Capabilities(
     sequence_ids=False,
     exact_redelivery_count=False,
 )
-#: Asked for at connect; a partition's name, so that no broker creates it.
+#: Topic looked up at connect; a partition's name, so that no broker creates it.
 _PROBE = "persistent://public/default/jmsaio-connect-partition-0"
-#: Looked up at connect where a listener is named. It comes into being, and passes, for the broker stores nothing of it.
+#: Topic looked up at connect with a listener name. It is temporary, because the broker stores nothing of it.
 _LISTENER_PROBE = "non-persistent://public/default/jmsaio-connect-partition-0"
-#: Seconds between two looks into pulsar-client's log for the answer to a look-up.
+#: Seconds between two checks of pulsar-client's log for the answer to a look-up.
 _LISTENER_LOOK = 0.1
-#: Seconds that opening something takes before it is asked whether the broker refuses this client.
+#: Seconds for an opening before it is checked whether the broker refuses this client.
 _OPENING = 1.0
-#: What is opened.
+#: Type of the opened object.
 Opened = TypeVar("Opened")
 
 
 class PulsarTransport:
-    """A ``Transport`` over pulsar-client. Made by ``open_transport``.
+    """A ``Transport`` based on pulsar-client. Created by ``open_transport``.
 
     Attributes:
-        same_cluster: shows whether the REST interface is of the broker's cluster.
+        same_cluster: checks whether the REST interface belongs to the broker's cluster.
     """
 
     def __init__(self, config: Configuration) -> None:
@@ -112,7 +112,7 @@ class PulsarTransport:
                 "another user of pulsar-client in this process made its client first, and its log goes there:"
                 " each message gets an answer of its own, which is slower; connect with jmsaio first"
             )
-        share = Share(config.receive_buffer_bytes // 2)  # the other half is for what the client holds
+        share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
         prior = PriorDeliveries(GIVEN_BACK)
         self._subscriber = Subscriber(
             self._bridge, self._client, config.operation_timeout, self.open_sender, share, self._keep_letters,
@@ -149,10 +149,10 @@ class PulsarTransport:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What pulsar-client can do.
+        """Capabilities of pulsar-client.
 
-        Pulsar stops sending where too much is unacknowledged, and goes on when half of that is left. The properties of
-        subscriptions are read and written through the admin interface.
+        Pulsar stops sending when too many records are unacknowledged, and resumes when half of them are left. The
+        properties of subscriptions are read and written through the admin interface.
         """
         return self._capabilities
 
@@ -168,18 +168,18 @@ class PulsarTransport:
 
     @property
     def link_listeners(self) -> set[LinkListener]:
-        """Called when the link to the broker, or a subscription, was lost or is back."""
+        """Functions called when the connection to the broker, or a subscription, is lost or restored."""
         return self._watch.listeners
 
     async def check_reachable(self) -> None:
-        """Wait until the broker answers, at most ``connect_timeout``; and knows the ``listenerName``, if there is one.
+        """Wait up to ``connect_timeout`` until the broker answers, and accepts the ``listenerName``, if there is one.
 
-        An address that stays silent for ``connectionTimeoutMs`` is not waited for any longer.
+        Addresses that stay silent for ``connectionTimeoutMs`` end the wait.
 
         Raises:
-            BrokerUnavailableError: it does not; carries host, port and cause.
+            BrokerUnavailableError: it does not answer; has host, port and cause.
             ConfigurationError: it has no listener of that name.
-            JMSSecurityError: it refuses the credentials, or one side does not trust the certificate of the other.
+            JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
         """
         loop = self._bridge.loop
         begin, timeout = loop.time(), self._config.connect_timeout
@@ -210,7 +210,7 @@ class PulsarTransport:
         try:
             if not await wait_for(self._reach.safe(), timeout):
                 raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s")
-            if not self._reach.is_web:  # else the REST interface has just answered
+            if not self._reach.is_web:  # otherwise the REST interface has just answered
                 await self._bridge.ask(probe, what, end - self._bridge.loop.time())
         except (OperationTimeoutError, BrokerUnavailableError):
             raise
@@ -218,11 +218,11 @@ class PulsarTransport:
             if error.error_code != "AuthorizationError":
                 raise
         except JMSError:
-            # Whatever the broker says about that topic, it answers.
+            # Any error about that topic is an answer of the broker.
             return
 
     async def _check_listener(self, deadline: float) -> None:
-        """Have the listener's name looked up: pulsar-client repeats a failing look-up, and says so only in its log."""
+        """Look up the listener's name: pulsar-client repeats a failing look-up, and only logs it."""
         name = self._config.client.get("listener_name")
         if not name:
             return
@@ -245,20 +245,20 @@ class PulsarTransport:
             answer.cancel()
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
-        """Make a sender to a full topic name.
+        """Open a sender to a full topic name.
 
         Raises:
-            NotFoundError: there is no such topic and the broker creates none.
-            JMSSecurityError: no right to send to it.
+            NotFoundError: the topic does not exist, and the broker does not create it.
+            JMSSecurityError: no permission to send to it.
             OperationTimeoutError: no answer within ``operation_timeout``.
-            BrokerUnavailableError: likewise, and no TCP connection to the broker works.
+            BrokerUnavailableError: likewise, and no TCP connection to the broker is possible.
 
-        Cancellation: what was opened is closed again.
+        Cancellation: anything already opened is closed again.
         """
         self._bridge.check()
         native = producer_configuration(options.config, options.metadata, options.schema)
         timeout, loop = self._config.operation_timeout, self._bridge.loop
-        deadline = loop.time() + timeout  # of the look-up and the producers together
+        deadline = loop.time() + timeout  # for the look-up and the producers together
 
         async def open_producer(partition: str) -> ProducerHandle:
             producer: ProducerHandle = await self._bridge.ask(
@@ -281,19 +281,20 @@ class PulsarTransport:
         except BaseException:
             await sender.aclose(0.0)
             raise
-        deadline = math.inf  # partitions that come later have a time of their own
+        deadline = math.inf  # later partitions have a time limit of their own
         return sender
 
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
         """Subscribe.
 
         Raises:
-            ConsumerBusyError: the subscription has its only consumer already.
-            NotFoundError: no such topic, and the broker creates none.
-            JMSSecurityError: no right to do so.
-            OperationTimeoutError: no answer within ``operation_timeout``; BrokerUnavailableError where none can come.
+            ConsumerBusyError: the subscription already has its only consumer.
+            NotFoundError: the topic does not exist, and the broker does not create it.
+            JMSSecurityError: no permission.
+            OperationTimeoutError: no answer within ``operation_timeout``; BrokerUnavailableError if the broker is
+                unreachable.
 
-        Cancellation: what was opened is closed again.
+        Cancellation: anything already opened is closed again.
         """
         return await self._opening.open(subscription, wake)
 
@@ -312,13 +313,13 @@ class PulsarTransport:
         return receiver
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
-        """Make a reader.
+        """Open a reader.
 
         Raises:
-            NotFoundError: no such topic, and the broker creates none.
+            NotFoundError: the topic does not exist, and the broker does not create it.
             OperationTimeoutError: no answer within ``operation_timeout``.
 
-        Cancellation: what was opened is closed again.
+        Cancellation: anything already opened is closed again.
         """
         self._bridge.check()
         timeout, loop = self._config.operation_timeout, self._bridge.loop
@@ -353,12 +354,12 @@ class PulsarTransport:
         return reader
 
     async def _unless_refused(self, opening: Coroutine[Any, Any, Opened], what: str) -> Opened:
-        """Wait until something is open, or the broker refuses this client: pulsar-client would try for 30 s.
+        """Wait until an opening ends, or the broker refuses this client: pulsar-client would retry for 30 s.
 
         Raises:
             JMSSecurityError: the broker refuses the credentials, or a certificate is not trusted.
 
-        Cancellation: cancels the opening.
+        Cancellation: the opening is cancelled.
         """
         looking: asyncio.Task[JMSError] | None = None
         with anyio.CancelScope() as scope:
@@ -382,7 +383,7 @@ class PulsarTransport:
         raise again(what, refusal) from refusal
 
     async def _told(self, error: OperationTimeoutError) -> JMSError:
-        """``error``, or with its cause where the broker can't be reached."""
+        """Return ``error``, or an error with its cause if the broker is unreachable."""
         trouble = await self._reach.trouble()
         if self._reach.error is not None:
             return again(str(error), self._reach.error)
@@ -391,10 +392,9 @@ class PulsarTransport:
         return BrokerUnavailableError(f"{error}: the broker can't be reached: {trouble}")
 
     async def end(self, topic: str) -> WireId | None:
-        """The last place that a reader would be given now. See ``Transport.end``, and ``last_place``.
+        """Return the last place that a reader can receive now. See ``Transport.end`` and ``last_place``.
 
-        The broker is asked for 30 s by default, ``operation_timeout``, and deleting what was needed for that takes
-        ``close_timeout`` at most.
+        The request is limited by ``operation_timeout`` (30 s by default), the clean-up by ``close_timeout``.
         """
         self._bridge.check()
         if await self._subscriber.partitions(topic) != [topic]:
@@ -403,20 +403,20 @@ class PulsarTransport:
         return await last_place(self._bridge, self._opening.open, topic, config.operation_timeout, config.close_timeout)
 
     async def ready_for_transactions(self, timeout: float) -> None:
-        """Not offered by pulsar-client, whatever its broker does: raises IllegalStateError."""
+        """Raise IllegalStateError: pulsar-client does not support transactions, even if the broker does."""
         raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
 
     async def begin(self, timeout: float) -> Transaction:
-        """Not offered by pulsar-client: raises IllegalStateError."""
+        """Raise IllegalStateError: pulsar-client does not support transactions."""
         raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
 
     def _forget(self, part: PulsarSender | PulsarReceiver | PulsarReader) -> None:
         self._open.pop(part, None)
 
     async def aclose(self, timeout: float) -> None:
-        """Close everything opened through it; callbacks not called yet get an error. Idempotent, bounded.
+        """Close everything opened by this transport; pending callbacks receive an error. Idempotent, bounded.
 
-        Cancellation: closing goes on.
+        Cancellation: closing continues.
         """
         if self._bridge.failure is not None:
             return

@@ -1,1 +1,1 @@
-"""pulsar-client bridged to the event loop: callbacks, results, its log, its configuration objects."""
+"""Bridge between pulsar-client and the event loop: callbacks, results, its log, its configuration objects."""

@@ -1,8 +1,8 @@
-"""Repeating what the broker refuses for the moment: opening a native consumer or reader, or a question.
+"""Retries of operations that the broker refuses temporarily: opening a native consumer or reader, or a request.
 
-pulsar-client answers an attempt that the broker refuses for the moment only when its creation times out. Such an
-attempt can't be ended, so it is given up and another one is started. What still comes of it is used, or closed. To a
-question it gives the broker's refusal as the answer.
+pulsar-client answers an attempt to open something that the broker refuses temporarily only at its creation time-out.
+Such an attempt can't be cancelled, so it is abandoned and another one is started; whatever it still opens is used, or
+closed. For a request, the broker's refusal is the answer.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal
 from jmsaio.transport.pulsar.native.results import passes, translate
 
-#: Seconds that an attempt may go without an answer.
+#: Seconds to wait for the answer to an attempt.
 ATTEMPT = 5.0
-#: Seconds between two looks into the log for a refusal.
+#: Seconds between two checks of the log for a refusal.
 _LOOK = 0.1
-#: Seconds between a refusal and the next attempt: at first, and at most.
+#: Seconds between a refusal and the next attempt: initially, and maximum.
 _PAUSE, _LONGEST_PAUSE = 0.1, 2.0
-#: Seconds that an earlier attempt has to answer when a later one finds that the place is taken.
+#: Seconds to wait for an earlier attempt when a later one finds the subscription busy.
 _GRACE = 1.0
-#: Refusals that stay: nothing but an administrator changes them.
+#: Permanent refusals: only an administrator can change them.
 _FINAL = {"SubscriptionNotFound": _pulsar.Result.SubscriptionNotFound}
-#: The broker's words for a consumer whose properties are too long. pulsar-client takes that for a passing failure.
+#: The broker's message for a consumer with too large properties. pulsar-client treats it as a transient failure.
 _TOO_LARGE = "metadata has a max size"
 #: The native consumer or reader.
 Opened = TypeVar("Opened")
-#: What a question is answered with.
+#: The answer to a request.
 Answer = TypeVar("Answer")
 
 
 def _pauses() -> Iterator[float]:
-    """Seconds between a refusal and the next attempt, for one attempt after the other."""
+    """Yield the seconds between a refusal and the next attempt, for consecutive attempts."""
     pause = _PAUSE
     while True:
         yield pause
@@ -49,17 +49,17 @@ def _pauses() -> Iterator[float]:
 
 
 async def ask_again(bridge: Bridge, ask: Callable[[], Awaitable[Answer]], patience: float) -> Answer:
-    """Ask, and ask again where the broker refuses to answer for the moment (``results.passes``).
+    """Make a request, repeated while the broker temporarily refuses to answer (``results.passes``).
 
     Args:
-        bridge: whose loop's time counts.
-        ask: asks once.
-        patience: seconds within which it is asked again; what is asked then takes as long as ``ask`` lets it.
+        bridge: bridge with the loop whose time counts.
+        ask: makes the request once.
+        patience: seconds within which the request is repeated; the last one takes as long as ``ask`` allows.
 
     Raises:
-        JMSError: the last answer.
+        JMSError: the last error.
 
-    Cancellation: nothing more is asked.
+    Cancellation: the request is not repeated.
     """
     end, pauses = bridge.loop.time() + patience, _pauses()
     while True:
@@ -77,12 +77,12 @@ class Attempts(Generic[Opened]):
     """Opens one native consumer or reader.
 
     Args:
-        bridge: the way back from native threads.
-        start: begins one attempt; gets the native callback.
-        what: the operation in words, for errors.
+        bridge: bridge to the native threads.
+        start: starts one attempt with the native callback.
+        what: description of the operation, for errors.
         timeout: seconds for all attempts together.
-        discard: gets what arrives when no one waits any more.
-        topic, subscription: what the log calls it; None for any.
+        discard: called with a result that arrives when no caller waits any more.
+        topic, subscription: names in the log; None for any.
         turn: entered for each attempt.
     """
 
@@ -98,13 +98,13 @@ class Attempts(Generic[Opened]):
     _refusal: Refusal | None = attrs.field(default=None, init=False)
 
     async def run(self) -> Opened:
-        """The native consumer or reader.
+        """Return the native consumer or reader.
 
         Raises:
-            OperationTimeoutError: none in time; carries the broker's reason where the log has it.
-            JMSError: the answer, translated.
+            OperationTimeoutError: none was opened in time; has the broker's reason if it is in the log.
+            JMSError: the translated error.
 
-        Cancellation: the last attempt is waited for, at most 2 seconds, so that nothing is made afterwards.
+        Cancellation: waits up to 2 seconds for the last attempt, so that nothing is opened afterwards.
         """
         native = None
         try:
@@ -122,7 +122,7 @@ class Attempts(Generic[Opened]):
             self._drop(native)
 
     def _drop(self, kept: Opened | None) -> None:
-        """Discard everything but ``kept``, now or when it arrives."""
+        """Discard all results except ``kept``, now or when they arrive."""
         for future in self._waiting:
             if not future.done():
                 future.cancel()
@@ -143,15 +143,15 @@ class Attempts(Generic[Opened]):
                 return await self._outcome(answered)
 
     async def _first(self, timeout: float) -> asyncio.Future[Opened] | None:
-        """An attempt that is answered within ``timeout`` seconds."""
+        """Return an attempt that is answered within ``timeout`` seconds."""
         done, _ = await asyncio.wait(self._waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
         return next((future for future in self._waiting if future in done), None)
 
     async def _answer(self, position: int) -> asyncio.Future[Opened] | None:
-        """The first attempt that is answered; None when the last one was refused, or waited for long enough.
+        """Return the first answered attempt; None if the last one was refused, or took too long.
 
         Args:
-            position: lines of the log before the last attempt.
+            position: number of lines in the log before the last attempt.
         """
         end = self.bridge.loop.time() + ATTEMPT
         while self.bridge.loop.time() < end:

@@ -1,11 +1,11 @@
-"""``BatchAcker``: the records of one stored entry, acknowledged with one call when the last of them is.
+"""``BatchAcker``: acknowledges the records of one stored entry with one call, once all are acknowledged.
 
-The broker stores, sends and forgets entries. pulsar-client takes acknowledgements record by record, which costs both
-sides about as much as the record itself, so those of a batch wait a moment for the rest of it (``AckGrouping``).
+The broker stores, sends and removes entries. pulsar-client acknowledges record by record, which costs both sides about
+as much as the record itself, so acknowledgements of a batch briefly wait for the rest of it (``AckGrouping``).
 
-An id costs as much, too. A native consumer's records of one entry come one after another, so only the first and the
-last of those that are here are asked: when both belong to one entry and lie as far apart as their indices, all between
-are known.
+Reading an id costs as much, too. A native consumer's records of one entry are consecutive, so only the ids of the first
+and the last available ones are read: if both belong to one entry and their distance matches their indices, all in
+between are known.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ import _pulsar
 from jmsaio.errors import ConfigurationError
 from jmsaio.transport.pulsar.native.handles import MessageHandle, MessageIdHandle
 
-#: Versions of pulsar-client whose message ids this module reads.
+#: Versions of pulsar-client whose message ids this module can read.
 SUPPORTED = ">=3.13,<4"
 #: ``MessageIdData``: ledger 7, entry 300, partition 2, index 5 in a batch of 9.
 _SAMPLE = bytes((0x08, 7, 0x10, 0xAC, 0x02, 0x18, 2, 0x20, 5, 0x30, 9))
 
 
 class BatchAcker:
-    """One entry of which every record so far came from one native consumer, in order and from the first on.
+    """An entry all of whose records so far arrived from one native consumer, in order, starting with the first.
 
     Attributes:
-        published: when it was published, in milliseconds since the epoch.
-        first: serial of its first record.
-        left: records that are not acknowledged; those that did not come yet count.
-        settled: bits of the indices that are acknowledged.
-        parts: native messages of it whose acknowledgement waits.
+        published: publish time in milliseconds since the epoch.
+        first: serial number of its first record.
+        left: number of unacknowledged records, including those not yet received.
+        settled: bits of the acknowledged indices.
+        parts: its native messages with waiting acknowledgements.
     """
 
     __slots__ = ("_next", "_place", "_size", "first", "left", "parts", "published", "settled")
@@ -56,16 +56,16 @@ class BatchAcker:
         return self._place[:2]
 
     def whole(self) -> MessageIdHandle:
-        """``_pulsar.MessageId`` of the entry as a whole."""
+        """Return the ``_pulsar.MessageId`` of the whole entry."""
         ledger, entry, partition = self._place
         whole: MessageIdHandle = _pulsar.MessageId(partition, ledger, entry, -1)
         return whole
 
     def extend(self, natives: Sequence[MessageHandle], start: int) -> int:
-        """Take what goes on with it.
+        """Add the messages that continue this entry.
 
         Returns:
-            Where that ends in ``natives``: ``start`` when nothing does.
+            The index in ``natives`` after the last of them: ``start`` if there are none.
         """
         end = min(len(natives), start + self._size - self._next)
         if end == start or not self._is_at(natives[start], self._next):
@@ -88,7 +88,7 @@ class BatchAcker:
 
 
 def begin_batch(native: MessageHandle) -> BatchAcker | None:
-    """The batch whose first record a native message is; None for any other message, and for a batch of one."""
+    """Create the batch that starts with a native message; return None if none does, or for a batch of one."""
     place = native.message_id()
     if place.batch_index() != 0:
         return None
@@ -125,7 +125,7 @@ def _unreadable() -> ConfigurationError:
 
 
 def batch_size(place: MessageIdHandle) -> int:
-    """Records in the batch of a native id: field 6 of ``MessageIdData``, after numbers; 0 where it is not given."""
+    """Return the batch size of a native id: field 6 of ``MessageIdData``, after numbers; 0 if it is missing."""
     data, position = place.serialize(), 0
     while position < len(data):
         key, position = _number(data, position)
@@ -138,7 +138,7 @@ def batch_size(place: MessageIdHandle) -> int:
 
 
 def _number(data: bytes, position: int) -> tuple[int, int]:
-    """A number of variable length, and the position behind it."""
+    """Return a number of variable length, and the position after it."""
     value = shift = 0
     while True:
         byte = data[position]

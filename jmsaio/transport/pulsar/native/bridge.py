@@ -1,13 +1,13 @@
-"""Between pulsar-client's threads and one event loop: every callback and every operation under way passes here.
+"""Bridge between pulsar-client's threads and one event loop, for all callbacks and pending operations.
 
 Rules that keep the process alive (each has its test in ``tests/transport/pulsar/test_hazards.py``):
 
-* A native callback does one thing, ``Bridge.post``, which never raises: an exception in a receive callback ends the
-  process, and a closed loop raises exactly there.
-* Nothing native is ever cancelled. A coroutine that is cancelled leaves its operation running; what comes of it
-  (a producer, a consumer) is closed when it arrives.
+* A native callback only calls ``Bridge.post``, which never raises: an exception in a receive callback ends the process,
+  and a closed loop raises exactly there.
+* Native operations are never cancelled. A cancelled coroutine leaves its operation running; its result (a producer, a
+  consumer) is closed when it arrives.
 * ``flush`` of a producer is never called: it holds the GIL and waits for a lock whose owner waits for the GIL.
-* After a fork every object of the parent refuses to work: pulsar-client's threads do not exist in the child.
+* After a fork every object of the parent raises: pulsar-client's threads do not exist in the child.
 """
 
 from __future__ import annotations
@@ -27,38 +27,38 @@ from jmsaio.errors import ForkError, JMSError, ObjectClosedError, OperationTimeo
 from jmsaio.transport.pulsar.native.handles import ClosableHandle
 from jmsaio.transport.pulsar.native.results import OK, translate
 
-#: Seconds that a cancelled opening waits for what it has started.
+#: Seconds that a cancelled opening waits for its pending operation.
 LINGER = 2.0
 
 Opened = TypeVar("Opened", bound=ClosableHandle)
 
 
 def ignore(*answer: object) -> None:
-    """Native callback for an operation whose outcome no one waits for."""
+    """Ignore the answer: native callback for an operation whose outcome is not needed."""
 
 
 class Part(Protocol):
     """An object that holds a native producer, consumer or reader."""
 
     def release(self) -> None:
-        """Drop it: it is closed."""
+        """Drop the native object, which is closed."""
 
 
 class Released:
-    """In the place of a native object whose connection is closed: calls do nothing."""
+    """Replaces a native object of a closed connection: its methods do nothing."""
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return ignore
 
 
 class Bridge:
-    """One event loop, the native threads of one client, and what is under way between them.
+    """One event loop, the native threads of one client, and pending operations between them.
 
     Attributes:
-        loop: the loop on whose thread everything but native callbacks runs.
+        loop: event loop whose thread runs everything except native callbacks.
         thread: identifier of that thread.
-        failure: what using the transport raises now: a class and its text, or None while it is open.
-        hears_log: what the native client logs arrives in ``native_log``.
+        failure: error raised by the transport's operations now: a class and its text, or None while it is open.
+        hears_log: whether the native client's log is read by ``native_log``.
     """
 
     def __init__(self) -> None:
@@ -72,18 +72,18 @@ class Bridge:
         _BRIDGES.add(self)
 
     def check(self) -> None:
-        """Raise ObjectClosedError after close and ForkError in a child process."""
+        """Raise ObjectClosedError after close, and ForkError in a child process."""
         if self.failure is not None:
             kind, text = self.failure
             raise kind(text)
 
     @property
     def forked(self) -> bool:
-        """True in a child process of the one that made this."""
+        """Whether this is a child process of the one that created the bridge."""
         return self.failure is not None and self.failure[0] is ForkError
 
     def close(self) -> None:
-        """Refuse new operations, end those under way with ObjectClosedError, cancel the tasks. Idempotent."""
+        """Refuse new operations, fail pending ones with ObjectClosedError, and cancel the tasks. Idempotent."""
         if self.failure is None:
             self.failure = (ObjectClosedError, "the connection to the broker is closed")
         pending, self._pending = self._pending, {}
@@ -94,7 +94,7 @@ class Bridge:
             task.cancel()
 
     def task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task. Its owner ends it (``end``), and ``close`` cancels what is left of it then."""
+        """Start a task. Its owner ends it (``end``); ``close`` cancels the remaining ones."""
         task = self.loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -106,14 +106,14 @@ class Bridge:
             await asyncio.wait(list(self._tasks), timeout=max(0.0, timeout))
 
     def made(self, part: Part) -> None:
-        """Say that a part holds a native producer, consumer or reader: ``release`` takes it away."""
+        """Register a part that holds a native producer, consumer or reader, for ``release``."""
         self._parts.add(part)
         holds_native(part)
 
     def release(self) -> None:
-        """Have all parts drop their native objects, once those are closed: each keeps pulsar-client's threads alive.
+        """Make all parts drop their closed native objects: each keeps pulsar-client's threads alive.
 
-        The parts themselves may live on, in rings of references that Python frees when it gets round to it.
+        The parts themselves can live on in reference cycles until Python collects them.
         """
         for part in list(self._parts):
             part.release()
@@ -123,7 +123,7 @@ class Bridge:
         try:
             self.loop.call_soon_threadsafe(function, *arguments)
         except RuntimeError:
-            # The loop is closed: whoever waited for this is gone, and raising here would end the process.
+            # The loop is closed: no caller waits for this, and raising here would end the process.
             return
 
     def start(
@@ -132,12 +132,12 @@ class Bridge:
         what: str,
         discard: Callable[[Any], object] | None = None,
     ) -> asyncio.Future[Any]:
-        """Start a native operation at once; the future gets its answer.
+        """Start a native operation at once; return a future of its answer.
 
         Args:
-            start: begins the operation; gets the native callback.
-            what: the operation in words, for errors.
-            discard: gets a value that arrives when the future was cancelled.
+            start: starts the operation with the native callback.
+            what: description of the operation, for errors.
+            discard: called with a result that arrives after the future was cancelled.
         """
         future: asyncio.Future[Any] = self.loop.create_future()
 
@@ -168,16 +168,16 @@ class Bridge:
         """Start a native operation at once and wait for its answer.
 
         Args:
-            start: begins the operation; gets the native callback.
-            what: the operation in words, for errors.
+            start: starts the operation with the native callback.
+            what: description of the operation, for errors.
             timeout: seconds to wait.
-            discard: gets a value that arrives when no one waits any more (cancelled, timed out).
+            discard: called with a result that arrives when no caller waits any more (cancelled, timed out).
 
         Raises:
             OperationTimeoutError: no answer in time.
-            JMSError: the answer, translated.
+            JMSError: the translated error.
 
-        Cancellation: with ``discard`` the answer is waited for, at most 2 seconds, so that nothing is made afterwards.
+        Cancellation: with ``discard``, waits up to 2 seconds for the answer, so that nothing is opened afterwards.
         """
         future = self.start(start, what, discard)
         try:
@@ -185,7 +185,7 @@ class Bridge:
                 return await asyncio.shield(future)
         except TimeoutError:
             if discard is not None:
-                _discard(future, discard)  # it may have come in the same turn of the loop
+                _discard(future, discard)  # it may have arrived in the same turn of the loop
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
         except asyncio.CancelledError:
             if discard is not None and not future.done():
@@ -202,14 +202,14 @@ class Bridge:
         """Wait for started operations that belong together.
 
         Args:
-            futures: from ``start``, with their words.
+            futures: futures from ``start``, with their descriptions.
             timeout: seconds to wait.
 
         Raises:
-            OperationTimeoutError: one had no answer in time.
-            JMSError: the first answer that is an error, when all have ended.
+            OperationTimeoutError: one was not answered in time.
+            JMSError: the first error, once all have ended.
 
-        Cancellation: the operations go on.
+        Cancellation: the operations continue.
         """
         if not futures:
             return
@@ -223,9 +223,9 @@ class Bridge:
 
 
 class _Callback:
-    """The native callback of one operation; it knows nothing any more once it was called.
+    """The native callback of one operation; it drops its references after the first call.
 
-    pulsar-client never frees the callback of a reader's creation: what that held, it would hold for ever.
+    pulsar-client never frees the callback of a reader's creation, nor any object referenced by it.
     """
 
     __slots__ = ("_arrived", "_bridge")
@@ -242,7 +242,7 @@ class _Callback:
 
 
 def _fail(future: asyncio.Future[Any], error: JMSError) -> None:
-    """End a future with an error that asyncio does not report when no one waits for it any more."""
+    """Set a future's error so that asyncio does not report it if no caller waits any more."""
     future.set_exception(error)
     future.exception()
 
@@ -253,11 +253,11 @@ def _discard(future: asyncio.Future[Any], discard: Callable[[Any], object]) -> N
 
 
 async def open_together(opening: Iterable[Coroutine[Any, Any, Opened]]) -> list[Opened]:
-    """Wait for several openings of producers or consumers: the results of all, or of none.
+    """Wait for several openings of producers or consumers; return the results of all, or of none.
 
-    Raises what the first of those that fail raises, when all have ended and what the others made is being closed.
+    Raises the first error, once all have ended and the other results are being closed.
 
-    Cancellation: likewise.
+    Cancellation: the results are closed, too.
     """
     tasks = [asyncio.create_task(one) for one in opening]
     whole = False
@@ -269,7 +269,7 @@ async def open_together(opening: Iterable[Coroutine[Any, Any, Opened]]) -> list[
         return natives
     finally:
         if not whole:
-            for task in tasks:  # once, however often we are cancelled: each may wait for what it has asked for
+            for task in tasks:  # once, however often this is cancelled: each can wait for its pending request
                 task.cancel()
             with anyio.CancelScope(shield=True):
                 answers = await asyncio.gather(*tasks, return_exceptions=True)
@@ -279,20 +279,20 @@ async def open_together(opening: Iterable[Coroutine[Any, Any, Opened]]) -> list[
 
 
 async def end(tasks: Iterable[asyncio.Task[None]], timeout: float) -> None:
-    """Cancel tasks, each once, and wait at most ``timeout`` seconds until they have ended.
+    """Cancel tasks, each once, and wait up to ``timeout`` seconds until they have ended.
 
-    One that is opening something native waits for it for a while (``LINGER``); it ends with the transport.
+    A task with a pending native opening waits for it briefly (``LINGER``); it ends with the transport.
     """
     running = [task for task in tasks if not task.done()]
     for task in running:
-        if not task.cancelling():  # a second time would end its waiting for what it opens
+        if not task.cancelling():  # a second cancellation would end the wait for a pending opening
             task.cancel()
     if running:
         await asyncio.wait(running, timeout=max(0.0, timeout))
 
 
 async def wait_for(waiting: Awaitable[object], timeout: float) -> bool:
-    """Wait at most ``timeout`` seconds; False when the time is over."""
+    """Wait up to ``timeout`` seconds; return False if the time expired."""
     with anyio.move_on_after(max(0.0, timeout)) as scope:
         await waiting
     return not scope.cancelled_caught
@@ -310,14 +310,14 @@ _HOLDERS: weakref.WeakSet[object] = weakref.WeakSet()
 
 
 def holds_native(holder: object) -> None:
-    """Say that an object holds a native client, producer, consumer or reader: it is never destroyed in a child."""
+    """Register an object that holds a native client, producer, consumer or reader: it is never destroyed in a child."""
     _HOLDERS.add(holder)
 
 
 def _after_fork() -> None:
-    """In a child process: the native threads are gone, so every bridge refuses to work.
+    """Make every bridge of a child process raise: the native threads do not exist there.
 
-    Destroying native objects would wait for these threads for ever: they stay for the rest of the child's life.
+    Destroying native objects would wait for these threads forever, so they are kept until the child ends.
     """
     for bridge in list(_BRIDGES):
         bridge.failure = (

@@ -1,10 +1,10 @@
-"""Closing pulsar-client so that the process survives it.
+"""Close pulsar-client without crashing the process.
 
-The callback of ``close_async`` is destroyed by a thread that outlives the call: at the interpreter's end that aborts
-the process (seen in 1 of 10 runs). The blocking ``close`` has no Python object in it and returns when pulsar-client's
-threads have ended, so it is called in a daemon thread. A client that no one closed is closed at exit, for its threads
-would call into a dead interpreter. From Python 3.12 on no thread can be started then, so each client's waits from its
-beginning.
+The callback of ``close_async`` is destroyed by a thread that outlives the call: at the interpreter's end, this aborts
+the process (seen in 1 of 10 runs). The blocking ``close`` involves no Python object and returns when pulsar-client's
+threads have ended, so it is called in a daemon thread. Clients still open are closed at exit, because their threads
+would call into a dead interpreter. Since Python 3.12 no thread can be started then, so each client's thread is started
+at its creation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import _pulsar
 from jmsaio.transport.pulsar.native.bridge import holds_native, ignore
 from jmsaio.transport.pulsar.native.handles import ClosableClientHandle
 
-#: Seconds that the end of the process waits for clients that no one closed.
+#: Maximum seconds that the exit of the process waits for open clients.
 EXIT_TIMEOUT = 3.0
 
 
@@ -40,7 +40,7 @@ class NativeClient:
         holds_native(self)
 
     def close(self, done: Callable[[], object] = ignore) -> threading.Thread:
-        """Close in a thread of its own, which it returns; the first call's ``done`` is called in that thread."""
+        """Close in a separate thread, and return that thread; the first call's ``done`` is called in it."""
         if self._done is None:
             self._done = done
             self._asked.set()
@@ -51,10 +51,10 @@ class NativeClient:
         try:
             self.native.close()
         except _pulsar.PulsarException:
-            # A part of it could not say goodbye to the broker. It is closed anyway.
+            # A part of it could not disconnect from the broker. It is closed anyway.
             return
         finally:
-            self.native = None  # type: ignore[assignment]  # it has had its only use
+            self.native = None  # type: ignore[assignment]  # not used any more
             _OPEN.pop(id(self), None)
             if self._done is not None:
                 self._done()
@@ -64,14 +64,14 @@ _OPEN: dict[int, NativeClient] = {}
 
 
 def _at_exit() -> None:
-    """Close what is still open, all at the same time."""
+    """Close all open clients concurrently."""
     threads = [client.close() for client in list(_OPEN.values())]
     for thread in threads:
         thread.join(EXIT_TIMEOUT)
 
 
 def _after_fork() -> None:
-    """The parent's clients are none of the child's business: their threads do not exist here."""
+    """Forget the parent's clients, whose threads do not exist in the child."""
     _OPEN.clear()
 
 

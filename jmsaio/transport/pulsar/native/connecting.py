@@ -1,12 +1,12 @@
-"""Connecting: whether the broker can be reached and accepts this client, and if not, why.
+"""Connect: find out whether the broker is reachable and accepts this client, and if not, why.
 
-pulsar-client tries again until its operation time-out and then gives no cause. So while it tries, connections are made
-beside it: they show the cause, and the log has it while the broker is away. When an address stays silent for
-``connectionTimeoutMs`` no one is there; who is refused for his credentials, trusts another certificate, or meets TLS
-where the URL has none or none where it has, need not try again.
+pulsar-client retries until its operation time-out and then reports no cause. So separate connections are made
+meanwhile: they show the cause, which is logged while the broker is unreachable. If all addresses stay silent for
+``connectionTimeoutMs``, no broker is there. Retrying is also useless if the credentials are refused, a certificate is
+not trusted, or the broker uses TLS and the URL does not, or the reverse.
 
-A service URL with ``http://`` or ``https://`` names the REST interface, where pulsar-client looks brokers up. There a
-REST call takes the place of the connection.
+A service URL with ``http://`` or ``https://`` is that of the REST interface, where pulsar-client looks brokers up.
+There a REST call replaces the separate connection.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from jmsaio.transport.pulsar.native.handshake import ACCEPTED, MUTE, answers_pin
 
 _log = logging.getLogger("jmsaio")
 
-#: Seconds that pulsar-client has before anything is tried beside it.
+#: Seconds for pulsar-client alone, before separate connections are made.
 _PATIENCE = 0.3
-#: Seconds between two tries.
+#: Seconds between two attempts.
 _PAUSE = 0.5
-#: Seconds within which a broker that is not busy answers.
+#: Maximum seconds for the answer of an idle broker.
 _SOON = 0.5
-#: Seconds for the look after pulsar-client has given up: two round trips, and the certificates to be loaded.
+#: Maximum seconds for the check after pulsar-client has failed: two round trips, and loading the certificates.
 _LAST_LOOK = 2.0
-#: Seconds between two looks while pulsar-client opens something: most that takes longer has another reason.
+#: Seconds between two checks while pulsar-client opens something: most slow openings have another reason.
 _LONG_PAUSE = 5.0
 _SILENT = "no answer to a TCP connection"
 
 
 class Reach:
-    """The addresses of a service URL, and why they can't be reached.
+    """The addresses of a service URL, and the reasons why they can't be used.
 
     Args:
-        config: with the service URL, ``connectionTimeoutMs``, credentials and TLS.
+        config: configuration with the service URL, ``connectionTimeoutMs``, credentials and TLS options.
 
     Attributes:
-        is_web: the service URL names the REST interface.
+        is_web: whether the service URL is that of the REST interface.
     """
 
     def __init__(self, config: Configuration) -> None:
@@ -63,14 +63,14 @@ class Reach:
         extra: Mapping[str, Any] = config.client
         self._timeout = extra.get("connection_timeout_ms", 10000) / 1000
         self._causes: dict[str, str | JMSError] = {}
-        self._reached: set[str] = set()  # those that took a TCP connection in the last look
+        self._reached: set[str] = set()  # addresses that accepted a TCP connection in the last check
 
     @property
     def error(self) -> JMSError | None:
-        """Why no address could be used at the last look, where that is an error of its own; None if one can.
+        """Error of the last check if no address could be used and an error explains it; None otherwise.
 
-        JMSSecurityError: a broker, or TLS, is against the connection. BrokerUnavailableError: there is no token for it,
-        because the OAuth 2.0 server does not answer.
+        JMSSecurityError: a broker or TLS refuses the connection. BrokerUnavailableError: there is no token, because the
+        OAuth 2.0 server does not answer.
         """
         if self._taken:
             return None
@@ -78,21 +78,21 @@ class Reach:
 
     @property
     def accepted(self) -> bool:
-        """Whether a broker accepted this client at the last look."""
+        """Whether a broker accepted this client in the last check."""
         return ACCEPTED in self._causes.values()
 
     @property
     def _found(self) -> str:
-        """What was found at each address."""
+        """Description of the result for each address."""
         return "; ".join(f"{address}: {cause}" for address, cause in self._causes.items())
 
     @property
     def _taken(self) -> bool:
-        """An address takes connections; why nothing else comes from there does not show."""
+        """Whether an address accepts connections, so that it is unknown why it does not answer."""
         return any(cause in (ACCEPTED, MUTE) for cause in self._causes.values())
 
     async def hopeless(self) -> None:
-        """Returns when no address can ever be used by this client; looks again, and reports, as long as one might."""
+        """Return once no address can ever be used by this client; until then, check again and log the causes."""
         await asyncio.sleep(_PATIENCE)
         async with anyio.create_task_group() as group:
             group.start_soon(self._report)
@@ -104,7 +104,7 @@ class Reach:
                 await asyncio.sleep(_PAUSE)
 
     async def _report(self) -> None:
-        """Log what keeps the broker away: soon if no address takes connections, and again and again."""
+        """Log why the broker is unreachable: soon if no address accepts connections, then repeatedly."""
         await asyncio.sleep(_PAUSE)
         if self._taken:  # it may only be slow
             await asyncio.sleep(_LONG_PAUSE)
@@ -114,10 +114,10 @@ class Reach:
             await asyncio.sleep(_LONG_PAUSE)
 
     async def safe(self) -> None:
-        """Return when pulsar-client can be asked: with TLS, or when a broker has answered without it.
+        """Return when pulsar-client can safely connect: with TLS, or once a broker has answered without it.
 
-        Until then credentials would be betrayed; and what is no REST interface of Pulsar would end the process, since
-        pulsar-client takes any answer for a look-up's.
+        Otherwise credentials could be exposed; and an answer from a server other than Pulsar's REST interface would end
+        the process, because pulsar-client treats any answer as that of a look-up.
         """
         credentials = self._credentials
         secure = self._config.scheme == "pulsar+ssl" or credentials is None or credentials.kind is AuthKind.TLS
@@ -136,19 +136,19 @@ class Reach:
             await asyncio.sleep(_PAUSE)
 
     async def _answers(self, address: str) -> bool:
-        """Whether a broker answers a PING, or accepts a REST call."""
+        """Return whether a broker answers a PING, or accepts a REST call."""
         if self.is_web:
             return await self._visit(address) == ACCEPTED
         async with _connection(address) as stream:
             return await answers_ping(stream)
 
     async def refusal(self) -> JMSError | None:
-        """Why this client can't connect now (see ``error``), as far as that shows within a second."""
+        """Return why this client can't connect now (see ``error``), if this can be found within a second."""
         await self.look(min(1.0, self._timeout))
         return self.error
 
     async def until_refused(self) -> JMSError:
-        """Wait until the broker refuses this client, and return why."""
+        """Wait until the broker refuses this client, and return the error."""
         await asyncio.sleep(_PATIENCE)
         while True:
             refused = await self.refusal()
@@ -157,7 +157,7 @@ class Reach:
             await asyncio.sleep(_LONG_PAUSE)
 
     async def look(self, timeout: float) -> None:
-        """Try all addresses, for ``timeout`` seconds at most."""
+        """Check all addresses, for up to ``timeout`` seconds."""
         async with anyio.create_task_group() as group:
             for address in self._addresses:
                 group.start_soon(self._try, address, timeout)
@@ -176,7 +176,7 @@ class Reach:
             self._causes[address] = error
 
     async def _meet(self, address: str) -> str:
-        """What an address is; one that gives no clear answer soon is asked whether it speaks as the other scheme."""
+        """Describe an address; if it gives no clear answer soon, check whether it uses the other scheme."""
         if self.is_web:
             return await self._visit(address)
         with anyio.move_on_after(_SOON):
@@ -192,7 +192,7 @@ class Reach:
             return await introduce(stream, address, self._config, self._credentials)
 
     async def _visit(self, address: str) -> str:
-        """What an address of a REST interface is; raises as ``introduce``."""
+        """Describe an address of a REST interface; raises as ``introduce``."""
         url = f"{self._url.partition(':')[0]}://{address}"
         admin = open_admin(attrs.evolve(self._config, web_service_url=url))
         try:
@@ -208,7 +208,7 @@ class Reach:
 
     @asynccontextmanager
     async def _connected(self, address: str) -> AsyncIterator[anyio.abc.SocketStream]:
-        """A TCP connection to an address, which is noted."""
+        """Open a TCP connection to an address, and record it."""
         async with _connection(address) as stream:
             if address not in self._reached:
                 self._reached.add(address)
@@ -216,16 +216,16 @@ class Reach:
             yield stream
 
     async def trouble(self) -> str | None:
-        """Why no address can be reached, as far as that shows within a second; None if one can."""
+        """Describe why no address is reachable, if this can be found within a second; None if one is."""
         await self.look(min(1.0, self._timeout))
         return None if self._taken else self._found
 
     async def failure(self, seconds: float, refused: JMSSecurityError | None = None) -> JMSError:
-        """The error of a connect that took ``seconds``; carries host and port where no one answers.
+        """Create the error of a connect that took ``seconds``, with host and port if no broker answers.
 
         Args:
             seconds: the duration of the connect.
-            refused: what pulsar-client said, which does not know why: the answer if no cause shows.
+            refused: pulsar-client's error, without a cause: returned if no cause is found.
         """
         if refused is not None or not self._causes:
             await self.look(min(_LAST_LOOK, self._timeout))
@@ -247,12 +247,12 @@ async def _connection(address: str) -> AsyncIterator[anyio.abc.SocketStream]:
     try:
         yield stream
     finally:
-        with anyio.CancelScope(shield=True):  # closed for good before anyone closes the loop
+        with anyio.CancelScope(shield=True):  # completely closed before the caller can close the loop
             await stream.aclose()
 
 
 def again(what: str, error: JMSError) -> JMSError:
-    """An error of the same kind that says what it keeps from being done."""
+    """Create an error of the same kind whose text starts with the operation it prevents."""
     made = type(error)(f"{what}: {error}", error_code=error.error_code)
     if isinstance(error, BrokerUnavailableError) and isinstance(made, BrokerUnavailableError):
         made.host, made.port = error.host, error.port

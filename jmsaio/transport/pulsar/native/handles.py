@@ -1,7 +1,7 @@
-"""The used parts of pulsar-client's objects, as protocols: ``_pulsar`` ships no type information.
+"""Protocols for the used parts of pulsar-client's objects, because ``_pulsar`` has no type information.
 
-They are for type checkers only: nothing asks at run time whether an object satisfies one. Configuration objects, which
-we only build, are annotated with their own classes of ``_pulsar``.
+They are for type checkers only, and never checked at run time. Configuration objects, which jmsaio only creates, are
+annotated with their own classes of ``_pulsar``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, Self, SupportsInt
 
-#: ``_pulsar.Result``: its number says how an operation ended.
+#: ``_pulsar.Result``: the numeric result of an operation.
 Result = SupportsInt
-#: Native callback of an operation that makes no value.
+#: Native callback of an operation without a value.
 OnResult = Callable[[Result], None]
 
 
@@ -19,19 +19,19 @@ class MessageIdHandle(Protocol):
     """``_pulsar.MessageId``."""
 
     def ledger_id(self) -> int:
-        """Ledger, -1 for none."""
+        """Return the ledger, -1 for none."""
 
     def entry_id(self) -> int:
-        """Entry in the ledger, -1 for none."""
+        """Return the entry in the ledger, -1 for none."""
 
     def partition(self) -> int:
-        """Partition, -1 for none."""
+        """Return the partition, -1 for none."""
 
     def batch_index(self) -> int:
-        """Index in the batch, -1 for none."""
+        """Return the index in the batch, -1 for none."""
 
     def serialize(self) -> bytes:
-        """Pulsar's ``MessageIdData``."""
+        """Return Pulsar's ``MessageIdData``."""
 
     def __le__(self, other: Self, /) -> bool: ...
 
@@ -39,74 +39,74 @@ class MessageIdHandle(Protocol):
 
 
 class MessageHandle(Protocol):
-    """``_pulsar.Message``, received."""
+    """A received ``_pulsar.Message``."""
 
     def data(self) -> bytes:
-        """Body; empty for a null value, too."""
+        """Return the body; it is also empty for a null value."""
 
     def has_null_value(self) -> bool:
-        """Whether the body is Pulsar's null value."""
+        """Return whether the body is Pulsar's null value."""
 
     def properties(self) -> dict[str, str]:
-        """A new dictionary of the properties. Raises UnicodeDecodeError."""
+        """Return a new dictionary of the properties. Raises UnicodeDecodeError."""
 
     def partition_key(self) -> str:
-        """Key, "" for none. Raises UnicodeDecodeError."""
+        """Return the key, "" for none. Raises UnicodeDecodeError."""
 
     def event_timestamp(self) -> int:
-        """Milliseconds since the epoch, 0 for none."""
+        """Return the event time in milliseconds since the epoch, 0 for none."""
 
     def publish_timestamp(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return the publish time in milliseconds since the epoch."""
 
     def message_id(self) -> MessageIdHandle:
-        """A new id object."""
+        """Return a new id object."""
 
     def topic_name(self) -> str:
-        """Full name of the topic or partition."""
+        """Return the full name of the topic or partition."""
 
     def length(self) -> int:
-        """Bytes of the body."""
+        """Return the size of the body in bytes."""
 
     def redelivery_count(self) -> int:
-        """Number of deliveries by the broker before this one."""
+        """Return the number of deliveries by the broker before this one."""
 
     def producer_name(self) -> str:
-        """Name of the producer. Raises UnicodeDecodeError."""
+        """Return the name of the producer. Raises UnicodeDecodeError."""
 
     def schema_version(self) -> str:
-        """Version of the producer's schema, bytes taken for UTF-8, "" for none. Raises UnicodeDecodeError."""
+        """Return the producer's schema version, bytes decoded as UTF-8, "" for none. Raises UnicodeDecodeError."""
 
 
-#: Native callback of a receive; the message means nothing where the result is not Ok.
+#: Native callback of a receive; the message is only valid if the result is Ok.
 OnMessage = Callable[[Result, MessageHandle], None]
 
 
 class ClosableHandle(Protocol):
-    """A consumer, reader or producer that pulsar-client opened."""
+    """A consumer, reader or producer opened by pulsar-client."""
 
     def close_async(self, callback: OnResult, /) -> None:
         """Close it."""
 
 
 class LinkedHandle(Protocol):
-    """A consumer or producer, as far as its connection is concerned."""
+    """The connection of a consumer or producer."""
 
     def is_connected(self) -> bool:
-        """Whether it has a connection now; of several topics: whether all have one."""
+        """Return whether it is connected now; for several topics: whether all are."""
 
     def topic(self) -> str:
-        """Full name of the topic or partition."""
+        """Return the full name of the topic or partition."""
 
 
 class SettlingHandle(Protocol):
-    """A consumer, as far as records are settled with it."""
+    """The methods of a consumer that settle records."""
 
     def acknowledge_async(self, message: MessageHandle | MessageIdHandle, callback: None, /) -> None:
-        """Acknowledge a message, or what an id stands for."""
+        """Acknowledge a message, or the entry or record of an id."""
 
     def negative_acknowledge(self, message: MessageHandle | MessageIdHandle, /) -> None:
-        """Give back a message, or what an id stands for."""
+        """Return a message, or the entry or record of an id."""
 
 
 class SettlingConsumerHandle(ClosableHandle, SettlingHandle, Protocol):
@@ -114,23 +114,23 @@ class SettlingConsumerHandle(ClosableHandle, SettlingHandle, Protocol):
 
 
 class WatchedConsumerHandle(LinkedHandle, Protocol):
-    """A consumer, as far as its connection is watched."""
+    """A consumer whose connection is watched."""
 
     def consumer_name(self) -> str:
-        """Its name, which pulsar-client makes up if it was given none."""
+        """Return its name, generated by pulsar-client if none was given."""
 
     def get_last_message_id_async(self, callback: Callable[[Result, MessageIdHandle], None], /) -> None:
-        """Ask the broker for the id of the last message of the topic."""
+        """Request the id of the topic's last message from the broker."""
 
 
 class ConsumerHandle(SettlingConsumerHandle, WatchedConsumerHandle, Protocol):
     """``_pulsar.Consumer``."""
 
     def receive_async(self, callback: OnMessage, /) -> None:
-        """Receive one message; the callback is called inside this call when one is there."""
+        """Receive one message; the callback is called inside this call if one is available."""
 
     def receive(self, timeout: int, /) -> MessageHandle:
-        """Receive one message, within a time limit in milliseconds. Raises ``_pulsar.Timeout``."""
+        """Receive one message, with a time limit in milliseconds. Raises ``_pulsar.Timeout``."""
 
     def seek_async(self, position: MessageIdHandle | int, callback: OnResult, /) -> None:
         """Move the subscription to an id, or to a publish time in milliseconds."""
@@ -143,37 +143,37 @@ class ReaderHandle(ClosableHandle, Protocol):
     """``_pulsar.Reader``."""
 
     def read_next_async(self, callback: OnMessage, /) -> None:
-        """Read one message; the callback is called inside this call when one is there."""
+        """Read one message; the callback is called inside this call if one is available."""
 
     def read_next(self, timeout: int, /) -> MessageHandle:
-        """Read one message, within a time limit in milliseconds. Raises ``_pulsar.Timeout``."""
+        """Read one message, with a time limit in milliseconds. Raises ``_pulsar.Timeout``."""
 
     def seek_async(self, position: MessageIdHandle | int, callback: OnResult, /) -> None:
         """Move to an id, or to a publish time in milliseconds."""
 
     def has_message_available_async(self, callback: Callable[[Result, bool], None], /) -> None:
-        """Ask whether something is stored behind the last message read."""
+        """Check whether messages are stored after the last one read."""
 
 
 class ProducerHandle(ClosableHandle, LinkedHandle, Protocol):
     """``_pulsar.Producer``."""
 
     def send_async(self, message: object, callback: Callable[[Result, MessageIdHandle], None] | None, /) -> None:
-        """Send what ``_pulsar.MessageBuilder`` built; no callback: no one asks for the outcome."""
+        """Send a message built by ``_pulsar.MessageBuilder``; without a callback, its outcome is not reported."""
 
     def last_sequence_id(self) -> int:
-        """Last sequence id that the broker confirmed, or knew when it was opened; -1 for none."""
+        """Return the last sequence id confirmed by the broker, or stored by it at opening; -1 for none."""
 
 
 class ClosableClientHandle(Protocol):
-    """A client, as far as it is closed."""
+    """A client that can be closed."""
 
     def close(self) -> None:
-        """Close it, and wait until its threads have ended. Raises ``_pulsar.PulsarException``."""
+        """Close the client, and wait until its threads have ended. Raises ``_pulsar.PulsarException``."""
 
 
 class SubscribingClientHandle(Protocol):
-    """A client, as far as it subscribes and reads."""
+    """The methods of a client that subscribe and read."""
 
     def get_topic_partitions_async(self, topic: str, callback: Callable[[Result, Sequence[str]], None], /) -> None:
         """Look up the full names of a topic's partitions, or its own name if it has none."""
@@ -193,7 +193,7 @@ class SubscribingClientHandle(Protocol):
 
 
 class ClientHandle(ClosableClientHandle, SubscribingClientHandle, Protocol):
-    """``_pulsar.Client``. The ``v2`` methods call back with what they opened, or with a ``_pulsar.Error``."""
+    """``_pulsar.Client``. The ``v2`` methods call back with the opened object, or with a ``_pulsar.Error``."""
 
     def create_producer_async_v2(self, topic: str, configuration: object, callback: Callable[..., None], /) -> None:
         """Open a producer; ``configuration``: ``_pulsar.ProducerConfiguration``."""

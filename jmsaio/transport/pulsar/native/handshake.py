@@ -1,6 +1,6 @@
-"""Introduce this client to a broker by hand: pulsar-client does not say why a broker, or TLS, refuses it.
+"""A separate handshake with a broker: pulsar-client does not report why a broker, or TLS, refuses it.
 
-A CONNECT frame with the credentials goes over a connection of its own, and the broker answers CONNECTED or an error.
+A CONNECT frame with the credentials is sent over a separate connection; the broker answers CONNECTED or an error.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from jmsaio.model.varint import read_varint, varint
 from jmsaio.transport.pulsar.admin.causes import distrust, speaks_tls, with_tls, without_tls
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, flaw, tls_context
 
-#: What an address is that accepts this client.
+#: Description of an address that accepts this client.
 ACCEPTED = "the broker accepts the connection, but does not answer"
-#: What an address is that takes a TCP connection.
+#: Description of an address that accepts a TCP connection.
 MUTE = "a TCP connection works, but no one speaks Pulsar's protocol there"
 _PLAIN = "it speaks Pulsar's protocol without TLS, or not at all: is it pulsar:// instead of pulsar+ssl://?"
 _PROTOCOL_VERSION = 19
 _LONGEST_ANSWER = 64 * 1024
-# Numbers of commands and of the field of CommandError with the kind of error.
+# Numbers of commands, and of the field of CommandError that contains the kind of error.
 _CONNECT, _CONNECTED, _ERROR, _PING, _PONG, _AUTH_CHALLENGE = 2, 3, 14, 18, 19, 36
 _KIND, _AUTHENTICATION_ERROR = 2, 3
 _METHODS = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls", AuthKind.OAUTH2: "token"}
@@ -34,17 +34,17 @@ _METHODS = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls", AuthKind.OAUTH2: "toke
 async def introduce(
     connection: ByteStream, address: str, config: Configuration, credentials: Credentials | None
 ) -> str:
-    """What an address is: `ACCEPTED`, or what speaks against it. The caller limits the time, and closes the connection.
+    """Describe an address: `ACCEPTED`, or a problem. The caller limits the time, and closes the connection.
 
     Args:
-        connection: a TCP connection to it.
+        connection: TCP connection to the address.
         address: ``host:port``, as in the service URL.
-        config: says whether and how TLS is used.
-        credentials: who this client is, or None.
+        config: configuration of TLS.
+        credentials: credentials of this client, or None.
 
     Raises:
-        JMSSecurityError: the broker refuses the credentials, or speaks no TLS; one side does not trust the certificate
-            of the other; a file of certificates or credentials can't be read; an OAuth 2.0 server gives no token.
+        JMSSecurityError: the broker refuses the credentials, or does not use TLS; one side does not trust the other's
+            certificate; a file of certificates or credentials can't be read; an OAuth 2.0 server returns no token.
         BrokerUnavailableError: the OAuth 2.0 server does not answer.
     """
     stream, context = connection, tls_context(config, credentials) if config.scheme == "pulsar+ssl" else None
@@ -66,9 +66,9 @@ async def introduce(
 
 
 async def answers_ping(stream: ByteStream) -> bool:
-    """Whether a broker answers a PING, to which it needs no CONNECT before. The caller limits the time.
+    """Return whether a broker answers a PING, which needs no CONNECT before. The caller limits the time.
 
-    That shows whether credentials can be sent without TLS: to a port with TLS they would only be betrayed.
+    This shows whether credentials can be sent without TLS: sending them to a port with TLS would only expose them.
     """
     try:
         await stream.send(_frame(_PING, b""))
@@ -79,12 +79,12 @@ async def answers_ping(stream: ByteStream) -> bool:
 
 
 async def check_scheme(connection: ByteStream, address: str, config: Configuration) -> None:
-    """Find out whether an address that gives no clear answer speaks as the other scheme does.
+    """Check whether an address without a clear answer uses the other scheme.
 
-    It gets no credentials: without TLS anyone could read them. The caller limits the time, and closes the connection.
+    No credentials are sent: without TLS anyone could read them. The caller limits the time, and closes the connection.
 
     Raises:
-        JMSSecurityError: it does.
+        JMSSecurityError: it uses the other scheme.
     """
     if config.scheme != "pulsar+ssl":
         if await speaks_tls(connection, _host(address)):
@@ -98,7 +98,7 @@ def _host(address: str) -> str:
 
 
 async def _receive(stream: ByteStream) -> dict[int, int | bytes]:
-    """The fields of the next command; none if what arrives is no command."""
+    """Receive the fields of the next command; empty if the data is not a command."""
     data = b""
     while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4]):
         data += await stream.receive()
@@ -117,14 +117,14 @@ async def _answer(stream: ByteStream, address: str, credentials: Credentials | N
     if kind is None:
         return MUTE
     if kind != _AUTHENTICATION_ERROR:
-        return ACCEPTED  # whatever keeps it from serving now, it does not refuse who this is
+        return ACCEPTED  # whatever prevents it from serving now, it does not refuse the credentials
     raise JMSSecurityError(
         f"the broker at {address} refuses the credentials: {flaw(credentials, token)}", "AuthenticationError"
     )
 
 
 def connect_frame(credentials: Credentials | None, token: str) -> bytes:
-    """The CONNECT of a client that shows this token, where its credentials have one."""
+    """Create the CONNECT frame of a client with this token, if its credentials use one."""
     method, data = "none", token
     if credentials is not None:
         method = _METHODS.get(credentials.kind) or credentials.values.get("method", "basic")
@@ -134,19 +134,19 @@ def connect_frame(credentials: Credentials | None, token: str) -> bytes:
 
 
 def _frame(command: int, fields: bytes) -> bytes:
-    """The frame of a command; its own message has the command's number, as in all of them."""
+    """Create the frame of a command; as in all of them, the field of its own message has the command's number."""
     data = bytes([1 << 3, command]) + varint(command << 3 | 2) + varint(len(fields)) + fields
     return (len(data) + 4).to_bytes(4) + len(data).to_bytes(4) + data
 
 
 def _text(number: int, value: str) -> bytes:
-    """A field of text as protobuf has it."""
+    """Encode a text field for protobuf."""
     data = value.encode()
     return bytes([number << 3 | 2]) + varint(len(data)) + data
 
 
 def read_fields(data: bytes) -> dict[int, int | bytes]:
-    """The numbers and byte strings of a protobuf message by field number, up to where it is none."""
+    """Parse the numbers and byte strings of a protobuf message by field number, up to the first error."""
     fields: dict[int, int | bytes] = {}
     at, end = 0, len(data)
     with suppress(ValueError):
@@ -158,6 +158,6 @@ def read_fields(data: bytes) -> dict[int, int | bytes]:
                 at += value
             elif tag & 7 == 0:
                 fields[tag >> 3] = value
-            else:  # no command that answers a CONNECT has another kind
+            else:  # no command that answers a CONNECT contains other types
                 break
     return fields

@@ -1,4 +1,4 @@
-"""``Pipe``: what pulsar-client writes into a file arrives here, whatever becomes of the process's descriptors."""
+"""``Pipe``: reads pulsar-client's log, which it writes to a file, even if the process's descriptors are reused."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Self
 
 import attrs
 
-#: Bytes that a pipe is asked to hold, so that the writers never wait for us to read.
+#: Requested capacity of a pipe in bytes, so that writers never wait for the reader.
 SIZE = 1 << 20
 _CHUNK = 1 << 16
-#: Seconds between two looks whether the pipe is still ours.
+#: Seconds between two checks whether the pipe is still this one.
 _LOOK = 60.0
 
-#: Device and number of a file.
+#: Device and inode number of a file.
 Identity = tuple[int, int]
 
 
 @attrs.define(eq=False)
 class Pipe:
-    """One pipe with both its ends.
+    """A pipe with both its ends.
 
-    A program that closes all its descriptors, as daemons do, may open other files under their numbers: these are
-    left alone.
+    A program that closes all its descriptors, as daemons do, may open other files under their numbers: these are left
+    alone.
 
     Attributes:
-        reading: descriptor of the end that is read; reading never waits.
-        writing: descriptor of the other end; ``/dev/fd/<writing>`` is its path.
-        identity: distinguishes it from other files.
+        reading: descriptor of the reading end, which is non-blocking.
+        writing: descriptor of the writing end; its path is ``/dev/fd/<writing>``.
+        identity: distinguishes the pipe from other files.
     """
 
     reading: int
@@ -40,16 +40,16 @@ class Pipe:
 
     @classmethod
     def make(cls, inherited: Identity | None = None) -> Self:
-        """A new pipe.
+        """Create a pipe.
 
         Args:
-            inherited: a pipe of the parent process: whatever still writes into it writes into the new one then.
+            inherited: pipe of the parent process, whose writers are redirected to the new one.
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         size = getattr(fcntl, "F_SETPIPE_SZ", None)
         if size is not None:
-            with contextlib.suppress(PermissionError):  # this user's limit is lower: it has to be read the sooner
+            with contextlib.suppress(PermissionError):  # this user's limit is lower: the pipe must be read sooner
                 fcntl.fcntl(writing, size, SIZE)
         if inherited is not None:
             for descriptor in map(int, os.listdir("/dev/fd")):
@@ -60,7 +60,7 @@ class Pipe:
         return cls(reading, writing, identity)
 
     def read(self) -> bytes:
-        """The next bytes that were written; empty if there are none, or the pipe is gone."""
+        """Return the next bytes written; empty if there are none, or the pipe has been closed."""
         if _identity(self.reading) != self.identity:
             return b""
         try:
@@ -69,20 +69,20 @@ class Pipe:
             return b""
 
     def wait(self) -> bool:
-        """Wait until something can be read; False when the pipe is gone."""
+        """Wait until data can be read; return False if the pipe has been closed."""
         poll = select.poll()
         poll.register(self.reading, select.POLLIN)
         poll.poll(_LOOK * 1000)
         return _identity(self.reading) == self.identity
 
     def close(self) -> None:
-        """Close the reading end. Who still writes gets an error."""
+        """Close the reading end. Remaining writers receive an error."""
         if _identity(self.reading) == self.identity:
             os.close(self.reading)
 
 
 def _identity(descriptor: int) -> Identity | None:
-    """Which pipe lies under a number; None for anything else."""
+    """Return the identity of the pipe under a descriptor; None for anything else."""
     try:
         found = os.fstat(descriptor)
     except OSError:

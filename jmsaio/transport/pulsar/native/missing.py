@@ -1,7 +1,7 @@
-"""``MissingReceivers``: receivers some of whose consumers are not connected, though the broker answers.
+"""``MissingReceivers``: receivers with disconnected consumers although the broker answers.
 
-pulsar-client connects them again by itself, and writes only to its log why it can't: another consumer took an exclusive
-subscription, or the topic or the subscription was deleted.
+pulsar-client reconnects them by itself, and only logs why it can't: another consumer took an exclusive subscription, or
+the topic or the subscription was deleted.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from jmsaio.transport.pulsar.native.handles import WatchedConsumerHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal
 from jmsaio.transport.pulsar.native.results import translate
 
-#: Seconds that consumers may be missing while the broker answers, before the reason is looked for.
+#: Seconds that consumers can be missing while the broker answers, before the reason is determined.
 MISSING = 4.0
-#: Seconds after which that is reported without a known reason: pulsar-client waits up to 60 s between two attempts.
+#: Seconds after which a loss without a known reason is reported: pulsar-client waits up to 60 s between two attempts.
 MISSING_LONG = 75.0
-#: Refusals that stay until someone removes their cause.
+#: Refusals that persist until their cause is removed.
 _STAYS = frozenset(
     {"TopicNotFound", "SubscriptionNotFound", "ConsumerBusy", "AuthorizationError", "AuthenticationError"}
     | {"IncompatibleSchema"}
 )
-#: The refusal of a client that had the right before: it is reported at once, and nothing is sent or received meanwhile.
+#: Refusal of a client that had the permission before: reported at once, and nothing is sent or received meanwhile.
 NO_RIGHT = "AuthorizationError"
-#: Seconds that looking for the reason may take.
+#: Maximum seconds to determine the reason.
 _REASON_TIMEOUT = 3.0
 
 _Result = _pulsar.Result
 
 
 class ReceiverPart(Protocol):
-    """A receiver, as far as it is watched."""
+    """The part of a receiver that is watched."""
 
     @property
     def subscription(self) -> Subscription:
@@ -49,11 +49,11 @@ class ReceiverPart(Protocol):
 
     @property
     def heard(self) -> int:
-        """Records that came."""
+        """Number of records received."""
 
     @property
     def waiting(self) -> Sequence[tuple[WatchedConsumerHandle, int]]:
-        """While all records are settled: the consumers that wait for one, with the number of those that came."""
+        """While all records are settled: the consumers waiting for a record, with their numbers of received ones."""
 
     def renew(self) -> None:
         """Subscribe again."""
@@ -61,13 +61,13 @@ class ReceiverPart(Protocol):
 
 @attrs.define(eq=False)
 class Missing:
-    """One of them.
+    """State of a receiver with disconnected consumers.
 
     Attributes:
-        since: loop time.
-        due: loop time at which the reason is looked for.
-        log: lines of pulsar-client's log before.
-        reported: the listeners know.
+        since: loop time since which they are missing.
+        due: loop time at which to determine the reason.
+        log: number of lines in pulsar-client's log before the loss.
+        reported: whether the listeners were called.
     """
 
     since: float
@@ -78,11 +78,11 @@ class Missing:
 
 @attrs.define(eq=False)
 class MissingReceivers:
-    """Those of one transport.
+    """The receivers of one transport with disconnected consumers.
 
     Args:
         report: reports a change to the listeners.
-        admin: asked why a subscription is missing, or None.
+        admin: admin interface to find out why a subscription is missing, or None.
     """
 
     report: Callable[[LinkChange], object]
@@ -90,17 +90,17 @@ class MissingReceivers:
     _missing: dict[ReceiverPart, Missing] = attrs.field(factory=dict, init=False)
 
     def look(self, now: float, receivers: Sequence[ReceiverPart], log: int) -> None:
-        """Note the receivers whose consumers are not connected, and report those that are complete again.
+        """Record the receivers with disconnected consumers, and report those that are complete again.
 
         Args:
             now: the loop's time.
-            receivers: those that are open.
-            log: lines of pulsar-client's log at the look before.
+            receivers: open receivers.
+            log: number of lines in pulsar-client's log at the previous check.
         """
         for receiver in [each for each in self._missing if each not in receivers]:
             del self._missing[receiver]
         for receiver in receivers:
-            if not receiver.natives:  # it is reopened, and looked at then
+            if not receiver.natives:  # it is being reopened, and checked afterwards
                 continue
             if not all(native.is_connected() for native in receiver.natives):
                 self._missing.setdefault(receiver, Missing(now, now + MISSING, log))
@@ -109,12 +109,12 @@ class MissingReceivers:
                 self.report(LinkChange(text, receiver=receiver))
 
     def restart(self, now: float) -> None:
-        """The link is back: all of them have been missing only from now on."""
+        """Restart the times of all missing receivers, because the connection to the broker is restored."""
         for missing in self._missing.values():
             missing.since, missing.due = now, now + MISSING
 
     async def look_for_reasons(self, now: float) -> None:
-        """Find out why consumers are missing although the broker answers, and report it once."""
+        """Determine why consumers are missing although the broker answers, and report each reason once."""
         for receiver, missing in list(self._missing.items()):
             if missing.reported or not receiver.natives:
                 continue
@@ -136,7 +136,7 @@ class MissingReceivers:
                 self.report(LinkChange(str(error), error, receiver=receiver))
 
     async def _reason(self, receiver: ReceiverPart) -> JMSError | None:
-        """An error if, by the broker's statistics, another consumer has the exclusive subscription."""
+        """Return an error if, by the broker's statistics, another consumer has the exclusive subscription."""
         if self.admin is None or receiver.subscription.type is not SubscriptionType.EXCLUSIVE:
             return None
         topics = [str(native.topic()) for native in receiver.natives if not native.is_connected()]
@@ -144,7 +144,7 @@ class MissingReceivers:
             for topic in topics:
                 try:
                     found = (await self.admin.stats(topic)).subscriptions.get(receiver.subscription.name)
-                except JMSError:  # it is asked again, and at last reported without a reason
+                except JMSError:  # repeated later, and finally reported without a reason
                     return None
                 if found is not None and found.consumers:
                     return ConsumerBusyError(
@@ -155,7 +155,7 @@ class MissingReceivers:
 
 
 def _refusal(receiver: ReceiverPart, missing: Missing) -> Refusal | None:
-    """The last refusal of one of its consumers, as far as pulsar-client's log has it."""
+    """Return the last refusal of one of the receiver's consumers in pulsar-client's log."""
     subscription = receiver.subscription
     topics = {str(native.topic()) for native in receiver.natives if not native.is_connected()}
     denied = NATIVE_LOG.refusals_of_topics(missing.log)

@@ -1,14 +1,14 @@
 """``NativeConsumer``: one native consumer or reader, drained inline from the loop's thread.
 
-At most one native receive is outstanding. With something in pulsar-client's queue it answers inside the call, on our
-thread; else it stays armed and its answer comes from a native thread, through ``Bridge.post``. It is never cancelled:
-what it brings is kept here, so a caller that went away loses nothing. No ``message_listener``: it would make a thread
-state for every message and fight the loop for the GIL.
+Only one native receive is pending at a time. If pulsar-client's queue has a message, it answers inside the call, on
+this thread; otherwise it stays armed and is answered from a native thread, through ``Bridge.post``. It is never
+cancelled: its message is stored here, so a cancelled caller loses nothing. A ``message_listener`` is not used: it would
+create a thread state for every message and compete with the loop for the GIL.
 
-pulsar-client may fail to tell an armed receive of a message: see ``SecondLook``.
+pulsar-client may fail to report a message to an armed receive: see ``SecondLook``.
 
-One that answered inside the call shows that there is more: the rest is taken by the blocking receive with a time limit
-of 0, which never waits and makes no callback (a sixth of the time of a message, measured).
+An answer inside the call shows that more messages may be available: they are received by the blocking receive with a
+time limit of 0, which never waits and uses no callback (a sixth of the time per message, measured).
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ from jmsaio.transport.waiters import Waiters
 
 
 class NativeConsumer:
-    """Takes native messages from one native consumer or reader.
+    """Receives native messages from one native consumer or reader.
 
     Args:
-        bridge: the way back from native threads.
+        bridge: bridge to the native threads.
         native: ``_pulsar.Consumer`` or ``_pulsar.Reader``.
         receive: its ``receive_async`` or ``read_next_async``.
         receive_now: its ``receive`` or ``read_next``, with a time limit in milliseconds.
-        topic: the topic of all its messages, or None where it has several (a pattern).
-        what: it in words, for errors.
-        wake: called when an armed receive was answered, or a message was found that it was not told of.
-        hold: seconds that such a message waits for an answer that may be on its way.
+        topic: topic of all its messages; None if it has several (a pattern).
+        what: description, for errors.
+        wake: called when an armed receive was answered, or an unreported message was found.
+        hold: seconds to hold an unreported message, in case an answer is pending.
 
     Attributes:
-        failure: what ended it, or None.
-        serial: number of the last record made of its messages.
-        batch: the batch that its last message belongs to, or None.
-        stopped: its consumer was closed until ``resume``.
-        persistent: the ids of its messages are those of one persistent topic.
+        failure: error that ended it, or None.
+        serial: serial number of the last record created from its messages.
+        batch: batch of its last message, or None.
+        stopped: whether its consumer was closed until ``resume``.
+        persistent: whether the ids of its messages are those of one persistent topic.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class NativeConsumer:
         bridge.made(self)
 
     def release(self) -> None:
-        """Let go of the native consumer or reader, which is closed."""
+        """Drop the native consumer or reader, which is closed."""
         self.native = Released()  # type: ignore[assignment]  # its calls return nothing
         self._receive, self._receive_now = ignore, ignore  # type: ignore[assignment]  # likewise
         self._second_look.cancel()
@@ -112,21 +112,21 @@ class NativeConsumer:
 
     @property
     def holds(self) -> bool:
-        """True when a message lies here that pulsar-client counts as received; ``take`` may not get it yet."""
+        """Whether messages are stored here that pulsar-client counts as received; ``take`` may not return them yet."""
         return bool(self._late) or self._second_look.holds
 
     @property
     def ready(self) -> bool:
-        """True when ``take`` gets a message that lies here."""
+        """Whether ``take`` returns a message stored here."""
         return bool(self._late)
 
     @property
     def waits(self) -> bool:
-        """True when nothing lies here or in pulsar-client's queue, and the next message wakes."""
+        """Whether no message is available here or in pulsar-client's queue, so that the next one wakes."""
         return self._armed and not self.stopped and not self.holds
 
     async def disarmed(self) -> None:
-        """Wait until no native callback is outstanding: the consumer answers it when it is closed.
+        """Wait until no native callback is pending: the consumer answers it when it is closed.
 
         A callback that pulsar-client still holds at the end of the interpreter aborts the process.
         """
@@ -150,7 +150,7 @@ class NativeConsumer:
         self._wake()
 
     def _unannounced(self, message: MessageHandle) -> None:
-        """A message was found of which the armed receive was not told."""
+        """Store a message that was not reported to the armed receive, and wake."""
         self._keep(message)
         self._wake()
 
@@ -159,13 +159,13 @@ class NativeConsumer:
         self._sort_in(self._late, len(self._late) - 1)
 
     def _sort_in(self, messages: list[MessageHandle], place: int) -> None:
-        """Move a message before those that it precedes; where ids have no order, it stays."""
+        """Move a message before those that it precedes; if ids have no order, it stays."""
         while place > 0 and self.persistent and messages[place].message_id() < messages[place - 1].message_id():
             messages[place - 1], messages[place] = messages[place], messages[place - 1]
             place -= 1
 
     def take(self, limit: int) -> list[MessageHandle]:
-        """Up to ``limit`` native messages that are here, without waiting; fewer: ``wake`` comes with more."""
+        """Return up to ``limit`` available messages, without waiting; if fewer, more messages call ``wake``."""
         if self._late and limit > 0:
             return self._take_behind_late(limit)
         taken: list[MessageHandle] = []
@@ -177,11 +177,11 @@ class NativeConsumer:
             self._take_here(taken, limit)
 
     def _take_behind_late(self, limit: int) -> list[MessageHandle]:
-        """The same where a message came late, which may have overtaken the one before it.
+        """Return messages as ``take`` does if one arrived late, which may have overtaken the one before it.
 
-        pulsar-client first looks for an armed receive, and then puts a message in its queue. A receive that is armed
-        between the two gets the next message, while this one waits in the queue (seen once in 2,000 receives on a busy
-        machine). So the first of the queue may belong before the late one.
+        pulsar-client first checks for an armed receive, and then puts a message into its queue. A receive armed between
+        the two receives the next message, while this one waits in the queue (seen once in 2,000 receives on a busy
+        machine). So the first message of the queue may precede the late one.
         """
         taken, self._late = self._late, []
         count = len(taken)
@@ -195,13 +195,13 @@ class NativeConsumer:
         return taken
 
     def peek(self) -> MessageHandle | None:
-        """The first message, which the next ``take`` gets, or None: ``wake`` comes with it."""
+        """Return the next message of ``take``, or None; ``wake`` is called when there is one."""
         if not self._late and not self._armed and self.failure is None and not self.stopped:
             self._take_here(self._late, 1)
         return self._late[0] if self._late else None
 
     def _take_here(self, taken: list[MessageHandle], limit: int) -> None:
-        """Take what lies in pulsar-client's queue; the receive stays armed when it is empty."""
+        """Receive the messages in pulsar-client's queue; the receive stays armed if it is empty."""
         inline = self._inline
         inline[0] = None
         self._receive(self._fired)
@@ -215,19 +215,19 @@ class NativeConsumer:
             inline[0] = None  # a large message is not kept here
             taken.append(message)
             receive_now = self._receive_now
-            # Nothing there, or the consumer failed: the next receive stays armed, or reports the failure.
+            # No message, or the consumer failed: the next receive stays armed, or reports the failure.
             with suppress(_pulsar.PulsarException):
                 while len(taken) < limit:
                     taken.append(receive_now(0))
 
     def entries(self, natives: list[MessageHandle]) -> Iterator[tuple[list[MessageHandle], BatchAcker | None, bool]]:
-        """Messages that were taken, by the entry that they belong to.
+        """Group received messages by entry.
 
-        A pattern's topics are mixed, and the ids of a topic that is not persistent are all alike: never behind.
+        A pattern's topics are mixed, and all ids of a topic that is not persistent are alike: never redelivered.
 
         Yields:
-            Messages of one entry (of a pattern: all), their batch if they have one, and whether the first of them is
-            not behind the last message seen before: pulsar-client reconnected, or the broker gave something back.
+            Messages of one entry (for a pattern: all), their batch if they have one, and whether the first of them does
+            not follow the last message seen before: pulsar-client reconnected, or the broker redelivers.
         """
         start = 0
         while start < len(natives):
@@ -240,7 +240,7 @@ class NativeConsumer:
                 self._again = self.is_known(natives[start])
                 self.batch = batch = begin_batch(natives[start])
                 end = start + 1 if batch is None else batch.extend(natives, start)
-            if end == start:  # the broker left out some: what was acknowledged before
+            if end == start:  # the broker left out some: those acknowledged before
                 self.batch, batch, end = None, None, start + 1
             yield natives[start:end], batch, self._again
             if self.persistent:
@@ -250,18 +250,18 @@ class NativeConsumer:
             start = end
 
     def is_known(self, message: MessageHandle) -> bool:
-        """True when a message is not behind the last one seen before, in the order of ids."""
+        """Return whether a message does not follow the last one seen before, in the order of ids."""
         return self._high is not None and bool(message.message_id() <= self._high)
 
     def forget(self) -> None:
-        """Forget how far it was: ids start over."""
+        """Forget the last message: ids start over."""
         self._high = None
         self._again = False
 
     def stop(self, native: SettlingHandle) -> None:
-        """Take nothing more: the consumer is being closed, and ``native`` takes what is still to be settled."""
+        """Stop receiving: the consumer is being closed, and ``native`` settles the remaining records."""
         self.stopped = True
-        self.native = native  # type: ignore[assignment]  # nothing else is asked of a stopped one
+        self.native = native  # type: ignore[assignment]  # a stopped one is only used to settle
         self._late = []
         self._second_look.cancel()
         self.batch = None
@@ -269,7 +269,7 @@ class NativeConsumer:
     def resume(
         self, native: ConsumerHandle, receive: Callable[[OnMessage], None], receive_now: Callable[[int], MessageHandle]
     ) -> None:
-        """Take from another consumer of the same topic; the answer of the old one must have come (``disarmed``)."""
+        """Receive from another consumer of the same topic, after the old one's receive was answered (``disarmed``)."""
         self.native = native
         self._receive = receive
         self._receive_now = receive_now
@@ -277,7 +277,7 @@ class NativeConsumer:
         self.stopped = False
 
     def discard(self) -> None:
-        """Forget what was received but not taken, and how far it was; for seek."""
+        """Forget received messages not yet taken, and the last message; for seek."""
         self._late = []
         self._second_look.cancel()
         self.batch = None

@@ -1,9 +1,9 @@
-"""Reads pulsar-client's log, because pulsar-client reports some failures nowhere else.
+"""Read pulsar-client's log, because pulsar-client reports some failures nowhere else.
 
-The log belongs to the process: the first client in it decides where it goes, and pulsar-client never changes that. So
-it goes to a pipe, which a daemon thread empties; a Python logger in its place would abort processes at exit. A line is
-written before the failure has any other effect, and ``read`` takes everything that is in the pipe: whoever reads after
-an answer knows every line that was written before it.
+The log belongs to the process: its first client sets the destination, and pulsar-client never changes it. So it is
+written to a pipe, which a daemon thread empties; a Python logger instead would abort processes at exit. A line is
+written before the failure has any other effect, and ``read`` reads everything in the pipe: after an answer, a reader
+knows every line written before it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from jmsaio.transport.pulsar.native.bridge import ignore
 from jmsaio.transport.pulsar.native.handles import ClientHandle
 from jmsaio.transport.pulsar.native.log_pipe import Identity, Pipe
 
-#: Environment variable with the path of a file that gets a copy of pulsar-client's log, more of it than otherwise.
+#: Environment variable with the path of a file for a copy of pulsar-client's log, which is then more detailed.
 LOG_VARIABLE = "JMSAIO_PULSAR_LOG"
 
-#: Lines that are remembered.
+#: Number of lines stored.
 LINES = 500
-#: Bytes that are kept of a line that is not complete, at most.
+#: Maximum bytes kept of an incomplete line.
 _LONGEST_LINE = 1 << 16
 _LINE = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[(?P<thread>\d+)\] (?P<source>\w+):\d+ \| (?P<text>.*)")
 _log = logging.getLogger("jmsaio")
@@ -38,9 +38,9 @@ _REFUSED_SENDER = re.compile(r"\[(.+), .*\] Failed to reconnect producer: (\w+) 
 _REFUSED_LOOKUP = re.compile(r"Lookup failed for (.+), result (\w+) ?(.*)")
 _REFUSED_AGAIN = re.compile(r"\[(.+), (.+), \d+\] Failed to reconnect consumer: (\w+)")
 
-#: ConsumerImpl's line about an entry whose checksum is wrong, or that can't be decompressed.
+#: ConsumerImpl's line about an entry that has a wrong checksum or can't be decompressed.
 _DISCARDED = re.compile(r"\[(.+?), (.+), \d+\] Discarding corrupted message at (\d+):(\d+)")
-#: Warnings of ProducerImpl that do not mean that a message has failed.
+#: ProducerImpl's warnings that do not mean that a message has failed.
 _HARMLESS = (
     "Failed to reconnect producer",
     "Temporary error in creating producer",
@@ -49,7 +49,7 @@ _HARMLESS = (
     "Failed to close producer",
     "Destroyed producer",
     "Got ack for msg",  # it reconnects and sends them again
-    "cannot exceed",  # a large message, which has an answer of its own
+    "cannot exceed",  # a large message, which has its own answer
 )
 
 
@@ -60,8 +60,8 @@ class Line:
     Attributes:
         level: ``WARN`` or ``ERROR``; ``INFO`` with ``LOG_VARIABLE``.
         source: C++ class that wrote it.
-        text: its words.
-        thread: of pulsar-client's threads, the one that wrote it; each connection has one.
+        text: text of the line.
+        thread: id of the thread of pulsar-client that wrote it; each connection has its own.
     """
 
     level: str
@@ -71,10 +71,10 @@ class Line:
 
     @property
     def casts_doubt(self) -> bool:
-        """True when sent messages may have failed: pulsar-client reports only those that have a callback.
+        """Whether sent messages may have failed: pulsar-client reports only failures of those with a callback.
 
-        It says nothing of a batch that the broker refused, of one that could not be made, and of what was waiting when
-        a reconnect was refused. All lines of a producer count that are not known to be harmless.
+        It reports nothing about a batch that the broker refused, one that could not be created, or messages waiting
+        when a reconnect was refused. All lines of a producer count unless they are known to be harmless.
         """
         if "send error" in self.text:
             return True
@@ -88,10 +88,10 @@ class Damage:
     """An entry that arrived damaged, which pulsar-client acknowledged and dropped.
 
     Attributes:
-        topic: full name of the topic, or of the partition.
-        subscription: whose consumer dropped it.
-        ledger: of its id.
-        entry: of its id.
+        topic: full name of the topic or partition.
+        subscription: subscription of the consumer that dropped it.
+        ledger: ledger of its id.
+        entry: entry of its id.
     """
 
     topic: str
@@ -108,11 +108,11 @@ class Damage:
 
 @attrs.frozen
 class Refusal:
-    """Why the broker refused a consumer for the moment.
+    """The reason why the broker temporarily refused a consumer.
 
     Attributes:
-        name: pulsar-client's result.
-        reason: the broker's own words, "" if it gave none.
+        name: name of pulsar-client's result.
+        reason: the broker's reason, "" if it gave none.
     """
 
     name: str
@@ -128,13 +128,13 @@ def _ignored(damage: Damage) -> bool:
 
 @attrs.define(eq=False)
 class NativeLog:
-    """pulsar-client's log of this process. There is one, ``NATIVE_LOG``.
+    """pulsar-client's log of this process. The only instance is ``NATIVE_LOG``.
 
     Attributes:
-        doubts: number of lines so far that cast doubt on messages under way.
+        doubts: number of lines so far after which pending messages may have failed.
         count: number of lines so far.
-        on_damage: called with each damaged entry, in whatever thread reads the log; must not read it. Returns False
-            if no receiver of this process has that subscription.
+        on_damage: called with each damaged entry, in the thread that reads the log; must not read it. Returns False if
+            no receiver of this process has that subscription.
     """
 
     doubts: int = 0
@@ -148,7 +148,7 @@ class NativeLog:
     _copy: int | None = attrs.field(default=None, init=False)
 
     def direct(self, configuration: _pulsar.ClientConfiguration) -> None:
-        """Let the client that is made with a ``_pulsar.ClientConfiguration`` write here, where it is the first.
+        """Redirect the log of the client created with a ``_pulsar.ClientConfiguration``, if it is the first.
 
         Raises:
             ConfigurationError: the file for the copy can't be opened.
@@ -165,16 +165,16 @@ class NativeLog:
             configuration.set_file_logger(level, f"/dev/fd/{self._pipe.writing}")
 
     def hears(self, client: ClientHandle) -> bool:
-        """True when what a ``_pulsar.Client`` logs arrives here: no other client of the process came before ours.
+        """Return whether a ``_pulsar.Client``'s log is read here: no other client was created before in the process.
 
-        Asks it for a topic that has no valid name, of which it complains at once, without a broker.
+        It looks up a topic with an invalid name, which the client logs at once, without a broker.
         """
         before = self.read()
         client.get_topic_partitions_async("jmsaio://", ignore)
         return self.read() > before
 
     def read(self) -> int:
-        """Take what was written until now. Returns the number of lines so far."""
+        """Read everything written until now. Returns the number of lines so far."""
         with self._lock:
             if self._pipe is not None:
                 while data := self._pipe.read():
@@ -182,25 +182,25 @@ class NativeLog:
             return self.count
 
     def since(self, count: int, *words: str) -> list[Line]:
-        """The lines after the first ``count`` ones (see ``read``) whose text has all the words; the oldest first."""
+        """Return the lines after the first ``count`` (see ``read``) whose text contains all the words, oldest first."""
         now = self.read()
         lines = list(self._lines)[-(now - count) :] if now > count else []
         return [line for line in lines if all(word in line.text for word in words)]
 
     def refusal(self, count: int, topic: str | None, subscription: str | None) -> Refusal | None:
-        """The last refusal of a new consumer after ``count`` lines, of any topic or subscription where that is None.
+        """Return the last refusal of a new consumer after ``count`` lines, for a topic and subscription (None: any).
 
-        pulsar-client 3.13 warns of it and of "Ignoring reconnection request since we're already connected", and
-        answers only when its creation times out.
+        pulsar-client 3.13 logs it as a warning and "Ignoring reconnection request since we're already connected", and
+        answers only at its creation time-out.
         """
         return self._refusal(_REFUSED_CONSUMER, count, topic, subscription)
 
     def refusal_of_return(self, count: int, topic: str | None, subscription: str) -> Refusal | None:
-        """As ``refusal``, of a consumer that connects again, which pulsar-client reports nowhere else."""
+        """Return the last refusal of a consumer's reconnect, as ``refusal``; pulsar-client reports it nowhere else."""
         return self._refusal(_REFUSED_AGAIN, count, topic, subscription)
 
     def refusals_of_topics(self, count: int) -> dict[str, Refusal]:
-        """Refused look-ups and returns of producers after ``count`` lines; the last one by the topic's full name."""
+        """Return refused look-ups and producer reconnects after ``count`` lines; the last one by full topic name."""
         found = {}
         for line in self.since(count):
             if match := _REFUSED_LOOKUP.fullmatch(line.text) or _REFUSED_SENDER.fullmatch(line.text):
@@ -244,7 +244,7 @@ class NativeLog:
                     _log.error("%s; it will not be redelivered", damage)
 
     def _write_copy(self, copy: int, data: bytes) -> None:
-        """A copy that can't be written ends; reading goes on, for pulsar-client waits when no one reads."""
+        """Write to the copy; stop if this fails. Reading continues, because pulsar-client waits for the reader."""
         try:
             os.write(copy, data)
         except OSError as error:
@@ -252,7 +252,7 @@ class NativeLog:
             _log.warning("the copy of pulsar-client's log (%s) ends: %s", LOG_VARIABLE, error)
 
     def after_fork(self) -> None:
-        """In a child process: what pulsar-client writes there is the child's, once it makes a client."""
+        """Reset in a child process, where pulsar-client writes to a new pipe once it creates a client."""
         pipe, self._pipe, self._lock, self._left = self._pipe, None, threading.Lock(), b""
         if pipe is not None:
             self._inherited = pipe.identity

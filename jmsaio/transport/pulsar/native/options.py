@@ -1,4 +1,4 @@
-"""Our configuration to pulsar-client's configuration objects: which field goes where."""
+"""Convert jmsaio's configuration to pulsar-client's configuration objects."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 
 _log = logging.getLogger("jmsaio")
 
-#: Largest message a broker takes unless its ``maxMessageSize`` says otherwise, in bytes.
+#: Default ``maxMessageSize`` of a broker, in bytes.
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
-#: pulsar-client's own delay of a negative acknowledgement, its smallest, in seconds. We keep the rest of the time.
+#: pulsar-client's delay of a negative acknowledgement, its minimum, in seconds. The rest of the delay is added by
+#: jmsaio.
 NATIVE_NACK_DELAY = 0.1
 
 TYPES = {
@@ -47,7 +48,7 @@ _COMPRESSION = {
 
 
 def client_configuration(config: Configuration) -> _pulsar.ClientConfiguration:
-    """pulsar-client's ClientConfiguration, with its log in our hands (``native_log``)."""
+    """Create pulsar-client's ClientConfiguration, with its log redirected (``native_log``)."""
     native = _pulsar.ClientConfiguration()
     NATIVE_LOG.direct(native)
     credentials = read_credentials(config.auth_plugin, config.auth_params)
@@ -67,7 +68,7 @@ def client_configuration(config: Configuration) -> _pulsar.ClientConfiguration:
 
 
 def _tls(native: _pulsar.ClientConfiguration, config: Configuration) -> None:
-    native.tls_trust_certs_file_path(authorities(config))  # an OAuth 2.0 server has TLS where the broker has none, too
+    native.tls_trust_certs_file_path(authorities(config))  # an OAuth 2.0 server uses TLS even if the broker does not
     if config.scheme != "pulsar+ssl":
         return
     native.tls_allow_insecure_connection(config.tls_allow_insecure_connection)
@@ -79,7 +80,7 @@ def _tls(native: _pulsar.ClientConfiguration, config: Configuration) -> None:
 
 
 def authentication(credentials: Credentials) -> _pulsar.Authentication:
-    """pulsar-client's Authentication."""
+    """Create pulsar-client's Authentication."""
     values = credentials.values
     if credentials.function is not None:
         return _pulsar.AuthenticationToken.create(partial(_token_or_none, credentials))
@@ -91,7 +92,7 @@ def authentication(credentials: Credentials) -> _pulsar.Authentication:
         return _pulsar.AuthenticationTLS.create(values["tlsCertFile"], values["tlsKeyFile"])
     if credentials.kind is AuthKind.BASIC:
         return _pulsar.AuthenticationBasic.create(values["username"], values["password"], values.get("method", "basic"))
-    if "private_key" in values:  # a colon in a path would be the end of a URL's scheme
+    if "private_key" in values:  # a colon in a path would end a URL's scheme
         values = {**values, "private_key": f"file:{values['private_key']}"}
     return _pulsar.AuthenticationOauth2.create(json.dumps(dict(values)))
 
@@ -108,13 +109,13 @@ def _token_or_none(credentials: Credentials) -> str:
 def producer_configuration(
     config: ProducerConfig, metadata: Mapping[str, str], schema: Schema | None = None
 ) -> _pulsar.ProducerConfiguration:
-    """pulsar-client's ProducerConfiguration: no limits of its own and never blocking; window and time-out are ours.
+    """Create pulsar-client's ProducerConfiguration, without its own limits and time-out, and never blocking.
 
-    Its own time-out fails what is on its way and not what it takes a moment later, so the answer for the last of a
-    group would say nothing of the others.
+    Its own time-out fails records in flight but not those sent a moment later, so the answer for the last record of a
+    group would say nothing about the others.
 
     Raises:
-        ConfigurationError: chunking together with batching, which pulsar-client can't do.
+        ConfigurationError: chunking together with batching, which pulsar-client does not support.
     """
     if config.chunking_enabled and config.batches:
         raise ConfigurationError(
@@ -128,7 +129,7 @@ def producer_configuration(
     native.batching_enabled(config.batches)
     if config.batches:  # pulsar-client refuses 1
         native.batching_max_messages(_limit(config.batching_max_messages, 2**31 - 1))
-    # A batch of several records never comes near the broker's limit, so a group never fails for its size.
+    # A batch of several records never approaches the broker's limit, so a group never fails because of its size.
     native.batching_max_allowed_size_in_bytes(_limit(config.batching_max_bytes, MAX_MESSAGE_SIZE // 2))
     native.batching_max_publish_delay_ms(max(1, round(config.batching_max_publish_delay * 1000)))
     if config.batcher_builder == "KEY_BASED":
@@ -154,7 +155,7 @@ def _limit(given: int, most: int) -> int:
 
 
 def consumer_configuration(subscription: Subscription, queue_size: int) -> _pulsar.ConsumerConfiguration:
-    """pulsar-client's ConsumerConfiguration for one topic of a subscription (or for its pattern)."""
+    """Create pulsar-client's ConsumerConfiguration for one topic of a subscription (or for its pattern)."""
     config = subscription.config
     native = _pulsar.ConsumerConfiguration()
     native.consumer_type(TYPES[subscription.type])
@@ -188,11 +189,11 @@ def consumer_configuration(subscription: Subscription, queue_size: int) -> _puls
 
 
 def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> _pulsar.ReaderConfiguration:
-    """pulsar-client's ReaderConfiguration."""
+    """Create pulsar-client's ReaderConfiguration."""
     native = _pulsar.ReaderConfiguration()
     native.receiver_queue_size(max(1, config.receiver_queue_size))
-    # "Latest, inclusive" would be the last record that is stored already; and an inclusive reader that was moved to a
-    # time never finds the end of its topic.
+    # "Latest, inclusive" would be the last record already stored; and an inclusive reader moved to a time never finds
+    # the end of its topic.
     native.start_message_id_inclusive(options.inclusive and isinstance(options.start, WireId))
     native.read_compacted(config.read_compacted)
     if options.name is not None:
@@ -210,7 +211,7 @@ def native_position(position: int) -> int: ...
 
 
 def native_position(position: Position | WireId | int) -> MessageIdHandle | int:
-    """A position as pulsar-client's seek and reader take it: a MessageId, or a publish time in milliseconds."""
+    """Convert a position for pulsar-client's seek and reader: a MessageId, or a publish time in milliseconds."""
     if position is Position.EARLIEST:
         earliest: MessageIdHandle = _pulsar.MessageId.earliest
         return earliest

@@ -1,4 +1,4 @@
-"""``PulsarRecord``: a received message that asks pulsar-client for each part at its first use, once."""
+"""``PulsarRecord``: a received message that reads each part from pulsar-client once, at its first use."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 #: Identifies a persistent record in a cluster: ledger, entry, index in the batch.
 Key = tuple[int, int, int]
-#: Bytes that a record occupies besides its payload.
+#: Approximate bytes of a record besides its payload.
 _OVERHEAD: Final = 400
 
 
 class PulsarRecord:
-    """A ``ReceivedRecord`` over ``_pulsar.Message``.
+    """A ``ReceivedRecord`` based on ``_pulsar.Message``.
 
     Attributes:
-        native: ``_pulsar.Message``, None of a light one; stays inside this package.
-        native_consumer: the native consumer it came from.
-        serial: its number in the order of its native consumer.
-        redelivery_count: how often it was delivered before: the broker's count (0 on ordered subscriptions), plus what
-            came back inside this receiver.
-        batch: what it is acknowledged with, or None: by itself.
+        native: ``_pulsar.Message``, None for a light record; not used outside this package.
+        native_consumer: native consumer that received it.
+        serial: serial number within its native consumer.
+        redelivery_count: number of previous deliveries: the broker's count (0 on ordered subscriptions), plus
+            redeliveries inside this receiver.
+        batch: batch with which it is acknowledged; None: it is acknowledged by itself.
     """
 
     __slots__ = (
@@ -53,7 +53,7 @@ class PulsarRecord:
         redelivery_count: int,
         batch: BatchAcker | None = None,
     ) -> None:
-        self.native: MessageHandle = native  # type: ignore[assignment]  # a light one is given back, and no more
+        self.native: MessageHandle = native  # type: ignore[assignment]  # a light record is only returned
         self.native_consumer = native_consumer
         self.serial = serial
         self.redelivery_count = redelivery_count
@@ -68,7 +68,7 @@ class PulsarRecord:
 
     @property
     def payload(self) -> bytes | None:
-        """Body bytes, or None for Pulsar's null value."""
+        """Body as bytes; None for Pulsar's null value."""
         payload = self._payload
         if payload is None:
             payload = self._payload = self.native.data()
@@ -81,7 +81,7 @@ class PulsarRecord:
         """String properties.
 
         Raises:
-            MalformedMessageError: bytes that are not UTF-8.
+            MalformedMessageError: they contain bytes that are not UTF-8.
         """
         properties = self._properties
         if properties is None:
@@ -92,12 +92,12 @@ class PulsarRecord:
         return properties
 
     def get(self, name: str, /) -> str | None:
-        """One property.
+        """Return one property.
 
-        pulsar-client gives a map of all of them, and no single one; the map is made at the first question.
+        pulsar-client offers a map of all of them only; it is read at the first call.
 
         Raises:
-            MalformedMessageError: bytes that are not UTF-8, in whichever property.
+            MalformedMessageError: any of the properties contains bytes that are not UTF-8.
         """
         properties = self._properties
         return (self.properties if properties is None else properties).get(name)
@@ -110,7 +110,7 @@ class PulsarRecord:
 
     @property
     def key(self) -> str | None:
-        """Partition key; None also for an empty one: pulsar-client does not distinguish them."""
+        """Partition key; None also for an empty one, which pulsar-client does not distinguish."""
         try:
             return self.native.partition_key() or None
         except UnicodeDecodeError as error:
@@ -118,17 +118,17 @@ class PulsarRecord:
 
     @property
     def event_time(self) -> int:
-        """Milliseconds since the epoch, 0 when the sender gave none."""
+        """Event time in milliseconds since the epoch, 0 if the sender set none."""
         return int(self.native.event_timestamp())
 
     @property
     def publish_time(self) -> int:
-        """Milliseconds since the epoch, by the sender's clock."""
+        """Publish time in milliseconds since the epoch, by the sender's clock."""
         return int(self.native.publish_timestamp()) if self._published is None else self._published
 
     @property
     def message_id(self) -> WireId:
-        """Where it is stored."""
+        """Id of the record."""
         place = self._id
         if place is None:
             native = self.native.message_id()
@@ -137,17 +137,17 @@ class PulsarRecord:
 
     @property
     def batch_size(self) -> int:
-        """Records in its batch; 0 without one."""
+        """Number of records in its batch; 0 without one."""
         return batch_size(self.native.message_id()) if self.message_id.batch_index >= 0 else 0
 
     @property
     def topic(self) -> str:
-        """Full name of the topic, or of the partition."""
+        """Full name of the topic or partition."""
         return self.native_consumer.topic if self.native_consumer.topic is not None else str(self.native.topic_name())
 
     @property
     def sequence_id(self) -> int | None:
-        """None: pulsar-client does not give it."""
+        """None: pulsar-client does not expose it."""
         return None
 
     @property
@@ -165,12 +165,12 @@ class PulsarRecord:
         """Version of its producer's schema, as stored; None without a schema."""
         try:
             return self.native.schema_version().encode() or None
-        except UnicodeDecodeError as error:  # it is a number, which pulsar-client hands over as text where it can
+        except UnicodeDecodeError as error:  # it is a number, which pulsar-client decodes as text if possible
             return bytes(error.object)
 
     @property
     def size(self) -> int:
-        """Approximate bytes it occupies in the client, its properties not counted."""
+        """Approximate bytes used in the client, without its properties."""
         payload = self._payload
         if payload is not None:
             return len(payload) + _OVERHEAD
@@ -186,13 +186,13 @@ class PulsarRecord:
     def light(
         cls, native_consumer: NativeConsumer, place: WireId, published: int, redelivery_count: int
     ) -> PulsarRecord:
-        """A record of which only this is known: it can be given back, and nothing else."""
+        """Create a record with only this data: it can be returned, and nothing else."""
         record = cls(None, native_consumer, 0, redelivery_count)
         record._id, record._published = place, published
         return record
 
     def again(self, counted: bool) -> PulsarRecord:
-        """The same record for another delivery inside this receiver."""
+        """Create a copy of the record for another delivery inside this receiver."""
         record = PulsarRecord(
             self.native, self.native_consumer, self.serial, self.redelivery_count + counted, self.batch
         )

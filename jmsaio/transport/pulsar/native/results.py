@@ -1,4 +1,4 @@
-"""Result codes of pulsar-client to our errors: the one table."""
+"""The table from pulsar-client's result codes to jmsaio's errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from jmsaio.transport.pulsar.native.handles import Result
 
 #: Code of success.
 OK = 0
-#: Code of a question whose connection broke before its answer; pulsar-client's Python part has no name for it.
+#: Code of a request whose connection broke before its answer; pulsar-client's Python part has no name for it.
 DISCONNECTED = 46
 
 
@@ -37,10 +37,10 @@ class Meaning:
     """The meaning of one result code.
 
     Attributes:
-        error: class of our error.
+        error: class of jmsaio's error.
         text: what happened, and what to do about it.
-        not_stored: a message that was sent and got this answer is certainly not stored.
-        passes: it is so for the moment; the same question may have another answer within seconds.
+        not_stored: whether a sent message with this result is certainly not stored.
+        passes: whether it is transient: the same request may succeed within seconds.
     """
 
     error: Callable[[str], JMSError]
@@ -110,19 +110,19 @@ _MEANINGS: dict[str, Meaning] = {
     "Interrupted": Meaning(TransportError, "interrupted by a signal"),
 }
 
-#: Code to name, as pulsar-client numbers them.
+#: Result codes and their names, as numbered by pulsar-client.
 _NAMES: dict[int, str] = {int(code): name for name, code in _pulsar.Result.__members__.items()} | {
     DISCONNECTED: "Disconnected"
 }
 
 
 def translate(result: Result, what: str, detail: str = "") -> JMSError:
-    """Our error for a result that is not Ok.
+    """Create jmsaio's error for a result that is not Ok.
 
     Args:
         result: ``_pulsar.Result``.
-        what: the operation with its topic and subscription, first words of the text.
-        detail: the broker's own words, if it gave any.
+        what: operation with its topic and subscription, the start of the text.
+        detail: the broker's own message, if it sent any.
     """
     name = _NAMES.get(int(result), "UnknownError")
     meaning = _MEANINGS[name]
@@ -132,19 +132,19 @@ def translate(result: Result, what: str, detail: str = "") -> JMSError:
 
 
 def passes(error: JMSError) -> bool:
-    """Whether an error from ``translate`` holds for the moment only: it is worth asking again."""
+    """Return whether an error from ``translate`` is transient, so that a retry makes sense."""
     meaning = _MEANINGS.get(error.error_code or "")
     return meaning is not None and meaning.passes
 
 
 def translate_send(result: Result, what: str, alone: bool) -> JMSError:
-    """Our error for a record whose send got a result that is not Ok.
+    """Create jmsaio's error for a record whose send had a result that is not Ok.
 
     Args:
         result: ``_pulsar.Result``.
-        what: the operation with its topic.
-        alone: the answer is this record's own. The answer of a group says nothing sure about all but one of its
-            records, so they are in doubt whatever it is.
+        what: operation with its topic.
+        alone: whether the answer is for this record only. The answer for a group says nothing certain about all but one
+            of its records, so they are in doubt whatever it is.
     """
     name = _NAMES.get(int(result), "UnknownError")
     meaning = _MEANINGS[name]

@@ -1,26 +1,26 @@
-"""``SecondLook``: finds a message that pulsar-client put in its queue without telling the receive that is armed.
+"""``SecondLook``: finds a message that pulsar-client put into its queue without reporting it to the armed receive.
 
-pulsar-client takes a message that arrives to an armed receive, or else puts it in its queue. It asks for an armed
-receive under a lock, but puts the message in the queue after letting go of it. A receive that looks into the queue and
-is armed in between gets the next message only: if none follows, the message would lie in the queue for ever.
+pulsar-client passes an arriving message to an armed receive, or else puts it into its queue. It checks for an armed
+receive under a lock, but puts the message into the queue after releasing it. A receive that checks the queue and is
+armed in between receives the next message only: if none follows, the message would stay in the queue forever.
 
-One look after each arming is enough:
+One check after each arming is sufficient:
 
-* While a receive is armed, a message gets into the queue only if it arrived before the arming, or behind the one that
-  answers. The first can't happen later on, and the second is no reason to look: the answer is on its way.
-* One thread of pulsar-client brings all messages of a topic, one after the other, so that there is one such message at
-  most. The consumer of a pattern has several of these threads, but keeps the lock. If something was found, there is
-  another look nevertheless.
-* Looking makes no such gap itself: a receive with a time limit of 0 leaves nothing behind.
-* A thread of pulsar-client that is held up between the two steps for longer than ``DELAY`` is missed. Then the message
-  waits for the next one, which it precedes (``NativeConsumer.take``).
+* While a receive is armed, a message enters the queue only if it arrived before the arming, or after the one that
+  answers. The first can't happen later, and the second needs no check: the answer is pending.
+* One thread of pulsar-client processes all messages of a topic in sequence, so there is at most one such message. The
+  consumer of a pattern has several of these threads, but keeps the lock. If a message was found, there is another check
+  nevertheless.
+* Checking creates no such gap itself: a receive with a time limit of 0 leaves nothing behind.
+* A thread of pulsar-client delayed between the two steps for longer than ``DELAY`` is missed. Then the message waits
+  for the next one, which it precedes (``NativeConsumer.take``).
 
-A message that is found may also lie behind an answer on its way from a native thread. So it is held until that comes,
-or has not come for a while: on a busy machine the thread may wait for a processor for longer than ``HOLD``. A reader,
-which tells the end of a topic by what it has read, holds it longer.
+A found message may also follow an answer pending from a native thread. So it is held until that arrives, or has not
+arrived for a while: on a busy machine the thread may wait for a processor for longer than ``HOLD``. A reader, which
+detects the end of a topic by the records read, holds it longer.
 
-pulsar-client lets one receive with a time limit while a receive is armed, on consumers of a topic, of a pattern, and
-on readers. It refuses where the queue has no room at all (``receiverQueueSize`` 0): there it can't leave a message.
+pulsar-client allows a receive with a time limit while a receive is armed, on consumers of a topic, of a pattern, and on
+readers. It refuses this if the queue has no room at all (``receiverQueueSize`` 0): then no message can be left in it.
 """
 
 from __future__ import annotations
@@ -35,22 +35,23 @@ import _pulsar
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.handles import MessageHandle
 
-#: Seconds without an answer before the look.
+#: Seconds without an answer before the check.
 DELAY: Final = 0.1
-#: Seconds that a message which was found waits for an answer that may be on its way, where nothing else is said.
+#: Default seconds to hold a found message for an answer that may be pending.
 HOLD: Final = 0.05
-#: Seconds that a timer may be early.
+#: Seconds that a timer may fire early.
 _TOLERANCE: Final = 0.001
 
 
 class SecondLook:
-    """Looks once more after each arming of one native consumer's receive. It has one timer at most, none when idle.
+    """Checks the queue after each arming of one native consumer's receive. Uses a single timer, none when idle.
 
     Args:
-        bridge: the way back from native threads.
-        look: takes the first message of the queue without waiting; raises ``_pulsar.PulsarException`` if there is none.
-        found: called with a message when no answer came after it was found,
-        hold: for so many seconds.
+        bridge: bridge to the native threads.
+        look: receives the first message of the queue without waiting; raises ``_pulsar.PulsarException`` if there is
+            none.
+        found: called with a found message if no answer has arrived within ``hold``.
+        hold: seconds to hold a found message.
     """
 
     __slots__ = ("_bridge", "_due", "_found", "_held", "_hold", "_look", "_timer")
@@ -67,28 +68,28 @@ class SecondLook:
         self._found = found
         self._hold = hold
         self._held: MessageHandle | None = None
-        self._due: float | None = None  # loop's time of what is next; None: no receive is armed, or it was looked
+        self._due: float | None = None  # loop time of the next step; None: no receive is armed, or the check is done
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def holds(self) -> bool:
-        """True while a message that was found waits for an answer that may be on its way."""
+        """Whether a found message is held for an answer that may be pending."""
         return self._held is not None
 
     def arm(self) -> None:
-        """A receive was armed. The timer of the one before, if it still runs, serves this one, too."""
+        """Schedule the check for a newly armed receive. A timer still running for the previous one is reused."""
         loop = self._bridge.loop
         self._due = loop.time() + DELAY
         if self._timer is None:
             self._timer = loop.call_at(self._due, self._ring)
 
     def answered(self) -> MessageHandle | None:
-        """The receive was answered. Returns the message that was held, if there is one."""
+        """Handle the answer of the receive. Returns the held message, if there is one."""
         held, self._held, self._due = self._held, None, None
         return held
 
     def cancel(self) -> None:
-        """Forget what is held, and look no more for the receive that is armed: the queue is emptied or closed."""
+        """Discard the held message and cancel the check of the armed receive: the queue is emptied or closed."""
         self._held = self._due = None
         if self._timer is not None:
             self._timer.cancel()
@@ -99,11 +100,11 @@ class SecondLook:
         if self._due is None or self._bridge.failure is not None:
             return
         loop = self._bridge.loop
-        if self._due - loop.time() > _TOLERANCE:  # armed again since
+        if self._due - loop.time() > _TOLERANCE:  # armed again meanwhile
             self._timer = loop.call_at(self._due, self._ring)
             return
         held, self._held, self._due = self._held, None, None
-        with suppress(_pulsar.PulsarException):  # nothing there, or the consumer failed: the armed receive is told
+        with suppress(_pulsar.PulsarException):  # no message, or the consumer failed: the armed receive is answered
             self._held = self._look()
         if self._held is not None:
             self._due = loop.time() + self._hold

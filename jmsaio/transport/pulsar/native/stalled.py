@@ -1,4 +1,4 @@
-"""``StalledReceivers``: receivers of failover subscriptions that the broker has stopped serving.
+"""``StalledReceivers``: receivers of failover subscriptions that the broker no longer serves.
 
 Pulsar 4.0.7 waits ``activeConsumerFailoverDelayTimeMillis`` before it reads for a new active consumer. If that one
 closes just when this time ends, the next one becomes active, but nothing is read for it until the consumers change
@@ -18,26 +18,26 @@ from jmsaio.transport.base import Admin, SubscriptionType
 from jmsaio.transport.pulsar.native.handles import WatchedConsumerHandle
 from jmsaio.transport.pulsar.native.missing import ReceiverPart
 
-#: Seconds between two looks at a consumer's statistics.
+#: Seconds between two checks of a consumer's statistics.
 LOOK = 10.0
-#: Seconds until the next look if the broker did not tell them.
+#: Seconds until the next check if the broker did not return the statistics.
 LATER = 60.0
-#: Looks in a row that must show it; twice as many each time that subscribing again did not help.
+#: Number of consecutive checks that must show it; doubled each time that subscribing again did not help.
 LOOKS = 2
-#: Seconds that the broker's answer may take.
+#: Maximum seconds for the broker's answer.
 _TIMEOUT = 3.0
 _log = logging.getLogger("jmsaio")
 
 
 @attrs.define(eq=False)
 class Quiet:
-    """A consumer that waits for a record.
+    """A consumer waiting for a record.
 
     Attributes:
-        due: loop time of the next look at its statistics.
-        heard: records that it got before.
-        seen: looks in a row that showed it stalled.
-        needed: looks that are needed.
+        due: loop time of the next check of its statistics.
+        heard: number of records received before.
+        seen: number of consecutive checks that showed it stalled.
+        needed: number of checks required.
     """
 
     due: float
@@ -48,17 +48,17 @@ class Quiet:
 
 @attrs.define(eq=False)
 class StalledReceivers:
-    """Those of one transport.
+    """The possibly stalled receivers of one transport.
 
     Args:
-        admin: asked for statistics; with None nothing is done.
+        admin: admin interface for the statistics; with None nothing is done.
     """
 
     admin: Admin | None
     _quiet: dict[tuple[ReceiverPart, str], Quiet] = attrs.field(factory=dict, init=False)
 
     async def look(self, now: float, receivers: Sequence[ReceiverPart]) -> None:
-        """Look at the statistics of one consumer at most: of those that are due, the one that waits longest."""
+        """Check the statistics of at most one consumer: among those that are due, the one that waits longest."""
         if self.admin is None:
             return
         failover = [one for one in receivers if one.subscription.type is SubscriptionType.FAILOVER]
@@ -84,7 +84,7 @@ class StalledReceivers:
             try:
                 found = (await self.admin.stats(topic)).subscriptions.get(name)
                 quiet.due = now + LOOK
-            except JMSError:  # no REST interface, or no right: then it is as if this did not exist
+            except JMSError:  # no REST interface or no permission: nothing is detected
                 return
         still = (native, quiet.heard) in receiver.waiting
         stalled = still and found is not None and found.backlog and found.active_consumer == native.consumer_name()

@@ -1,13 +1,13 @@
-"""``Watch``: notices a lost connection to the broker, or to one subscription, while nothing is asked of it.
+"""``Watch``: notices a lost connection to the broker, or of one subscription, without pending operations.
 
-pulsar-client connects again by itself and says so in its log only. What it lets one see is whether a consumer or a
-producer is connected (half a microsecond to ask), and how a request ends. So every second all of them are looked at,
-and while nothing arrives one consumer asks for the last message id of its topic: that goes over the consumer's own
-connection, and reveals a link that is silent but not closed, which pulsar-client itself notices after 30 to 60 s.
+pulsar-client reconnects by itself and only logs it. It exposes whether a consumer or a producer is connected (half a
+microsecond to read), and how a request ends. So all of them are checked every second, and while no record arrives one
+consumer requests the last message id of its topic: this uses the consumer's own connection, and detects a connection
+that is silent but not closed, which pulsar-client itself notices after 30 to 60 s.
 
-A loss that is over within a second or two is not reported: pulsar-client logs it only at its level INFO, without saying
-whose connection it was. A receiver that is stopped, or is being reopened, has no consumer to look at: then the broker
-is asked for something else.
+A loss that ends within a second or two is not reported: pulsar-client logs it only at its level INFO, without saying
+whose connection it was. A receiver that is stopped, or is being reopened, has no consumer to check: then another
+request is sent to the broker.
 """
 
 from __future__ import annotations
@@ -30,43 +30,44 @@ from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.results import DISCONNECTED, translate
 from jmsaio.transport.pulsar.native.stalled import StalledReceivers
 
-#: Seconds between two looks.
+#: Seconds between two checks.
 LOOK = 1.0
-#: Looks without a connection that make a loss: a single one may meet pulsar-client while it changes the broker.
+#: Checks without a connection that count as a loss: a single one may coincide with pulsar-client's move to another
+#: broker.
 AWAY = 2
-#: Seconds without a record after which the broker is asked.
+#: Seconds without a record before a request is sent to the broker.
 QUIET = 3.0
-#: Seconds that its answer may take.
+#: Maximum seconds for its answer.
 SILENT = 7.0
-#: Seconds between two questions whether the broker refuses the credentials, while it is lost.
+#: Seconds between two checks whether the broker refuses the credentials, while it is lost.
 REFUSAL = 5.0
 _log = logging.getLogger("jmsaio")
 
 _Result = _pulsar.Result
-#: Results that are no answer of the broker.
+#: Results that are not answers of the broker.
 _NO_ANSWER = {int(_Result.Timeout), int(_Result.ConnectError), int(_Result.ReadError), int(_Result.NotConnected)} | {
     int(_Result.AuthenticationError), int(_Result.AlreadyClosed), int(_Result.Interrupted), DISCONNECTED, -1
 }  # fmt: skip
 
 
 class SenderPart(Protocol):
-    """A sender, as far as it is watched."""
+    """The part of a sender that is watched."""
 
     @property
     def natives(self) -> Sequence[LinkedHandle]:
         """Its ``_pulsar.Producer`` objects."""
 
     def refuse(self, refusal: JMSSecurityError | None) -> None:
-        """The broker refuses the credentials, or no longer does."""
+        """Set or reset (None) the error while the broker refuses the credentials."""
 
 
 @attrs.define(eq=False)
 class Question:
-    """A request that may be on its way.
+    """A request that may be pending.
 
     Attributes:
         asked: loop time of its start.
-        result: how it ended, or None.
+        result: result of the request, or None.
     """
 
     asked: float
@@ -74,22 +75,22 @@ class Question:
 
     @property
     def answered(self) -> bool:
-        """The broker has answered, be it with a refusal."""
+        """Whether the broker has answered, even with a refusal."""
         return self.result is not None and self.result not in _NO_ANSWER
 
 
 @attrs.define(eq=False)
 class Watch:
-    """Looks after the senders and receivers of one transport.
+    """Watches the senders and receivers of one transport.
 
     Args:
-        bridge: of the transport.
-        address: of the broker, for sentences.
-        senders: those that are open.
-        receivers: those that are open.
-        ask_broker: starts a request that needs no consumer; gets the native callback.
-        admin: asked why a subscription is missing, or None.
-        refusal: asks the broker whether it refuses the credentials, within a second (``Reach.refusal``).
+        bridge: bridge of the transport.
+        address: address of the broker, for messages.
+        senders: returns the open senders.
+        receivers: returns the open receivers.
+        ask_broker: starts a request that needs no consumer, with the native callback.
+        admin: admin interface to find out why a subscription is missing, or None.
+        refusal: checks within a second whether the broker refuses the credentials (``Reach.refusal``).
 
     Attributes:
         listeners: called with each change.
@@ -105,31 +106,31 @@ class Watch:
     listeners: set[LinkListener] = attrs.field(factory=set, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lost: float | None = attrs.field(default=None, init=False)
-    _dropped: bool = attrs.field(default=False, init=False)  # since it is lost, nothing was connected once
+    _dropped: bool = attrs.field(default=False, init=False)  # whether nothing was connected at some time since the loss
     _away: int = attrs.field(default=0, init=False)
-    _excused: bool = attrs.field(default=False, init=False)  # the broker answers, though nothing is connected
+    _excused: bool = attrs.field(default=False, init=False)  # whether the broker answers although nothing is connected
     _heard: int = attrs.field(default=0, init=False)
     _quiet: float = attrs.field(default=0.0, init=False)
     _question: Question | None = attrs.field(default=None, init=False)
-    _refused: JMSError | None = attrs.field(default=None, init=False)  # at the last question
+    _refused: JMSError | None = attrs.field(default=None, init=False)  # at the last check
     _refusal_due: float = attrs.field(default=0.0, init=False)
-    _denied: set[SenderPart] = attrs.field(factory=set, init=False)  # the right to send was taken from these
+    _denied: set[SenderPart] = attrs.field(factory=set, init=False)  # senders that lost the permission to send
     _turn: int = attrs.field(default=0, init=False)
     _missing: MissingReceivers = attrs.field(init=False)
     _stalled: StalledReceivers = attrs.field(init=False)
-    _log: int = attrs.field(factory=lambda: NATIVE_LOG.read(), init=False)  # its lines at the last look
+    _log: int = attrs.field(factory=lambda: NATIVE_LOG.read(), init=False)  # number of its lines at the last check
 
     def __attrs_post_init__(self) -> None:
         self._missing = MissingReceivers(self.report, self.admin)
         self._stalled = StalledReceivers(self.admin)
 
     def start(self) -> None:
-        """Look from now on, every second. Idempotent."""
+        """Start to check every second. Idempotent."""
         if self._task is None:
             self._task = self.bridge.loop.create_task(self._run(), name="jmsaio watch")
 
     async def aclose(self) -> None:
-        """Look no more. Idempotent."""
+        """Stop checking. Idempotent."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -147,7 +148,7 @@ class Watch:
                 _log.exception("looking after the connection to %s failed; please report this", self.address)
 
     def look(self, now: float) -> None:
-        """See what is connected and what was answered, and report what has changed since the last look."""
+        """Check connections and answers, and report changes since the last check."""
         receivers = self.receivers()
         consumers = [native for receiver in receivers for native in receiver.natives]
         producers = [native for sender in self.senders() for native in sender.natives]
@@ -161,7 +162,7 @@ class Watch:
             connected = self._lost is None
         heard = self._was_heard(now, receivers)
         self._away = 0 if connected else self._away + 1
-        if self._away == 1:  # no answer comes over a connection that is gone
+        if self._away == 1:  # no answer arrives over a lost connection
             self._question = None
         self._excused = not connected and (self._excused or heard)
         question = self._question
@@ -181,7 +182,7 @@ class Watch:
         self._log = NATIVE_LOG.read()
 
     def _look_at_rights(self) -> None:
-        """Refuse what is sent to a topic that this client has lost the right to, until it is connected there again."""
+        """Refuse messages to topics for which this client lost the permission, until it is connected there again."""
         refusals = NATIVE_LOG.refusals_of_topics(self._log)
         senders = self.senders()
         self._denied = {sender for sender in self._denied if sender in senders}
@@ -200,7 +201,7 @@ class Watch:
                 self.report(LinkChange(str(error), error))
 
     def _was_heard(self, now: float, receivers: Sequence[ReceiverPart]) -> bool:
-        """Whether the broker was heard since the last look."""
+        """Return whether the broker sent a record or an answer since the last check."""
         count, question = sum(receiver.heard for receiver in receivers), self._question
         heard = count > self._heard or (question is not None and question.answered)
         self._heard = count
@@ -211,7 +212,7 @@ class Watch:
         return heard
 
     def _ask(self, now: float, receivers: Sequence[ReceiverPart]) -> None:
-        """Ask the broker something, over the connection of a consumer if there is one, each in turn."""
+        """Send a request to the broker, over the connection of a consumer if there is one, each in turn."""
         question = Question(now)
 
         def answered(result: Result, *answer: object) -> None:
@@ -223,7 +224,7 @@ class Watch:
         consumers = [
             native
             for receiver in receivers
-            if receiver.subscription.pattern is None  # pulsar-client can't ask over several topics
+            if receiver.subscription.pattern is None  # pulsar-client does not support this for several topics
             for native in receiver.natives
             if native.is_connected()
         ]
@@ -236,7 +237,7 @@ class Watch:
             self.ask_broker(arrived)
 
     async def look_for_refusal(self, now: float) -> None:
-        """Find out whether the broker refuses the credentials, where nothing is connected; report a change."""
+        """Check whether the broker refuses the credentials while nothing is connected; report a change."""
         if self.refusal is None or not (self._away or self._lost is not None):
             return
         if self._lost is not None and now < self._refusal_due:
@@ -252,7 +253,7 @@ class Watch:
         self._report_loss(why)
 
     def _report_loss(self, why: str) -> None:
-        """Report why the link is lost; while the credentials are refused, nothing is sent."""
+        """Report why the connection is lost; while the credentials are refused, nothing is sent."""
         lost = f"the connection to {self.address} is lost"
         unknown = BrokerUnavailableError(f"{lost}: {why}; it connects again by itself when it can")
         error = unknown if self._refused is None else again(lost, self._refused)
@@ -273,9 +274,9 @@ class Watch:
             self.report(LinkChange(f"the connection to {self.address} is back after {now - since:.0f} s", whole=True))
 
     def report(self, change: LinkChange) -> bool:
-        """Report a change to the listeners; False when there are none.
+        """Report a change to the listeners; return False if there are none.
 
-        If one raises, the error is logged; the others are called, and the watch goes on.
+        If one raises, the error is logged, the others are still called, and the watch continues.
         """
         listeners = list(self.listeners)
         for listener in listeners:
@@ -286,7 +287,7 @@ class Watch:
         return bool(listeners)
 
     async def look_for_reasons(self, now: float) -> None:
-        """Find out why consumers are missing while the broker answers, and report it once; or why nothing comes."""
+        """Determine why consumers are missing or receive nothing while the broker answers, and report it once."""
         if self._lost is None:
             await self._missing.look_for_reasons(now)
             await self._stalled.look(now, self.receivers())

@@ -1,1 +1,1 @@
-"""Sending to Pulsar: one sender over a native producer for each partition."""
+"""Sending to Pulsar: senders with one native producer per partition."""

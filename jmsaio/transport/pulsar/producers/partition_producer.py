@@ -1,18 +1,18 @@
-"""One native producer, that is one partition: records leave in groups with one callback (group commit).
+"""The native producer of one partition: records are sent in groups with one callback (group commit).
 
-A Python callback costs pulsar-client 13 acquisitions of the GIL and three thread states; ``None`` costs nothing. One
+A Python callback costs pulsar-client 13 acquisitions of the GIL and three thread states; ``None`` costs nothing. A
 producer's batches end in order, so Ok for the last record of a group covers the earlier ones unless one of their
-batches failed alone. pulsar-client lets that happen in these cases, and only its log tells:
+batches failed alone. pulsar-client allows this in the following cases, reported only in its log:
 
 * the broker found a batch damaged (checksum),
-* a batch could not be made (larger than the broker takes),
-* the broker refused a reconnect for its backlog quota, while half of a group was with pulsar-client,
-* pulsar-client's own send time-out, which is therefore off: the time-out here is ours.
+* a batch could not be created (larger than the broker accepts),
+* the broker refused a reconnect because of its backlog quota, while part of a group was in pulsar-client,
+* pulsar-client's own send time-out, which is therefore disabled: the time-out is implemented here.
 
-A fenced producer, a terminated topic and a close fail everything from then on, so the last of a group, too; a lost
-connection fails nothing. After a line in the log that casts doubt, the records of a group that did not lie in the
-batch of its last one are in doubt. What pulsar-client may refuse before it is queued, or send outside the order,
-never travels without a callback of its own: see ``PartitionProducer.alone``.
+A fenced producer, a terminated topic and a close fail everything from then on, including the last record of a group; a
+lost connection fails nothing. After a line in the log about a possible failure, the records of a group outside the
+batch of its last one are in doubt. Messages that pulsar-client may refuse before queueing, or send out of order, always
+have their own callback: see ``PartitionProducer.alone``.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from jmsaio.transport.pulsar.native.results import OK, translate_send
 from jmsaio.transport.pulsar.producers.window import Window
 from jmsaio.transport.slices import SLICE
 
-#: Records of a group at most; a longer group would hold its first records back from the broker.
+#: Maximum records in a group; a longer group would delay its first records.
 GROUP = 1000
-#: A group of more records than this may wait for those that the same loop of sends adds in the next turns,
+#: A group of more records than this can wait for those that the same loop of sends adds in the next turns,
 _FEW = 8
-#: this many seconds at most. ``send_async`` lets the event loop go on each millisecond; a callback for the records of
-#: each millisecond would cost a quarter of the speed.
+#: for up to this many seconds. ``send_async`` yields to the event loop every millisecond; a callback for the records
+#: of each millisecond would cost a quarter of the speed.
 _LONGEST_WAIT = 0.005
-#: In a turn that adds many records, the time is looked at after each of so many.
+#: Interval, in records, at which the time is checked in a turn that adds many.
 _LOOK = 64
-#: Seconds after which a topic may have been deleted before anything was sent to it.
+#: Seconds without any send after which a topic may have been deleted.
 UNTOUCHED = 1.0
 
 
@@ -54,14 +54,14 @@ class Group:
     """Records that share one callback.
 
     Attributes:
-        tokens: what the sender's owner knows each by; empty when all were told.
+        tokens: the tokens of the records; empty once all outcomes are reported.
         count: number of records.
-        size: their bytes together.
-        doubts: what the log's count of doubts was before the first of them left.
-        deadline: time of the loop at which they are in doubt; infinite: never.
-        stored: called before their owner is told that they are stored.
-        answer: pulsar-client's, while groups before it have none. A record with a delivery time leaves outside the
-            batch and may be answered first; outcomes are told in the order of sending.
+        size: total bytes.
+        doubts: the log's count of doubts before the first record was sent.
+        deadline: loop time at which they are in doubt; infinite: never.
+        stored: called before it is reported that they are stored.
+        answer: pulsar-client's answer, while groups before it have none. A record with a delivery time is sent outside
+            the batch and may be answered first; outcomes are reported in the order of sending.
     """
 
     tokens: list[Token]
@@ -77,15 +77,15 @@ class PartitionProducer:
     """Sends to one topic without partitions, or to one partition.
 
     Args:
-        bridge: the way back from native threads.
+        bridge: bridge to the native threads.
         native: ``_pulsar.Producer``, without a time-out of its own.
-        topic: its topic, for errors.
-        window: told what has its outcome and what has left.
+        topic: full name of the topic or partition.
+        window: window that counts records in flight and outcomes.
         settled: as ``SenderOptions.settled``.
         timeout: seconds until a record without an answer is in doubt; 0: never.
-        changed: called with the topic when it may be another one than before. pulsar-client recreates a deleted topic
-            without a word, but its records then lie in another ledger. (So they do after an unload, or when one is
-            full.)
+        changed: called with the topic when it may have been recreated. pulsar-client recreates a deleted topic without
+            reporting it, but its records are then stored in another ledger. (This also happens after an unload, or when
+            a ledger is full.)
     """
 
     __slots__ = (
@@ -106,30 +106,30 @@ class PartitionProducer:
         self._settled = settled
         self._timeout = timeout
         self._timer: asyncio.TimerHandle | None = None
-        self._partition = split_partition(topic)[1]  # pulsar-client tells -1 for a producer of one partition
+        self._partition = split_partition(topic)[1]  # pulsar-client reports -1 for a producer of one partition
         self._messages: list[object] = []
         self._tokens: list[Token] = []
         self._size = 0
         self._groups: OrderedDict[Group, None] = OrderedDict()  # in the order of sending
-        self._late: set[Group] = set()  # told to be in doubt; they stay in the window, for pulsar-client holds them
-        self._armed = False  # whether a turn of the loop will look at the current group
-        self._seen = 0  # its length at the last look
-        self._latest = 0.0  # time of the loop at which it leaves
+        self._late: set[Group] = set()  # reported as in doubt; they stay in the window while pulsar-client holds them
+        self._armed = False  # whether a turn of the loop will check the current group
+        self._seen = 0  # its length at the last check
+        self._latest = 0.0  # latest loop time for sending it
         self._changed = changed if not topic.startswith("non-persistent://") else ignore
         self._opened = bridge.loop.time()
         self._last: tuple[int, int, int] | None = None  # ledger, entry and index of the last record stored
         bridge.made(self)
 
     def release(self) -> None:
-        """Let go of the native producer, which is closed."""
+        """Drop the native producer, which is closed."""
         self.native = Released()  # type: ignore[assignment]  # its calls return nothing
         self._send = ignore
 
     def add(self, message: object, token: Token, size: int) -> None:
-        """Take a message into the current group.
+        """Add a message to the current group.
 
-        It leaves in the next turn of the loop. A longer one leaves when a turn adds nothing, when it is full, or 5 ms
-        after its first record, in the middle of a turn, too: the first of a thousand tasks that each await a send are
+        The group is sent in the next turn of the loop. A longer one is sent when a turn adds nothing, when it is full,
+        or 5 ms after its first record, even within a turn: the first of a thousand tasks that each await a send are
         answered while the last ones send.
         """
         self._messages.append(message)
@@ -146,16 +146,16 @@ class PartitionProducer:
             self._latest = self._bridge.loop.time() + _LONGEST_WAIT
 
     def alone(self, message: object, token: Token, size: int, stored: Callable[[], object] = ignore) -> None:
-        """Send a message with a callback of its own; ``stored`` is called before its owner is told that it is stored.
+        """Send a message with its own callback; ``stored`` is called before it is reported as stored.
 
-        For messages that may be refused for their size, that have a delivery time (they leave outside the batch and
-        may overtake), and for producers without plain batching.
+        For messages that may be refused because of their size, that have a delivery time (sent outside the batch and
+        possibly earlier), and for producers without plain batching.
         """
         self.flush()
         self._submit(message, self._group([token], size, stored))
 
     def flush(self) -> None:
-        """Hand the current group to pulsar-client."""
+        """Pass the current group to pulsar-client."""
         messages = self._messages
         if not messages:
             return
@@ -188,9 +188,9 @@ class PartitionProducer:
         self._send(message, lambda result, place: post(answered, group, result, place))
 
     def _expire(self) -> None:
-        """Say of what has no answer in time that it is in doubt: of one group in each turn of the loop."""
+        """Report records without an answer in time as in doubt, one group per turn of the loop."""
         self._timer, loop = None, self._bridge.loop
-        first = next(iter(self._groups), None)  # without an answer, or it would have been told
+        first = next(iter(self._groups), None)  # without an answer, or it would have been reported
         if first is not None and first.deadline <= loop.time():
             del self._groups[first]
             self._late.add(first)
@@ -204,14 +204,14 @@ class PartitionProducer:
         if group in self._late:
             self._late.remove(group)
             self._window.leave(group.count, group.size)
-        elif group in self._groups:  # else the sender was closed and has told everyone already
-            if int(result) == OK and place.ledger_id() >= 0:  # not of a duplicate that the broker left out
+        elif group in self._groups:  # otherwise the sender was closed and has reported all outcomes
+            if int(result) == OK and place.ledger_id() >= 0:  # false for a duplicate discarded by the broker
                 self._look_at(place.ledger_id(), place.entry_id(), place.batch_index())
             group.answer = result, place
             self._settle_answered()
 
     def _settle_answered(self) -> None:
-        """Tell the outcomes that have no unknown one before them."""
+        """Report the outcomes that have no unknown one before them."""
         while self._groups:
             first = next(iter(self._groups))
             if first.answer is None:
@@ -228,7 +228,7 @@ class PartitionProducer:
         self._window.tell(count)
         ledger, entry, partition, index = place.ledger_id(), place.entry_id(), self._partition, place.batch_index()
         group.stored()
-        # Records are numbered in their batch in the order of sending: this many at the end lie in the last one's batch.
+        # Records are numbered in their batch in the order of sending: this many at the end are in the last one's batch.
         known = min(count, index + 1) if index >= 0 else 1
         doubtful = known < count and self._is_doubtful(group)
         if known < count:
@@ -238,9 +238,9 @@ class PartitionProducer:
         self._tell(tokens, WireId(ledger, entry, partition, index - known + 1 if index >= 0 else -1), None)
 
     def _look_at(self, ledger: int, entry: int, index: int) -> None:
-        """Notice that a record does not lie behind the one before, in the same ledger.
+        """Report a change if a record does not follow the previous one in the same ledger.
 
-        A broker that lost its data, too, may use the number of a ledger again.
+        A broker that lost its data may also reuse the number of a ledger.
         """
         last, self._last = self._last, (ledger, entry, index)
         if last is None:
@@ -250,12 +250,12 @@ class PartitionProducer:
             self._changed(self.topic)
 
     def _is_doubtful(self, group: Group) -> bool:
-        """True when the log told of a failure since the group left."""
+        """Return whether the log contains a failure since the group was sent."""
         NATIVE_LOG.read()
         return NATIVE_LOG.doubts != group.doubts
 
     def refuse(self, refusal: JMSSecurityError) -> None:
-        """Tell every record without an answer that it is in doubt, for pulsar-client sends it when it can again."""
+        """Report all records without an answer as in doubt, because pulsar-client will send them when it can again."""
         self.flush()
         while self._groups:
             first = next(iter(self._groups))
@@ -267,10 +267,10 @@ class PartitionProducer:
             self._settle_answered()
 
     def abandon(self, reason: str) -> Iterator[None]:
-        """Take no more answers. Every record without an outcome is in doubt, or unsent if it did not leave yet.
+        """Accept no more answers. Records without an outcome are in doubt, or unsent if they were not yet sent.
 
         Returns:
-            What tells them, a slice in each step.
+            An iterator that reports them, one slice per step.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -311,6 +311,6 @@ class PartitionProducer:
     def _tell(self, tokens: list[Token], place: WireId | None, error: JMSError | None) -> None:
         try:
             self._settled(tokens, place, error)
-        except Exception as raised:  # the outcomes of other records must be told all the same
+        except Exception as raised:  # the outcomes of other records must still be reported
             context = {"message": "the callback of sent records raised", "exception": raised}
             self._bridge.loop.call_exception_handler(context)

@@ -1,4 +1,4 @@
-"""``PulsarSender``: own routing over one producer for each partition, own window; no native limit, no native flush."""
+"""``PulsarSender``: own routing over one producer per partition, and its own window; no native limit or flush."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from jmsaio.transport.pulsar.producers.window import Window
 from jmsaio.transport.sequence_ids import SequenceIds
 from jmsaio.transport.slices import in_slices
 
-#: Characters of a record below which it travels in a group: at most 4 bytes each, so far from every size limit.
+#: Size in characters below which a record is sent in a group: at most 4 bytes each, far below every size limit.
 _SMALL = 32 * 1024
-#: Bytes that the broker needs beside payload and properties.
+#: Bytes that the broker needs in addition to payload and properties.
 _OVERHEAD = 10 * 1024
 
-#: Gives the topic's partitions by full name, or the topic itself.
+#: Returns the topic's partitions by full name, or the topic itself.
 ListPartitions = Callable[[], Awaitable[list[str]]]
-#: Makes a native producer of one partition.
+#: Opens a native producer of one partition.
 OpenProducer = Callable[[str], Coroutine[Any, Any, ProducerHandle]]
 
 _Builder = _pulsar.MessageBuilder
 
 
 class PulsarSender:
-    """Sends to one topic. Made by ``open_pulsar_sender``.
+    """Sends to one topic. Created by ``PulsarTransport.open_sender``.
 
     Attributes:
-        topic: full name.
+        topic: full topic name.
     """
 
     def __init__(self, bridge: Bridge, topic: str, options: SenderOptions, closed: Callable[[PulsarSender], None]):
@@ -66,7 +66,7 @@ class PulsarSender:
         self._refusal: JMSSecurityError | None = None
         self._closing: asyncio.Future[None] | None = None
         batched = config.batches and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
-        self._grouped = batched and bridge.hears_log  # or the failure of a batch would not be told
+        self._grouped = batched and bridge.hears_log  # otherwise the failure of a batch would not be reported
         compressed = config.compression_type.upper() != "NONE"
         self._limit = None if compressed or config.chunking_enabled else MAX_MESSAGE_SIZE - _OVERHEAD
         self._checked = bridge.loop.time()
@@ -76,7 +76,7 @@ class PulsarSender:
         self._open_producer: OpenProducer
 
     async def start(self, list_partitions: ListPartitions, open_producer: OpenProducer) -> None:
-        """Make the native producers. Raises what making one of them raised, with the others closed."""
+        """Open the native producers. Raises the first error, with the others closed."""
         self._list_partitions = list_partitions
         self._open_producer = open_producer
         await self._add_partition_producers(await list_partitions())
@@ -114,7 +114,7 @@ class PulsarSender:
 
     @property
     def full(self) -> bool:
-        """True when the window has no room: await ``ready`` before the next ``send``."""
+        """Whether the window is full: await ``ready`` before the next ``send``."""
         return self._window.full
 
     @property
@@ -124,21 +124,21 @@ class PulsarSender:
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:
-        """The last sequence id of each partition. See ``Sender.last_sequence_ids``."""
+        """Last sequence id of each partition. See ``Sender.last_sequence_ids``."""
         return self._sequence_ids.last
 
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
-        """Take a record; its outcome is told later (see ``Sender.send``).
+        """Send a record; its outcome is reported later (see ``Sender.send``).
 
         Raises:
             MessageTooLargeError: above the broker's default limit of 5 MiB; not raised with compression or chunking,
-                where the broker's answer tells.
-            MessageFormatError: text that is not Unicode (lone surrogates).
+                when the broker's answer decides.
+            MessageFormatError: text contains lone surrogates.
             IllegalStateError: the record has a sequence id, and the sender sends batches.
-            IllegalArgumentError: a sequence id that is negative, or above 2**63 - 1.
+            IllegalArgumentError: the sequence id is negative, or above 2**63 - 1.
             ObjectClosedError: the sender or the transport is closed.
             ForkError: in a child process.
-            JMSSecurityError: the broker refuses the credentials at present.
+            JMSSecurityError: the broker currently refuses the credentials.
         """
         if self._failure is not None or self._bridge.failure is not None or transaction is not None:
             self._refuse(transaction)
@@ -164,7 +164,7 @@ class PulsarSender:
             partition_producer.add(message, token, size)
         elif record.sequence_id is None:
             partition_producer.alone(message, token, size)
-        else:  # never in a group: a sender of batches has refused it
+        else:  # never in a group: a sender with batches has refused it
             confirm = partial(self._sequence_ids.confirm, partition_producer.topic, record.sequence_id)
             partition_producer.alone(message, token, size, confirm)
 
@@ -176,9 +176,9 @@ class PulsarSender:
             raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
 
     def refuse(self, refusal: JMSSecurityError | None) -> None:
-        """Fail what has no answer, and what is sent from now on; None ends that.
+        """Fail records without an answer and later ones; None ends this.
 
-        pulsar-client would wait for ever for a broker that refuses the credentials.
+        pulsar-client would wait forever for a broker that refuses the credentials.
         """
         self._refusal = refusal
         if refusal is not None:
@@ -223,31 +223,32 @@ class PulsarSender:
         return self._partition_producers[index % count]
 
     def _left(self) -> None:
-        """Records have left the window: look after the topic's growth now and then."""
+        """Check for new partitions from time to time, when records have left the window."""
         now = self._bridge.loop.time()
         if now - self._checked > self._look_after and self._growth is None and self._failure is None:
             self._checked = now
             self._growth = self._bridge.task(self._grow())
 
     async def _grow(self) -> None:
-        """Make partition producers for partitions that the topic got since."""
+        """Add partition producers for new partitions of the topic."""
         try:
             partitions = await self._list_partitions()
             if len(self._partition_producers) > 1 or len(partitions) > 1:
                 known = {partition_producer.topic for partition_producer in self._partition_producers}
                 await self._add_partition_producers([name for name in partitions if name not in known])
         except JMSError:
-            # The broker can't tell now; the present partition producers go on and the next look comes in a minute.
+            # The broker does not answer now; the existing partition producers continue and the next check follows
+            # later.
             return
         finally:
             self._growth = None
 
     async def ready(self) -> None:
-        """Wait until the window has room, or the sender is closed. Cancelling changes nothing.
+        """Wait until the window has room or the sender is closed. Cancelling changes nothing.
 
         Raises:
-            OperationTimeoutError: none within the send time-out.
-            JMSSecurityError: the broker refuses the credentials at present.
+            OperationTimeoutError: there was no room within the send time-out.
+            JMSSecurityError: the broker currently refuses the credentials.
         """
         if self._refusal is not None:
             raise self._unsent(self._refusal)
@@ -261,7 +262,7 @@ class PulsarSender:
             )
 
     async def drain(self, timeout: float) -> None:
-        """Wait until every record taken has its outcome. Raises OperationTimeoutError. Cancelling changes nothing."""
+        """Wait until every record sent has an outcome. Raises OperationTimeoutError. Cancelling changes nothing."""
         for partition_producer in self._partition_producers:
             partition_producer.flush()
         if not await wait_for(self._window.all_told(), timeout):
@@ -270,9 +271,9 @@ class PulsarSender:
             )
 
     async def aclose(self, timeout: float) -> None:
-        """Let records on their way end within ``timeout`` seconds, fail the rest as in doubt, and close. Idempotent.
+        """Wait up to ``timeout`` seconds for records in flight, fail the rest as in doubt, and close. Idempotent.
 
-        Cancellation: closing goes on; records without an outcome are failed at once, a slice in each turn of the loop.
+        Cancellation: closing continues; records without an outcome fail at once, one slice per turn of the loop.
         """
         if self._failure is not None:
             return
@@ -293,7 +294,7 @@ class PulsarSender:
             return
         if growth is not None:
             await end([growth], deadline - self._bridge.loop.time())
-        with suppress(JMSError):  # the connection is gone or silent: the broker drops the producer when it notices
+        with suppress(JMSError):  # the connection is lost or silent: the broker drops the producer when it notices
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
         await told
 
@@ -305,12 +306,12 @@ class PulsarSender:
         return closing
 
     def _tell_rest(self, reason: str) -> Iterator[None]:
-        """Tell every record without an outcome, a slice in each step; answers count no more from the first step on."""
+        """Report all records without an outcome, one slice per step; answers are ignored from the first step on."""
         for telling in [partition_producer.abandon(reason) for partition_producer in self._partition_producers]:
             yield from telling
         self._window.close()
 
 
 def _characters(properties: Mapping[str, str]) -> int:
-    """Of all names and values."""
+    """Return the total length of all names and values."""
     return len("".join(properties)) + len("".join(properties.values()))  # faster than sums

@@ -1,4 +1,4 @@
-"""``Window``: how much one sender has on its way, and who waits for room or for the last outcome."""
+"""``Window``: the records in flight of one sender, and the tasks waiting for room or for the last outcome."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from jmsaio.transport.waiters import Waiters
 
 @attrs.define(eq=False)
 class Window:
-    """What pulsar-client holds counts until it answers, also when the application was told "in doubt" before.
+    """Records count while pulsar-client holds them, even if they were already reported as in doubt.
 
     Attributes:
-        max_records: records on their way at most.
-        max_bytes: bytes on their way at most.
-        records: records that pulsar-client holds, or will in this turn of the loop.
+        max_records: maximum number of records in flight.
+        max_bytes: maximum bytes in flight.
+        records: number of records that pulsar-client holds, or will hold after this turn of the loop.
         bytes: their bytes.
-        untold: those of them whose outcome the application does not know.
+        untold: number of records whose outcome is not yet reported.
         left: called when records have left.
-        closed: no one waits any more.
+        closed: whether waiting has ended.
     """
 
     max_records: int
@@ -35,23 +35,23 @@ class Window:
 
     @property
     def full(self) -> bool:
-        """True when there is no room for one more record."""
+        """Whether there is no room for another record."""
         return self.records >= self.max_records or self.bytes >= self.max_bytes
 
     def add(self, size: int) -> None:
-        """One more record of ``size`` bytes is on its way."""
+        """Add a record of ``size`` bytes."""
         self.records += 1
         self.bytes += size
         self.untold += 1
 
     def tell(self, records: int) -> None:
-        """The application was told the outcome of records."""
+        """Count records whose outcome was reported."""
         self.untold -= records
         if self.untold == 0:
             self._told.wake()
 
     def leave(self, records: int, size: int) -> None:
-        """pulsar-client holds records of ``size`` bytes together no longer."""
+        """Remove records of ``size`` bytes in total that pulsar-client no longer holds."""
         self.records -= records
         self.bytes -= size
         if self.records <= self.max_records // 2 and self.bytes <= self.max_bytes // 2:
@@ -59,17 +59,17 @@ class Window:
         self.left()
 
     def close(self) -> None:
-        """Let everyone go on who waits."""
+        """Release all waiting tasks."""
         self.closed = True
         self._room.wake()
         self._told.wake()
 
     async def room(self) -> None:
-        """Wait until there is room, or the window is closed. Cancelling changes nothing."""
+        """Wait until there is room or the window is closed. Cancelling changes nothing."""
         while self.full and not self.closed:
             await self._room.wait()
 
     async def all_told(self) -> None:
-        """Wait until every record has its outcome, or the window is closed. Cancelling changes nothing."""
+        """Wait until every record has an outcome or the window is closed. Cancelling changes nothing."""
         while self.untold and not self.closed:
             await self._told.wait()
