@@ -67,7 +67,7 @@ def _compiled(jars: Path) -> Path:
             with tempfile.TemporaryDirectory(prefix="compile-", dir=jars.parent) as folder:
                 source, classes = Path(folder) / f"{_PROGRAM}.java", Path(folder) / "classes"
                 source.write_text(text, encoding="utf-8")
-                # Compile for the oldest supported Java: the next start may use another version.
+                # Compile for the oldest supported Java: the next start might use another version.
                 release = ["--release", str(tools.MINIMUM_JAVA)]
                 _run([str(javac), *release, "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), str(source)])
                 classes.rename(target)

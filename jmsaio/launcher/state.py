@@ -87,7 +87,7 @@ def save(status: BrokerStatus) -> None:
 
 
 def forget(directory: Path) -> None:
-    """Delete the status file of a broker that has ended: its process id may have been reused."""
+    """Delete the status file of a broker that has ended: its process id might have been reused."""
     (directory / _FILE).unlink(missing_ok=True)
 
 

@@ -89,7 +89,7 @@ class FaultProxy:
         return self._rules[direction].traffic
 
     def start(self) -> None:
-        """Start to listen. Blocks until it listens. Raises OSError if ``listen_port`` is taken."""
+        """Start listening. Blocks until ready. Raises OSError if ``listen_port`` is taken."""
         if self._portal is not None:
             raise RuntimeError("a proxy can be used once: create another one")
         self._portal = self._stack.enter_context(start_blocking_portal(backend="asyncio"))

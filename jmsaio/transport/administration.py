@@ -67,7 +67,7 @@ class TopicLog:
     """Storage of a topic without partitions, or of one partition.
 
     Attributes:
-        ledgers: ledgers, oldest first; the last one may be open.
+        ledgers: ledgers, oldest first; the last one can be open.
         last: the last entry, without an index in a batch; None if there is none.
         last_readable: the last entry that readers receive now: later ones belong to an open transaction or wait for
             one. None if there is none or it is not known.
@@ -135,7 +135,7 @@ class Admin(Protocol):
         """Return the statistics of a topic, over all partitions."""
 
     async def backlog(self, topic: str, subscription: str) -> int:
-        """Count the messages kept for a subscription, including those in batches; a broker may limit the count."""
+        """Count the messages kept for a subscription, including those in batches; a broker might limit the count."""
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         """Return the acknowledged part of a subscription of a topic without partitions, or of one partition."""
@@ -224,7 +224,7 @@ class Admin(Protocol):
 
         Raises:
             AdminError: with status 409, ``place`` is after the topic's last entry, and nothing has changed. With
-                another status the broker failed, and the cursor may have moved.
+                another status the broker failed, and the cursor might have moved.
             IllegalArgumentError: ``place`` is in another partition.
             InvalidDestinationError: the topic has partitions; advance them one by one.
             NotFoundError: the topic or subscription does not exist.

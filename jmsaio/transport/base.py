@@ -3,7 +3,7 @@
 Rules for every implementation (checked by the contract suite in ``tests/transport/contract``):
 
 * All calls are made on one event loop's thread. Callbacks (``settled``, ``wake``) run on that thread, never inside
-  another call: ``wake`` may call ``receive`` at once. Callbacks given to a transport do not raise.
+  another call: ``wake`` can call ``receive`` at once. Callbacks given to a transport do not raise.
 * Messages are passed in lists. Objects of a transport's own library are not exposed, except inside a
   ``ReceivedRecord``, which the caller returns unchanged to acknowledge it.
 * Errors are ``jmsaio.errors``; a library's own errors are translated and chained.
@@ -61,7 +61,7 @@ __all__ = [
     "Wake",
 ]
 
-#: Called when ``Receiver.receive`` may return records again; spurious calls are allowed.
+#: Called when ``Receiver.receive`` might return records again; spurious calls are allowed.
 Wake = Callable[[], None]
 
 
@@ -247,8 +247,9 @@ class Receiver(Protocol):
         """Stop receiving from the broker until ``resume``.
 
         Records not yet received are returned, uncounted. Received records can still be settled, and no other receiver
-        of this transport delivers them before. If the broker can't be informed, receivers of other clients may or may
-        not receive them. For shared and key-shared subscriptions; on others, no other consumer waits for these records.
+        of this transport delivers them before. If the broker can't be informed, receivers of other clients might or
+        might not receive them. For shared and key-shared subscriptions; on others, no other consumer waits for these
+        records.
 
         Cancellation: stopping continues.
         """

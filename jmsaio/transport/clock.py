@@ -63,7 +63,7 @@ class ManualClock:
 
     def __init__(self, start: float | None = None) -> None:
         self._now = time.time() if start is None else start
-        self._watchers: list[Callable[[], Callable[[], None] | None]] = []  # references, which may be weak
+        self._watchers: list[Callable[[], Callable[[], None] | None]] = []  # references, which might be weak
 
     def now(self) -> float:
         """Return the seconds since the epoch."""

@@ -54,7 +54,7 @@ class SenderOptions:
     Attributes:
         config: producerConfig with its defaults.
         settled: called with the outcomes of records once known: each record's once, those of a partition in the order
-            of sending, never inside ``Sender.send``. Records that share an answer may be reported together: an error
+            of sending, never inside ``Sender.send``. Records that share an answer can be reported together: an error
             applies to all of them; a place is that of the first, and the rest follow it in the same entry, each with
             the next batch index. The place is None if the transport does not know it, which never happens with
             ``Capabilities.places`` outside transactions; records with and without known places are reported in separate
@@ -65,8 +65,9 @@ class SenderOptions:
         window_bytes: maximum bytes in flight before ``Sender.full``.
         transacted: whether its records are sent in transactions; a sender whose producer has a configured name accepts
             records with and without.
-        topic_changed: called with the name of the topic, or of one of its partitions, when it may have been deleted and
-            recreated without its subscriptions. Transports whose senders end then (``Sender.deleted``) never call it.
+        topic_changed: called with the name of the topic, or of one of its partitions, when it might have been deleted
+            and recreated without its subscriptions. Transports whose senders end then (``Sender.deleted``) never call
+            it.
         schema: the schema of all its records, registered with the topic; None: untyped bytes.
     """
 

@@ -55,7 +55,7 @@ async def precreate(
         TransportError: the broker refuses, or did not finish in time.
         JMSSecurityError: no permission.
 
-    Cancelling may leave the subscription, which does no harm.
+    Cancelling can leave the subscription, which does no harm.
     """
     begun, limit = timers.clock.steady(), config.wait_for_server_startup_timeout
     last: JMSError | None = None
@@ -117,7 +117,7 @@ async def open_receiver(
     Args:
         transport: opens the receiver; its admin interface creates the subscription.
         wanted: subscription to open; nothing is created for a topics pattern.
-        wake: called when records may be available.
+        wake: called when records might be available.
         create_missing: whether to create the subscription if the broker does not.
 
     Raises:

@@ -63,8 +63,8 @@ class MemoryReceiver:
     Args:
         link: connection to the event loop.
         wanted: subscription to open.
-        wake: called when records may be available.
-        by_priority: partitions with a higher number get a larger share of the receiver queue
+        wake: called when records might be available.
+        by_priority: partitions with a higher number receive a larger share of the receiver queue
             (``jms.enableJMSPriority``).
 
     Raises:

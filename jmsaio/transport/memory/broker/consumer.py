@@ -102,7 +102,7 @@ class Consumer:
                 queue.clear()
             else:
                 records += [queue.popleft() for _ in range(min(limit - len(records), len(queue)))]
-            self._dispatcher.room(self)  # may fill the queue again
+            self._dispatcher.room(self)  # might fill the queue again
         if records and self.config.ack_timeout is not None:
             self._watch(records, self.config.ack_timeout)
         return records

@@ -126,7 +126,7 @@ class Partition:
             first = (start.ledger, start.entry if inclusive else start.entry + 1)
             return [record for record in self.records.values() if (self.ledger, record.number) >= first]
         assert isinstance(start, int)
-        # The clock may have been set back since: records stored after the first match are not checked.
+        # The clock might have been set back since: records stored after the first match are not checked.
         return list(dropwhile(lambda record: record.publish_time < start, self.records.values()))
 
     def cursor(self, pending: list[int]) -> Cursor:

@@ -103,7 +103,7 @@ class Credentials:
             place = "the function in authParams"
             try:
                 token = self.function()
-            except Exception as error:  # its text may contain a secret
+            except Exception as error:  # its text could contain a secret
                 raise JMSSecurityError(f"{place} raised {type(error).__name__}") from error
             token = token.strip().removeprefix("token:") if isinstance(token, str) else ""
         elif file is not None:

@@ -475,7 +475,7 @@ class RestAdmin:
         raise error_of(answer.status_code, reason_of(answer), what, credentials, token)
 
     def _connected(self, what: str) -> httpx.AsyncClient:
-        if self._closed:  # checked before each request: a call may be waiting for its next attempt
+        if self._closed:  # checked before each request: a call might be waiting for its next attempt
             raise ObjectClosedError(f"{what}: the connection to the broker is closed")
         if self._client is None:
             import httpx

@@ -1,9 +1,9 @@
 """Check that the REST interface belongs to the broker's cluster.
 
-If ``webServiceUrl`` is not given, its address is a guess: another cluster may listen there, and a subscription created
-there would keep no message here. Addresses advertised by brokers prove nothing, since two clusters may advertise the
-same ones, and one cluster several. So a reader with a unique name is opened over the binary protocol and searched in
-the topic's statistics through REST. This requires permission to consume, but not an administrator's.
+If ``webServiceUrl`` is not given, its address is a guess: another cluster might listen there, and a subscription
+created there would keep no message here. Addresses advertised by brokers prove nothing, since two clusters might
+advertise the same ones, and one cluster several. So a reader with a unique name is opened over the binary protocol and
+searched in the topic's statistics through REST. This requires permission to consume, but not an administrator's.
 
 The reader's topic is non-persistent and in the namespace of short names. The broker drops it when it is unused. If it
 can't be opened (a broker that creates no topics, or has non-persistent ones disabled; permissions on single topics),
@@ -180,7 +180,7 @@ class SameCluster:
         try:
             for pause in _PAUSES:
                 await anyio.sleep(pause)
-                with suppress(NotFoundError):  # another cluster may lack the topic or its namespace
+                with suppress(NotFoundError):  # another cluster might lack the topic or its namespace
                     if name in await look(first):
                         return True
             return False

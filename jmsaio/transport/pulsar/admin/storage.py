@@ -12,9 +12,9 @@ from jmsaio.transport.base import Ledger, TopicLog
 from jmsaio.transport.pulsar.admin.answers import understanding
 from jmsaio.transport.pulsar.admin.paths import cursor_key, read_place
 
-#: Message of a broker without transactions, with status 503, when asked about them; it names the setting.
+#: Answer of a broker without transactions, with status 503; it names the setting.
 NO_TRANSACTIONS = "not configured with transactionCoordinatorEnabled"
-#: States of a topic's transactions in which ``maxReadPosition`` is valid; during recovery it may be too late.
+#: States of a topic's transactions in which ``maxReadPosition`` is valid; during recovery it might be too late.
 _SETTLED = ("Ready", "NoSnapshot")
 #: States of a topic's storage in which its list counts the entries of all ledgers.
 _COUNTED = ("ClosedLedger", "CreatingLedger")
@@ -134,7 +134,7 @@ def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transaction
     readable: tuple[int, int] | None = end
     if has_transactions:
         settled = buffer is not None and buffer["state"] in _SETTLED
-        # messages may have been sent since the end was read
+        # messages might have been sent since the end was read
         readable = min(read_place(buffer["maxReadPosition"]), end) if settled else None
     return TopicLog(
         ledgers=tuple(Ledger(*one) for one in read_ledgers(internal)),
@@ -149,8 +149,8 @@ def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transaction
 def _durable_marks(internal: Mapping[str, Any], stats: Any) -> list[tuple[int, int]]:
     """Return the last acknowledged entry of each durable subscription; the broker keeps nothing for a reader's cursor.
 
-    A subscription created while nothing is stored starts before a ledger that may be deleted already, at its entry -1,
-    which says nothing about earlier entries.
+    A subscription created while nothing is stored starts before a ledger that might be deleted already, at its entry
+    -1, which says nothing about earlier entries.
     """
     cursors = internal.get("cursors") or {}
     durable = [name for name, one in (stats.get("subscriptions") or {}).items() if one.get("isDurable")]

@@ -73,7 +73,7 @@ class LateAcker:
         return bool(waiting)
 
     def let_go(self) -> None:
-        """Send queued acknowledgements through a consumer of its own: none is reopened."""
+        """Send queued acknowledgements through a temporary consumer: no other is reopened."""
         self._holding = False
         self._decided.set()
         self._begin()

@@ -34,7 +34,7 @@ class NativeConsumers:
     Args:
         bridge: bridge to the native threads.
         subscription: the subscription.
-        woken: called when messages may be available.
+        woken: called when messages might be available.
 
     Attributes:
         answered: waits until the broker of one of a pattern's topics answers.
@@ -159,7 +159,7 @@ class NativeConsumers:
         """
         target = native_position(position)
         for native_consumer in native_consumers:
-            # Not afterwards: pulsar-client may deliver the first record of the new place before it reports the move.
+            # Not afterwards: pulsar-client might deliver the first record of the new place before it reports the move.
             native_consumer.discard()
         seeking = self._start(
             lambda native_consumer: partial(native_consumer.native.seek_async, target), "seek", native_consumers

@@ -146,8 +146,8 @@ class PulsarReader:
     async def _rest_arrives(self) -> bool:
         """Return whether the rest of the last record's batch still arrives.
 
-        pulsar-client counts a record as read before its callback runs, which may wait for the interpreter while another
-        callback reports that there are no more. An entry is always sent whole.
+        pulsar-client counts a record as read before its callback runs, which might wait for the interpreter while
+        another callback reports that there are no more. An entry is always sent whole.
         """
         last = self._last
         if last is None or last.batch_index() + 1 >= batch_size(last):
@@ -186,7 +186,7 @@ class PulsarReader:
         self._records.forget()
         self._native_consumer.discard()
         seek = partial(self._native.seek_async, min(max(time, 0), _LATEST_TIME))
-        # The broker drops the reader's consumer when it moves: pulsar-client may still be reconnecting it.
+        # The broker drops the reader's consumer when it moves: pulsar-client might still be reconnecting it.
         await ask_again(self._bridge, partial(self._bridge.ask, seek, self._from(time), timeout), timeout)
         while not await self._is_at_end(timeout):
             arrival = self._arrival = self._bridge.loop.create_future()

@@ -40,7 +40,7 @@ class PulsarReceiver:
     Args:
         bridge: bridge to the native threads.
         subscription: the subscription.
-        wake: called when records may be available.
+        wake: called when records might be available.
         closed: called when the receiver is closed.
         prior: deliveries by stopped receivers of the transport.
         tally: count of records of the subscription returned by this process.
@@ -84,7 +84,7 @@ class PulsarReceiver:
         return f"<PulsarReceiver {self.subscription.name}, {len(self._natives)} native consumers, {state}>"
 
     def add_native_consumer(self, native: ConsumerHandle, topic: str | None) -> None:
-        """Receive from another native consumer; ``wake`` is called, because messages may be available."""
+        """Receive from another native consumer; ``wake`` is called, because messages might be available."""
         self._share.join(self._natives.add(native, topic))
         self._stopping.sized()
         self._bridge.loop.call_soon(self._woken)
@@ -162,7 +162,7 @@ class PulsarReceiver:
         if not self._sizing.waiting and len(taken) < most:
             self._take(taken, most)
         records = unacked.deliverable(taken)
-        if len(records) < len(taken):  # the native consumers may have more, so later ones are checked soon
+        if len(records) < len(taken):  # the native consumers might have more, so later ones are checked soon
             self._bridge.loop.call_soon(self._woken)
         elif not records and limit > 0:
             self._natives.raise_failure()
@@ -176,7 +176,7 @@ class PulsarReceiver:
                 natives = native_consumer.take(wanted)
                 if natives:
                     if self._sizing.too_large(natives):
-                        return  # from no consumer: nothing may reach the application before all are closed
+                        return  # from no consumer: nothing must reach the application before all are closed
                     self._unacked.admit(native_consumer, natives, taken)
                 if len(natives) < wanted:
                     break

@@ -37,7 +37,7 @@ TIMEOUT = 120.0
 #: Maximum seconds for one attempt to read the entry, and seconds between two if the broker does not answer.
 _WAIT = 10.0
 _PAUSE = 1.0
-#: Maximum number of answered attempts: the entry may arrive damaged again.
+#: Maximum number of answered attempts: the entry might arrive damaged again.
 ATTEMPTS = 3
 #: Maximum seconds to close the reader.
 _CLOSE = 5.0
@@ -113,7 +113,7 @@ class Rereading:
             self._report_loss(damage, why)
 
     def concerned(self, damage: Damage) -> list[ReceiverPart]:
-        """Return the receivers to which an entry may have been addressed. For any thread."""
+        """Return the receivers to which an entry might have been addressed. For any thread."""
         return [receiver for receiver in self.receivers() if receiver.receives(damage)]
 
     def renew(self, damage: Damage) -> None:

@@ -36,7 +36,7 @@ class Stopping:
         open_native: subscribes again.
         size: native receiver queue size of each topic, for ``resume``.
         usual_size: configured value of ``size``.
-        woken: called when records may be available.
+        woken: called when records might be available.
     """
 
     def __init__(

@@ -107,7 +107,7 @@ class StoredRecords:
         """Create the records of messages.
 
         A message with the next index of a batch belongs to the entry of the previous one: an entry is always sent
-        whole. So if messages may be the rest of a batch, only the places of the first and the last are read.
+        whole. So if messages might be the rest of a batch, only the places of the first and the last are read.
         """
         source, made, start = self._source, list[ReceivedRecord](), 0
         while start < len(natives):
@@ -131,7 +131,7 @@ class StoredRecords:
         return WireId(ledger, of, partition, index)
 
     def _known(self, natives: Sequence[MessageHandle], start: int, first: WireId) -> int:
-        """Return how many messages from the one at ``start``, with the place ``first``, certainly are consecutive."""
+        """Count the messages, from the one at ``start`` with the place ``first``, that are certainly consecutive."""
         count = min(self._size - first.batch_index, len(natives) - start)
         if count < 2:
             return 1

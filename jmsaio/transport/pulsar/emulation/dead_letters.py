@@ -60,7 +60,7 @@ class LetterKeeping:
         Raises:
             TransportError: the broker refuses, or did not finish in time.
 
-        Cancelling may leave the subscription, which does no harm.
+        Cancelling can leave the subscription, which does no harm.
         """
         if not self.config.precreate_queue_subscription or topic.startswith("non-persistent://"):
             return

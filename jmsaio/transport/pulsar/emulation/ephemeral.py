@@ -31,7 +31,7 @@ async def delete_unused(
         admin: the admin interface; None: nothing is done.
         subscription: the subscription; nothing is done for a topics pattern.
         timeout: maximum seconds, limited to 5.
-        patient: retry for a second, because a consumer may be about to leave.
+        patient: retry for a second, because a consumer might be about to leave.
 
     Never raises a JMSError. Continues even if the caller is cancelled.
     """

@@ -16,7 +16,7 @@ from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription, Subscrip
 
 _log = logging.getLogger("jmsaio")
 
-#: Maximum number of checks: another process may recreate the subscription in between.
+#: Maximum number of checks: another process might recreate the subscription in between.
 _LOOKS = 2
 
 
@@ -136,7 +136,7 @@ async def write_properties(admin: Admin | None, wanted: Subscription, topics: Ma
 
 
 def warn_unknown(warn: Callable[[str], None], why: str) -> None:
-    """Warn that a subscription is resumed although it may have been created with other properties."""
+    """Warn that a subscription is resumed although it might have been created with other properties."""
     warn(
         "could not find out whether a durable subscription is opened with another selector or noLocal than before "
         f"({why}): it is resumed with the messages it holds"

@@ -84,7 +84,7 @@ class UnackedTracker:
 
     @property
     def count(self) -> int:
-        """Number of unsettled records; of those set aside, only those read again."""
+        """Number of unsettled records, without those set aside unless they were read again."""
         return len(self._unsettled.out)
 
     @property
@@ -161,7 +161,7 @@ class UnackedTracker:
     def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
         """Return those of another receiver's ``records`` held by the application, and those that it acknowledged.
 
-        For any thread: the other receiver may belong to another loop.
+        For any thread: the other receiver might belong to another loop.
         """
         out = {(one.place, one.publish_time) for one, back in self._unsettled.out.copy().items() if not back}
         self._settled.fold()

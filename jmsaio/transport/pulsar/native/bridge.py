@@ -185,7 +185,7 @@ class Bridge:
                 return await asyncio.shield(future)
         except TimeoutError:
             if discard is not None:
-                _discard(future, discard)  # it may have arrived in the same turn of the loop
+                _discard(future, discard)  # it might have arrived in the same turn of the loop
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
         except asyncio.CancelledError:
             if discard is not None and not future.done():

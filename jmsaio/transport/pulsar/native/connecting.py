@@ -106,7 +106,7 @@ class Reach:
     async def _report(self) -> None:
         """Log why the broker is unreachable: soon if no address accepts connections, then repeatedly."""
         await asyncio.sleep(_PAUSE)
-        if self._taken:  # it may only be slow
+        if self._taken:  # it might only be slow
             await asyncio.sleep(_LONG_PAUSE)
         while True:
             limit = self._config.connect_timeout

@@ -25,7 +25,7 @@ Identity = tuple[int, int]
 class Pipe:
     """A pipe with both its ends.
 
-    A program that closes all its descriptors, as daemons do, may open other files under their numbers: these are left
+    A program that closes all its descriptors, as daemons do, might open other files under their numbers: these are left
     alone.
 
     Attributes:

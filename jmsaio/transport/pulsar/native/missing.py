@@ -114,7 +114,7 @@ class MissingReceivers:
             missing.since, missing.due = now, now + MISSING
 
     async def look_for_reasons(self, now: float) -> None:
-        """Determine why consumers are missing although the broker answers, and report each reason once."""
+        """Find out why consumers are missing although the broker answers, and report each reason once."""
         for receiver, missing in list(self._missing.items()):
             if missing.reported or not receiver.natives:
                 continue

@@ -5,9 +5,9 @@ this thread; otherwise it stays armed and is answered from a native thread, thro
 cancelled: its message is stored here, so a cancelled caller loses nothing. A ``message_listener`` is not used: it would
 create a thread state for every message and compete with the loop for the GIL.
 
-pulsar-client may fail to report a message to an armed receive: see ``SecondLook``.
+pulsar-client might fail to report a message to an armed receive: see ``SecondLook``.
 
-An answer inside the call shows that more messages may be available: they are received by the blocking receive with a
+An answer inside the call shows that more messages might be available: they are received by the blocking receive with a
 time limit of 0, which never waits and uses no callback (a sixth of the time per message, measured).
 """
 
@@ -112,7 +112,7 @@ class NativeConsumer:
 
     @property
     def holds(self) -> bool:
-        """Whether messages are stored here that pulsar-client counts as received; ``take`` may not return them yet."""
+        """Whether messages that pulsar-client counts as received are stored here, though maybe not yet for ``take``."""
         return bool(self._late) or self._second_look.holds
 
     @property
@@ -177,11 +177,11 @@ class NativeConsumer:
             self._take_here(taken, limit)
 
     def _take_behind_late(self, limit: int) -> list[MessageHandle]:
-        """Return messages as ``take`` does if one arrived late, which may have overtaken the one before it.
+        """Return messages as ``take`` does if one arrived late, which might have overtaken the one before it.
 
         pulsar-client first checks for an armed receive, and then puts a message into its queue. A receive armed between
         the two receives the next message, while this one waits in the queue (seen once in 2,000 receives on a busy
-        machine). So the first message of the queue may precede the late one.
+        machine). So the first message of the queue might precede the late one.
         """
         taken, self._late = self._late, []
         count = len(taken)

@@ -71,7 +71,7 @@ class Line:
 
     @property
     def casts_doubt(self) -> bool:
-        """Whether sent messages may have failed: pulsar-client reports only failures of those with a callback.
+        """Whether sent messages might have failed: pulsar-client reports only failures of those with a callback.
 
         It reports nothing about a batch that the broker refused, one that could not be created, or messages waiting
         when a reconnect was refused. All lines of a producer count unless they are known to be harmless.
@@ -131,7 +131,7 @@ class NativeLog:
     """pulsar-client's log of this process. The only instance is ``NATIVE_LOG``.
 
     Attributes:
-        doubts: number of lines so far after which pending messages may have failed.
+        doubts: number of lines so far after which pending messages might have failed.
         count: number of lines so far.
         on_damage: called with each damaged entry, in the thread that reads the log; must not read it. Returns False if
             no receiver of this process has that subscription.

@@ -40,7 +40,7 @@ class Meaning:
         error: class of jmsaio's error.
         text: what happened, and what to do about it.
         not_stored: whether a sent message with this result is certainly not stored.
-        passes: whether it is transient: the same request may succeed within seconds.
+        passes: whether it is transient: the same request might succeed within seconds.
     """
 
     error: Callable[[str], JMSError]

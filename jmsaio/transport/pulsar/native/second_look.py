@@ -15,8 +15,8 @@ One check after each arming is sufficient:
 * A thread of pulsar-client delayed between the two steps for longer than ``DELAY`` is missed. Then the message waits
   for the next one, which it precedes (``NativeConsumer.take``).
 
-A found message may also follow an answer pending from a native thread. So it is held until that arrives, or has not
-arrived for a while: on a busy machine the thread may wait for a processor for longer than ``HOLD``. A reader, which
+A found message might also follow an answer pending from a native thread. So it is held until that arrives, or has not
+arrived for a while: on a busy machine the thread might wait for a processor for longer than ``HOLD``. A reader, which
 detects the end of a topic by the records read, holds it longer.
 
 pulsar-client allows a receive with a time limit while a receive is armed, on consumers of a topic, of a pattern, and on
@@ -37,9 +37,9 @@ from jmsaio.transport.pulsar.native.handles import MessageHandle
 
 #: Seconds without an answer before the check.
 DELAY: Final = 0.1
-#: Default seconds to hold a found message for an answer that may be pending.
+#: Default seconds to hold a found message for an answer that might be pending.
 HOLD: Final = 0.05
-#: Seconds that a timer may fire early.
+#: Seconds that a timer can fire early.
 _TOLERANCE: Final = 0.001
 
 
@@ -73,7 +73,7 @@ class SecondLook:
 
     @property
     def holds(self) -> bool:
-        """Whether a found message is held for an answer that may be pending."""
+        """Whether a found message is held for an answer that might be pending."""
         return self._held is not None
 
     def arm(self) -> None:

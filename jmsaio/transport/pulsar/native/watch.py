@@ -32,7 +32,7 @@ from jmsaio.transport.pulsar.native.stalled import StalledReceivers
 
 #: Seconds between two checks.
 LOOK = 1.0
-#: Checks without a connection that count as a loss: a single one may coincide with pulsar-client's move to another
+#: Checks without a connection that count as a loss: a single one might coincide with pulsar-client's move to another
 #: broker.
 AWAY = 2
 #: Seconds without a record before a request is sent to the broker.
@@ -58,12 +58,12 @@ class SenderPart(Protocol):
         """Its ``_pulsar.Producer`` objects."""
 
     def refuse(self, refusal: JMSSecurityError | None) -> None:
-        """Set or reset (None) the error while the broker refuses the credentials."""
+        """Set the error for sends while the broker refuses the credentials; None resets it."""
 
 
 @attrs.define(eq=False)
 class Question:
-    """A request that may be pending.
+    """A request that might be pending.
 
     Attributes:
         asked: loop time of its start.

@@ -11,8 +11,8 @@ batches failed alone. pulsar-client allows this in the following cases, reported
 
 A fenced producer, a terminated topic and a close fail everything from then on, including the last record of a group; a
 lost connection fails nothing. After a line in the log about a possible failure, the records of a group outside the
-batch of its last one are in doubt. Messages that pulsar-client may refuse before queueing, or send out of order, always
-have their own callback: see ``PartitionProducer.alone``.
+batch of its last one are in doubt. Messages that pulsar-client might refuse before queueing, or send out of order,
+always have their own callback: see ``PartitionProducer.alone``.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from jmsaio.transport.slices import SLICE
 
 #: Maximum records in a group; a longer group would delay its first records.
 GROUP = 1000
-#: A group of more records than this can wait for those that the same loop of sends adds in the next turns,
+#: Larger groups wait for records that the same loop of sends adds in the next turns.
 _FEW = 8
-#: for up to this many seconds. ``send_async`` yields to the event loop every millisecond; a callback for the records
+#: Maximum seconds of that wait. ``send_async`` yields to the event loop every millisecond; a callback for the records
 #: of each millisecond would cost a quarter of the speed.
 _LONGEST_WAIT = 0.005
 #: Interval, in records, at which the time is checked in a turn that adds many.
 _LOOK = 64
-#: Seconds without any send after which a topic may have been deleted.
+#: Seconds from opening to the first stored record after which the topic might have been deleted meanwhile.
 UNTOUCHED = 1.0
 
 
@@ -61,7 +61,7 @@ class Group:
         deadline: loop time at which they are in doubt; infinite: never.
         stored: called before it is reported that they are stored.
         answer: pulsar-client's answer, while groups before it have none. A record with a delivery time is sent outside
-            the batch and may be answered first; outcomes are reported in the order of sending.
+            the batch and might be answered first; outcomes are reported in the order of sending.
     """
 
     tokens: list[Token]
@@ -83,9 +83,9 @@ class PartitionProducer:
         window: window that counts records in flight and outcomes.
         settled: as ``SenderOptions.settled``.
         timeout: seconds until a record without an answer is in doubt; 0: never.
-        changed: called with the topic when it may have been recreated. pulsar-client recreates a deleted topic without
-            reporting it, but its records are then stored in another ledger. (This also happens after an unload, or when
-            a ledger is full.)
+        changed: called with the topic when it might have been recreated. pulsar-client recreates a deleted topic
+            without reporting it, but its records are then stored in another ledger. (This also happens after an unload,
+            or when a ledger is full.)
     """
 
     __slots__ = (
@@ -148,7 +148,7 @@ class PartitionProducer:
     def alone(self, message: object, token: Token, size: int, stored: Callable[[], object] = ignore) -> None:
         """Send a message with its own callback; ``stored`` is called before it is reported as stored.
 
-        For messages that may be refused because of their size, that have a delivery time (sent outside the batch and
+        For messages that might be refused because of their size, that have a delivery time (sent outside the batch and
         possibly earlier), and for producers without plain batching.
         """
         self.flush()
@@ -240,7 +240,7 @@ class PartitionProducer:
     def _look_at(self, ledger: int, entry: int, index: int) -> None:
         """Report a change if a record does not follow the previous one in the same ledger.
 
-        A broker that lost its data may also reuse the number of a ledger.
+        A broker that lost its data might also reuse the number of a ledger.
         """
         last, self._last = self._last, (ledger, entry, index)
         if last is None:

@@ -17,7 +17,7 @@ class Window:
         max_records: maximum number of records in flight.
         max_bytes: maximum bytes in flight.
         records: number of records that pulsar-client holds, or will hold after this turn of the loop.
-        bytes: their bytes.
+        bytes: total bytes of these records.
         untold: number of records whose outcome is not yet reported.
         left: called when records have left.
         closed: whether waiting has ended.

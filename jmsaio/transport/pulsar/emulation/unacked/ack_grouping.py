@@ -92,7 +92,7 @@ class AckGrouping:
         native_consumer.native.acknowledge_async(whole, None)
         settled = self._settled
         if settled.open.get(batch.entry) is batch:
-            settled.open.pop(batch.entry, None)  # a receiver of another thread may evaluate it
+            settled.open.pop(batch.entry, None)  # a receiver of another thread might evaluate it
             settled.recent.append((whole, batch.published, now))
 
     def _wait(self, batch: BatchAcker, record: PulsarRecord) -> None:

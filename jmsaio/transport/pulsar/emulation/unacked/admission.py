@@ -117,7 +117,7 @@ def _is_in(entries: Iterable[Container[Entry]], native: MessageHandle) -> bool:
 
 
 class _Redelivered:
-    """Compares messages of one native consumer that may be redelivered with the known ones."""
+    """Compares messages of one native consumer that might be redelivered with the known ones."""
 
     def __init__(self, admission: Admission, native_consumer: NativeConsumer) -> None:
         self._admission = admission

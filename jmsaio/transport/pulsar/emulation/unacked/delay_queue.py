@@ -57,7 +57,7 @@ class DelayQueue(Generic[Item]):
 
     def _fire(self) -> None:
         self._timer = None
-        now = self.loop.time() + 0.001  # the loop's timer may fire slightly early
+        now = self.loop.time() + 0.001  # the loop's timer can fire slightly early
         ready: list[Item] = []
         while len(ready) < SLICE and (entry := self._heap.pop(now)) is not None:
             ready.append(entry[1])

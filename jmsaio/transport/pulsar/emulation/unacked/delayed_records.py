@@ -22,7 +22,7 @@ _log = logging.getLogger("jmsaio")
 
 #: Maximum records kept by one receiver.
 MOST_RECORDS = 10_000
-#: Maximum bytes kept; the records that reach it may exceed it.
+#: Maximum bytes kept; the records that reach it might exceed it.
 MOST_BYTES = 64 * 1024 * 1024
 
 

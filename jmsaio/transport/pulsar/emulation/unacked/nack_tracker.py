@@ -94,7 +94,7 @@ class NackTracker:
         return [record for record in taken if record not in early]
 
     def room(self, wanted: int) -> int:
-        """Return how many of ``wanted`` records can be received: the delayed ones kept here are limited."""
+        """Limit the number of records to receive by the room for delayed ones kept here."""
         return wanted if self._delayed is None else min(wanted, self._delayed.room())
 
     def take(self, limit: int) -> list[PulsarRecord]:
@@ -177,7 +177,7 @@ class NackTracker:
             self._wake()  # there is room again
 
     def _wake(self) -> None:
-        """Wake in a separate turn of the loop, because the woken code may receive at once, inside another call."""
+        """Wake in a separate turn of the loop, because the woken code might receive at once, inside another call."""
         self._bridge.loop.call_soon(self._woken)
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from jmsaio.transport.pulsar.native.record import PulsarRecord
 ENTRIES = 10_000
 SUBSCRIPTIONS = 1000
 TOGETHER = 100_000
-#: Seconds in which an acknowledged record may still be in the queues of other receivers.
+#: Seconds in which an acknowledged record might still be in the queues of other receivers.
 CROSSING = 30.0
 #: Identifies an entry in a cluster: ledger, entry.
 Entry = tuple[int, int]
@@ -33,7 +33,7 @@ class PriorDelivery:
     """One record delivered to an application.
 
     Attributes:
-        published: publish time; another record may later have the same place.
+        published: publish time; another record might later have the same place.
         held: whether the application can still settle it.
         acknowledged: whether the application did; copies sent to others before are not another delivery.
         since: time of the acknowledgement.
@@ -63,7 +63,7 @@ class PriorDeliveries:
         factory=OrderedDict, init=False
     )
     _count: int = attrs.field(default=0, init=False)
-    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # other transports may use other threads
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # other transports can use other threads
 
     def __len__(self) -> int:
         return len(self._deliveries) + (0 if self.given_back is None else len(self.given_back))
@@ -113,7 +113,7 @@ class PriorDeliveries:
     def entries(self, topic: str | None, subscription: str) -> list[Container[Entry]]:
         """Return containers of a topic's entries with deliveries; empty for a pattern, whose topic is unknown.
 
-        Containers, not copies: other threads may change them at any time, so they must not be iterated over.
+        Containers, not copies: other threads might change them at any time, so they must not be iterated over.
         """
         own = self._deliveries.get((topic, subscription)) if topic is not None else None
         shared = [] if self.given_back is None else self.given_back.entries(topic, subscription)
@@ -149,7 +149,7 @@ class PriorDeliveries:
         _release(dropped)
 
     def take_copies(self, subscription: str, records: Iterable[PulsarRecord]) -> set[PulsarRecord]:
-        """Stop keeping back those of a receiver's records that are copies, and return them; the deliveries stay."""
+        """Release and return the copies among a receiver's records; their deliveries stay stored."""
         copies = set()
         for record in records:
             delivery = self._delivery(subscription, record)

@@ -1,4 +1,4 @@
-"""``Settled``: acknowledged records that the broker may redeliver, in limited memory and without payloads.
+"""``Settled``: acknowledged records that the broker might redeliver, in limited memory and without payloads.
 
 The broker stores and delivers entries: a message, or a batch. Without batch-index acknowledgement it keeps an entry
 until all its records are acknowledged and redelivers it whole, and a negative acknowledgement returns a whole entry. So

@@ -39,7 +39,7 @@ class Tracker(Protocol):
 
 
 _tallies: WeakValueDictionary[tuple[str, _Identity], Tally] = WeakValueDictionary()
-_lock = threading.Lock()  # receivers of one subscription may run in several threads
+_lock = threading.Lock()  # receivers of one subscription can run in several threads
 
 
 @attrs.define(eq=False)
@@ -54,7 +54,7 @@ class Tally:
     _entries: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[Key, int] = attrs.field(factory=OrderedDict, init=False)
     _takers: OrderedDict[tuple[int, int], ReferenceType[Tracker]] = attrs.field(factory=OrderedDict, init=False)
-    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)  # receivers may run in several threads
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)  # receivers can run in several threads
 
     def __bool__(self) -> bool:
         return bool(self._entries) or len(self.trackers) > 1
@@ -63,7 +63,7 @@ class Tally:
         """Add a receiver; from the second on, the receiver of each entry is stored."""
         with self._lock:
             present = list(self.trackers)
-            self.trackers = WeakSet([*present, tracker])  # a new set: other threads may be reading the old one
+            self.trackers = WeakSet([*present, tracker])  # a new set: other threads might be reading the old one
         if len(present) == 1:
             self._taken_before(present[0], present[0].held)
 
@@ -99,11 +99,11 @@ class Tally:
         _count(self._records, place)
 
     def failures(self, place: Key) -> int:
-        """Return how often applications of this process returned a record."""
+        """Count the returns of a record by applications of this process."""
         return self._records.get(place, 0)
 
     def redeliveries(self, place: Key, counted: int) -> int:
-        """Return how many redeliveries of a record were caused by applications of this process, or by other processes.
+        """Count the redeliveries of a record caused by applications of this process, or by other processes.
 
         Args:
             place: place of the record.
@@ -121,7 +121,7 @@ class Tally:
 
         After a lost connection or an unload, everything unacknowledged is redelivered to any of them, uncounted.
         Records held from a receiver of the same connection are kept back, too; all others are marked as redelivered: an
-        acknowledgement may have been lost, and another connection may stay lost.
+        acknowledgement might have been lost, and another connection might stay lost.
         """
         others = [unacked for unacked in self.trackers if unacked is not own]
         if not others:

@@ -110,7 +110,7 @@ class Unsettled:
         """Forget records set aside, which are returned with their native consumer, except those read again.
 
         Returns:
-            Those of them that were delivered before.
+            The forgotten records that were delivered before.
         """
         dropped = []
         for native_consumer, kept in self.aside.items():
