@@ -20,7 +20,7 @@ __all__ = ["Behind", "lag", "register", "with_dedup"]
 
 
 def __getattr__(name: str) -> object:
-    """What needs pyspark, loaded when it is used."""
+    """Import a name that needs pyspark when it is first used."""
     if name == "with_dedup":
         from jmsaio.spark.dedup import with_dedup
 
@@ -29,12 +29,12 @@ def __getattr__(name: str) -> object:
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``format("jms")`` known to a session.
+    """Register the data source ``jms`` with a session.
 
-    An installed package needs no such call. A cluster that ships the package as files does.
+    An installed package needs no such call; a cluster that ships the package as files does.
 
     Args:
-        spark: the session, a Spark Connect one, too.
+        spark: the session; it can be a Spark Connect session.
 
     Raises:
         ImportError: pyspark or pyarrow is not installed: ``pip install 'jmsaio[spark]'``.
@@ -46,11 +46,11 @@ def register(spark: SparkSession) -> None:
 
 
 def lag(progress: Mapping[str, Any]) -> dict[str, Behind]:
-    """What lies behind a stream's newest batch, by the full name of the topic or partition.
+    """Return the backlog after a stream's newest batch, by the full name of the topic or partition.
 
     Args:
-        progress: of a query: ``query.lastProgress``, or one of ``query.recentProgress``. It may read other sources,
-            too, which are left out.
+        progress: of a query: ``query.lastProgress``, or one of ``query.recentProgress``. Sources of other kinds are
+            ignored.
     """
     found: dict[str, Behind] = {}
     for source in progress["sources"]:

@@ -20,17 +20,18 @@ from jmsaio.transport.together import together
 
 
 class BatchReader(TaskReader, DataSourceReader):
-    """Reads what is stored when Spark plans the query. Nothing is acknowledged, and nothing stays on the broker.
+    """Batch reader of the messages stored when Spark plans the query. It acknowledges nothing.
 
-    Spark plans once for each ``load()``: a DataFrame that is used twice gives the same rows.
+    It leaves nothing on the broker. Spark plans once for each ``load()``: a DataFrame that is used twice returns the
+    same rows.
     """
 
     def partitions(self) -> list[InputPartition]:
-        """One for each range of entries; an empty destination has none.
+        """Return one partition for each range of entries; none for an empty destination.
 
         Raises:
-            DataLossError: what is to be read is not there any more.
-            TransportError: the broker does not answer for ``outageTimeout``.
+            DataLossError: messages to read no longer exist.
+            TransportError: the broker does not answer within ``outageTimeout``.
         """
         return [InputPartition(each) for each in asyncio.run(_plan(self._options))]
 
@@ -45,10 +46,10 @@ async def _plan(options: SourceOptions) -> list[Range]:
 
 
 def check_destination(options: SourceOptions) -> str | None:
-    """Ask the broker for the destination that is to be read.
+    """Check that the destination to read exists.
 
     Returns:
-        The type of the column ``value`` in Spark's DDL; None without that column.
+        Type of the column ``value`` in Spark's DDL; None without that column.
 
     Raises:
         NotFoundError: no such topic.
@@ -58,7 +59,7 @@ def check_destination(options: SourceOptions) -> str | None:
 
 
 async def _check(options: SourceOptions) -> str | None:
-    assert options.destination is not None  # a reader has one
+    assert options.destination is not None  # set for every reader
     configuration = configuration_of(options)
     async with connected(configuration) as transport:
         parts = await list_sources(transport, resolve(options.destination, configuration.system_namespace))

@@ -1,4 +1,4 @@
-"""Rows with an identity that stays the same whenever they are sent, taken from where they were read."""
+"""Rows with an identity that is derived from their position and stays the same whenever they are sent."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ _SOURCE: Final = ("topic", "position")
 def with_dedup(frame: DataFrame, job: str) -> DataFrame:
     """Add the columns that ``dedup=columns`` needs, so that a repeated task or batch stores no row twice.
 
-    The producer of a row is the job and the topic, or partition, that it was read from; its number is its position
-    there. So it is the same whichever task sends it, today or in a repeated batch. All rows of a topic come into one
-    task, in their order, whatever the number of tasks. ``dedup_previous`` is the number of the row before: a task that
-    has not sent that one just before refuses the row, so that a later ``filter`` or ``repartition`` can't lose rows
-    unseen. Call this last.
+    The producer of a row consists of the job and the topic or partition of the row; its sequence number is its position
+    there. Both are the same whichever task sends the row, today or in a repeated batch. All rows of a topic are sent by
+    one task, in their order. ``dedup_previous`` is the number of the preceding row. A task that did not send that row
+    immediately before rejects the row, so that a later ``filter`` or ``repartition`` can't lose rows silently. Call
+    this last.
 
-    One row may become one message or none, never two: the second would have the number of the first. The broker
-    remembers a producer for as long as its settings say (``brokerDeduplicationProducerInactivityTimeoutMinutes``, 6
-    hours by default): this is a guarantee for what is repeated soon, not for months.
+    A row can become one message or none, never two: the second would have the same number. The broker forgets a
+    producer after its configured time (``brokerDeduplicationProducerInactivityTimeoutMinutes``, 6 hours by default), so
+    this protects against repeats within hours, not months.
 
     Args:
-        frame: rows with the columns ``topic`` and ``position`` of the source ``jms``. Those of a stream can't be
+        frame: rows with the columns ``topic`` and ``position`` of the source ``jms``. The rows of a stream can't be
             sorted: call this for each batch in ``foreachBatch``.
-        job: name of what is done here, the same in each run of it, and no other job's that writes to the same topic.
+        job: name of the job. Use the same name in each run, and no other job's that writes to the same topic.
 
     Returns:
         The rows with ``dedup_producer``, ``dedup_sequence`` and ``dedup_previous``.
 
     Raises:
-        IllegalArgumentError: an empty name, a column that is missing, or the rows of a stream. A position that makes
-            no number (ledger 2^31, entry 2^20, batch index 2^12 and above, or NULL) fails the query.
+        IllegalArgumentError: ``job`` is empty, a column is missing, or ``frame`` is a stream. A position too large for
+            a number (ledger from 2^31, entry from 2^20, batch index from 2^12) or NULL fails the query.
     """
     if not job:
         raise IllegalArgumentError("with_dedup: job is empty; give the job a name that it keeps")
@@ -53,7 +53,7 @@ def with_dedup(frame: DataFrame, job: str) -> DataFrame:
 
 
 def _sequence() -> Column:
-    """What ``pack`` makes of a position."""
+    """Return a column that computes ``pack`` of a position."""
     ledger, entry = F.col("position.ledger"), F.col("position.entry")
     batch = F.greatest(F.coalesce(F.col("position.batch"), F.lit(0)), F.lit(0)).cast("long")
     parts = ((ledger, LEDGER_BITS), (entry, ENTRY_BITS), (batch, BATCH_BITS))

@@ -1,6 +1,6 @@
-"""Writes the tables of the guide on Spark: the columns of rows, the columns of a write, the options.
+"""Generates the tables of the Spark guide: the columns of rows, the columns of a write, the options.
 
-``python -m jmsaio.spark.document`` writes them; a test holds the guide equal to the tables of the code. Needs pyarrow.
+``python -m jmsaio.spark.document`` writes them; a test compares the guide with the code. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, Kind
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column
 from jmsaio.spark.options.table import table
 
-#: How the guide names the types of columns that are written.
+#: Type names of written columns, as the guide shows them.
 _WRITTEN: Final[Mapping[Kind, str]] = {kind: re.sub(r"[A-Z]{3,}(?:<.*?>)?", r"`\g<0>`", kind.value) for kind in Kind}
 GUIDE = pathlib.Path(__file__).parents[1] / "guide" / "spark.md"
 
 
 def columns_read() -> str:
-    """The columns of a row that is read, as a table in Markdown."""
+    """Return the columns of a read row as a Markdown table."""
     lines = [f"| `{each.name}` | {_type(each)} | {_cell(each.doc + _only_with(each))} |" for each in COLUMNS]
     return "\n".join(["| column | type | what it holds |", "|---|---|---|", *lines])
 
 
 def columns_written() -> str:
-    """The columns that a table may have when it is written, as a table in Markdown."""
+    """Return the columns that a written table can have as a Markdown table."""
     lines = [f"| `{each.name}` | {_WRITTEN[each.kind]} | {_cell(each.doc)} |" for each in WRITE_COLUMNS]
     return "\n".join(["| column | type | what becomes of it |", "|---|---|---|", *lines])
 
 
-#: The tables by the names that the guide's comments give them.
+#: Tables by their names in the guide's comments.
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "columns that are read": columns_read,
     "columns that are written": columns_written,
@@ -40,17 +40,17 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
 
 
 def begin(name: str) -> str:
-    """The line before a table."""
+    """Return the line before a table."""
     return f"<!-- {name}: written by python -m jmsaio.spark.document -->"
 
 
 def end(name: str) -> str:
-    """The line behind it."""
+    """Return the line after a table."""
     return f"<!-- end of {name} -->"
 
 
 def with_tables(guide: str) -> str:
-    """The guide's text with its tables as the code has them.
+    """Return the guide's text with its tables regenerated from the code.
 
     Raises:
         ValueError: the lines around a table are missing.
@@ -74,7 +74,7 @@ def _type(column: Column) -> str:
 
 
 def _only_with(column: Column) -> str:
-    """What has to be asked for to get a column that is not always there."""
+    """Return the option that a column requires if it is not always present."""
     if column.on_request:
         return "" if column.name == PROPS else "; only if `columns` names it"
     if column.bodies == frozenset(Body):

@@ -1,4 +1,4 @@
-"""Spark's distributed files, where secrets that an option names may lie."""
+"""Spark's distributed files, which can hold secrets named by options."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from jmsaio.spark.options.parse import SourceOptions
 
 
 def configuration_of(options: SourceOptions) -> Configuration:
-    """The configuration with the secrets as they are now, found in Spark's distributed files (``--files``), too.
+    """Return the configuration with the current secrets, also from Spark's distributed files (``--files``).
 
     Raises:
-        ConfigurationError: a secret that is not there.
+        ConfigurationError: a secret does not exist.
     """
-    root = SparkFiles._root_directory  # getRootDirectory() raises where a process of Spark has none yet
+    root = SparkFiles._root_directory  # getRootDirectory() raises if a Spark process has none yet
     if root is None:
         return options.configuration()
     folder = Path(root).absolute()
-    return options.configuration([folder, folder.parent])  # who plans a stream is told of a folder below that of files
+    return options.configuration([folder, folder.parent])  # a stream's planner gets a subfolder of the files' folder

@@ -1,4 +1,4 @@
-"""The columns of a schema that Spark hands over: the source's own, or what the user gave to ``.schema(...)``."""
+"""The columns of a schema passed by Spark: the source's own, or the user's from ``.schema(...)``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property,
 from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import SourceOptions
 
-#: Types of declared properties by Spark's name of them.
+#: Types of declared properties by Spark's names.
 _PROPERTY_TYPES: Final = {kind.value.lower(): kind for kind in PROPERTY_TYPES}
 
 
 def choose_columns(options: SourceOptions, schema: StructType) -> SourceOptions:
-    """The options with the columns of a schema, in its order.
+    """Return the options with the columns of a schema, in its order.
 
     Raises:
-        ConfigurationError: a column that the source does not have, has with another type, or may leave NULL although
-            the schema says NOT NULL.
+        ConfigurationError: a column is unknown, has a different type, or is NOT NULL in the schema although it can be
+            NULL.
     """
     own = [field for field in schema.fields if not (options.use_schema and field.name.lower() == VALUE)]
     columns = tuple(_column(field) for field in own)

@@ -1,4 +1,4 @@
-"""What a task does that writes: records to senders, and what became of them."""
+"""Sending of one write task: opens senders, sends records and counts the results."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from jmsaio.transport.topics import list_partitions
 
 _log = logging.getLogger("jmsaio.spark")
 
-#: Seconds to wait for the name of a producer that is still connected.
+#: Seconds to wait until the name of a producer that is still connected is free.
 _PRODUCER_BUSY: Final = 30.0
 
 
 @attrs.define(eq=False)
 class _Outlet:
-    """A sender and what became of its records."""
+    """A sender and the results of its records."""
 
     topic: str
     refuse: Callable[[JMSError], None]
@@ -51,7 +51,7 @@ class _Outlet:
     duplicates: int = 0
 
     def settled(self, numbers: Sequence[int], place: WireId | None, error: JMSError | None) -> None:
-        """Note what became of rows."""
+        """Record the result of rows."""
         if error is not None:
             self.refuse(_refused(numbers[0], self.topic, error))
             return
@@ -65,12 +65,13 @@ class _Outlet:
 
 @attrs.define(eq=False)
 class Sending:
-    """Sends the rows of one task, at least once: a task that is repeated sends them again.
+    """Sender of the rows of one task, at least once: a repeated task sends them again.
 
     Args:
         transport: opens the senders.
-        configuration: its ``producer`` says how; the subscription of a queue is created before its first message.
-        outage_timeout: seconds that an unreachable broker is waited for, also by a row that is sent.
+        configuration: its ``producer`` configures the senders. A queue's subscription is created before its first
+            message.
+        outage_timeout: seconds to wait for an unreachable broker, also for a row that is being sent.
     """
 
     transport: Transport
@@ -98,11 +99,11 @@ class Sending:
         self._route = route
 
     async def send(self, rows: Iterable[OutgoingRow]) -> None:
-        """Hand rows to their senders, waiting while a window is full.
+        """Pass rows to their senders; wait while a window is full.
 
         Raises:
-            JMSError: the first error of the task, of this row or of one before it; it names topic and row. Nothing is
-                sent from then on.
+            JMSError: the first error of the task, of this row or an earlier one; it names topic and row. Nothing is
+                sent afterwards.
         """
         for row in rows:
             outlet = self._outlets.get((row.destination, row.producer)) or await self._open(row)
@@ -118,14 +119,14 @@ class Sending:
                 raise _refused(row.number, outlet.topic, error) from error
 
     async def finish(self) -> list[Sent]:
-        """Wait until every row has its outcome.
+        """Wait until every row is confirmed or rejected.
 
         Returns:
-            What was sent, by topic.
+            Number of rows sent, by topic.
 
         Raises:
             JMSError: the first error of the task.
-            OperationTimeoutError: no outcome in time.
+            OperationTimeoutError: a row was not settled in time.
         """
         while self._outlets:
             await self._end(next(iter(self._outlets)))
@@ -134,7 +135,7 @@ class Sending:
         return self._ended
 
     async def aclose(self) -> None:
-        """Close every sender; what is on its way is in doubt. Idempotent."""
+        """Close every sender; the outcome of unconfirmed rows is in doubt. Idempotent."""
         while self._outlets:
             _, outlet = self._outlets.popitem()
             await outlet.sender.aclose(self.configuration.close_timeout)
@@ -161,7 +162,7 @@ class Sending:
         return outlet
 
     def _resolve(self, row: OutgoingRow) -> tuple[str, str | None]:
-        """The topic of a row, and the subscription that its queue has."""
+        """Return the topic of a row, and the subscription if the row's destination is a queue."""
         try:
             destination = parse_destination_text(row.destination)
         except InvalidDestinationError as error:
@@ -175,7 +176,7 @@ class Sending:
         return topic, None
 
     async def _open_sender(self, topic: str, options: SenderOptions) -> Sender:
-        """A failed task's producer may be connected still, for as long as the broker takes to notice."""
+        """Open a sender; retry while the producer of a failed task is still connected."""
         retrying = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_delay(_PRODUCER_BUSY),
             wait=tenacity.wait_fixed(1),
@@ -185,7 +186,7 @@ class Sending:
         return await retrying(self.transport.open_sender, topic, options)
 
     async def _check_deduplication(self, topic: str) -> None:
-        """Without it the broker would store again what a repeated task sends."""
+        """Check that the broker deduplicates a topic; otherwise it would store the rows of a repeated task twice."""
         admin = self.transport.admin
         if admin is None:
             _log.warning("can't tell whether the broker deduplicates %s: jms.usePulsarAdmin is false", topic)
@@ -211,14 +212,14 @@ class Sending:
 
 
 def _route_by_row(record: OutgoingRecord, partitions: int) -> int | None:
-    """A row that is sent again must come to the same partition, whatever the priorities of others."""
+    """Choose the partition by the row alone: a repeated row must reach the same one, whatever others' priorities."""
     return choose_partition(record.sticky_key, record.key, record.sequence_id, partitions)
 
 
 def _for_producer(config: ProducerConfig, name: str | None) -> ProducerConfig:
-    """The configuration of a sender; one that deduplicates has a name, and sends no batches.
+    """Return a sender's configuration; with deduplication, it has a name and sends no batches.
 
-    In a batch the broker remembers only the sequence id of the first message.
+    For a batch, the broker stores only the sequence id of the first message.
     """
     return config if name is None else attrs.evolve(config, producer_name=name, batching_enabled=False)
 

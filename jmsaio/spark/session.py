@@ -1,4 +1,4 @@
-"""A Spark session for a command: one of its own on this machine, or the one that is there already."""
+"""A Spark session for a command: a new one on this machine, or the existing one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 
 import jmsaio.spark
 
-#: Where a session of our own runs: two tasks at a time on this machine.
+#: Master of a session created here: two tasks at a time on this machine.
 MASTER: Final = "local[2]"
 
 #: Set by ``spark-submit`` in the process of the driver.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 _PYTHON: Final = "PYSPARK_PYTHON"
 _OWN: Final[Mapping[str, str]] = {
-    "spark.log.level": "OFF",  # an error comes as a sentence, not as a log of the JVM
+    "spark.log.level": "OFF",  # errors are reported as a sentence, not as a log of the JVM
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -33,15 +33,15 @@ _LOCAL: Final[Mapping[str, str]] = {
 
 @contextmanager
 def open_session(master: str = MASTER, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """A session that knows ``format("jms")``, stopped at the end if it was made here.
+    """Return a session with ``format("jms")`` registered; stop it at the end if it was created here.
 
-    One that is active is used as it is. So is the one that ``spark-submit`` configured: ``master`` and ``settings`` do
-    not count there. A session of our own has no web interface and UTC as its time zone, and its workers run this
-    interpreter, unless PYSPARK_PYTHON names another.
+    An active session is used unchanged. So is the one that ``spark-submit`` configured; ``master`` and ``settings`` are
+    ignored then. A session created here has no web interface and uses UTC as its time zone. Its workers run this
+    interpreter unless PYSPARK_PYTHON names another.
 
     Args:
-        master: where a session of our own runs its tasks.
-        settings: Spark's own settings for it, by name; they win over those above.
+        master: master of a session created here.
+        settings: Spark settings of a session created here, by name; they override the defaults above.
     """
     session = SparkSession.getActiveSession()
     if session is not None:
@@ -71,7 +71,7 @@ def _make(master: str, settings: Mapping[str, str]) -> SparkSession:
 
 @contextmanager
 def set_for_now(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a session that hold inside the block; afterwards they are what they were."""
+    """Apply settings to a session inside the block and restore the previous ones afterwards."""
     before = {name: session.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():
@@ -86,7 +86,7 @@ def set_for_now(session: SparkSession, settings: Mapping[str, str]) -> Iterator[
 
 
 def tasks_done(session: SparkSession) -> tuple[int, int]:
-    """How many tasks of the stages that run now are done, and how many they have. Callable from any thread."""
+    """Return how many tasks of the running stages are done, and how many there are. Thread-safe."""
     tracker = session.sparkContext.statusTracker()
     stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
     known = [stage for stage in stages if stage is not None]

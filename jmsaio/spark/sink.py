@@ -1,7 +1,7 @@
 """Writing: Spark's calls for batches and streams.
 
-The process that makes the writer, that of the task and that which commits are three, each of which imports this module.
-So what a task needs is imported when it is used.
+Three processes import this module: the one that creates the writer, the task, and the one that commits. A task's
+dependencies are therefore imported when they are used.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _log = logging.getLogger(__name__)
-#: Spark gives None in place of the message of a task that failed.
+#: Spark passes None in place of a failed task's message.
 _Messages = Sequence[WriterCommitMessage | None]
 
 
 @attrs.frozen
 class Written(WriterCommitMessage):
-    """What a task sent.
+    """Number of rows that a task sent.
 
     Attributes:
-        sent: by topic.
+        sent: one item for each topic.
     """
 
     sent: tuple[Sent, ...]
 
 
 class _Writer:
-    """What both kinds of writer share. Checks the table when Spark makes it, before a task starts.
+    """Base of both writers. Checks the table when Spark creates the writer, before a task starts.
 
     Args:
         options: of the write.
@@ -58,10 +58,10 @@ class _Writer:
         make_records(options, to_arrow_schema(schema, timezone="UTC"), load(options.connection))  # needs no secret yet
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Send the rows of one task, at least once: a task that Spark repeats sends its rows again.
+        """Send the rows of one task, at least once: a repeated task sends its rows again.
 
         Raises:
-            JMSError: the first row that can't be sent; the error names it. Rows before it may be stored.
+            JMSError: the first row that can't be sent; the error names it. Rows before it can be stored.
         """
         from jmsaio.spark.writing import write_batches
 
@@ -69,7 +69,7 @@ class _Writer:
 
 
 def _report(messages: _Messages, what: str) -> None:
-    """Log what became of a batch."""
+    """Log how many rows of a batch were sent."""
     sent = [each for message in messages if isinstance(message, Written) for each in message.sent]
     for topic, (rows, duplicates) in sorted(count_by_topic(sent).items()):
         _log.info("%s: %d rows sent to %s, of which the broker had %d already", what, rows, topic, duplicates)
@@ -88,31 +88,31 @@ def _finish(messages: _Messages, what: str) -> None:
 
 
 def _abort(messages: _Messages, what: str) -> None:
-    """Nothing can be taken back."""
+    """Log what stays stored; nothing can be rolled back."""
     _report(messages, f"{what} failed")
     failed = sum(message is None for message in messages)
     _log.warning("%s failed: what its %d complete tasks sent stays", what, len(messages) - failed)
 
 
 class BatchWriter(_Writer, DataSourceArrowWriter):
-    """Sends a table."""
+    """Writer of a table."""
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Report it. Raises IllegalArgumentError where two tasks used one producer's name."""
+        """Report the write. Raises IllegalArgumentError if two tasks used the same producer name."""
         _finish(messages, "write")
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Report what stays."""
+        """Report what stays stored."""
         _abort(messages, "write")
 
 
 class StreamWriter(_Writer, DataSourceStreamArrowWriter):
-    """Sends the batches of a stream."""
+    """Writer of a stream's batches."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Report a batch. Raises IllegalArgumentError where two tasks used one producer's name."""
+        """Report a batch. Raises IllegalArgumentError if two tasks used the same producer name."""
         _finish(messages, f"batch {batchId}")
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Report what stays."""
+        """Report what stays stored."""
         _abort(messages, f"batch {batchId}")

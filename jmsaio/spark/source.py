@@ -1,7 +1,7 @@
 """The data source ``jms``.
 
-Spark makes it in a process of its own, for which a session's first query waits. So readers, writers and what they need
-are imported when they are used.
+Spark creates it in a process of its own, which a session's first query waits for. Readers, writers and their
+dependencies are therefore imported when they are used.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 
 
 class JmsSource(DataSource):
-    """What ``spark.read.format("jms")`` and its like are given. Its options are a table: ``jmsaio guide spark``."""
+    """Data source for ``spark.read.format("jms")`` and similar calls; ``jmsaio guide spark`` lists its options."""
 
     @classmethod
     def name(cls) -> str:
-        """``jms``."""
+        """Return ``jms``."""
         return "jms"
 
     def schema(self) -> str:
-        """The columns of a row. Checks the options and asks the broker for the destination, before any task starts.
+        """Return the columns of a row. Checks the options and the destination before any task starts.
 
         Raises:
-            ConfigurationError: an option that can't be used.
+            ConfigurationError: an option is invalid.
             NotFoundError: no such topic.
             TransportError: the broker does not answer.
         """
@@ -47,10 +47,10 @@ class JmsSource(DataSource):
         return columns if value is None else f"{columns}, {VALUE} {value}"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads what is stored once.
+        """Return a reader of the stored messages.
 
         Args:
-            schema: what ``schema`` gave, or what the user gave in its place.
+            schema: the result of ``schema``, or the user's own.
         """
         from jmsaio.spark.batch import BatchReader
         from jmsaio.spark.requested import choose_columns
@@ -58,7 +58,7 @@ class JmsSource(DataSource):
         return BatchReader(choose_columns(parse_options(self.options, Use.READ), schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Reads what is stored, and what comes, batch by batch.
+        """Return a reader of stored and new messages, batch by batch.
 
         Args:
             schema: as for ``reader``.
@@ -69,14 +69,14 @@ class JmsSource(DataSource):
         return StreamReader(choose_columns(parse_options(self.options, Use.READ_STREAM), schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Sends a table.
+        """Return a writer of a table.
 
         Args:
             schema: of the table.
-            overwrite: refused: a destination is not a table that could be replaced.
+            overwrite: refused: a destination can't be replaced.
 
         Raises:
-            ConfigurationError: an option or a column that can't be used.
+            ConfigurationError: an option or a column is invalid.
         """
         from jmsaio.spark.sink import BatchWriter
 
@@ -85,11 +85,11 @@ class JmsSource(DataSource):
         return BatchWriter(parse_options(self.options, Use.WRITE), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Sends the batches of a stream.
+        """Return a writer of a stream's batches.
 
         Args:
             schema: of the table.
-            overwrite: refused, as for ``writer``; Spark's output mode ``complete`` asks for it.
+            overwrite: refused, as for ``writer``; Spark sets it for output mode ``complete``.
         """
         from jmsaio.spark.sink import StreamWriter
 
@@ -99,7 +99,7 @@ class JmsSource(DataSource):
 
 
 def _read_options(given: Mapping[str, str]) -> SourceOptions:
-    """The options of a batch, or of a stream where a batch refuses them: Spark does not say yet which it will be."""
+    """Parse options as a batch's, else as a stream's: Spark does not say yet which it will be."""
     try:
         return parse_options(given, Use.READ)
     except ConfigurationError as refused:

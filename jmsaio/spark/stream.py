@@ -1,4 +1,4 @@
-"""A stream: Spark's calls, and the planner that answers them."""
+"""A stream reader: Spark's calls, answered by a planner."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from jmsaio.spark.worker import Worker
 
 
 class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a destination batch by batch. Spark makes one object to plan and another one, pickled, for the tasks.
+    """Reader of a destination, batch by batch. Spark creates one object to plan and one, pickled, for the tasks.
 
     Args:
         options: with the columns to read.
-        schema: Spark's words for these columns.
+        schema: Spark's schema of these columns.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -40,14 +40,14 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         self._planner: StreamPlanner | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins."""
+        """Return the offset where a new query starts."""
         worker, planner = self._plan()
         return worker.run(planner.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Spark hands it back to ``latestOffset``; what the options limit is read from the options there.
+        """Return a limit that Spark passes to ``latestOffset``, which reads the actual limits from the options.
 
-        It is never ``ReadAllAvailable``: only the trigger ``once`` hands that over, which must not end without a batch
+        It is never ``ReadAllAvailable``: only the trigger ``once`` passes that, and it must not end without a batch
         while the broker is unreachable.
         """
         options = self._options
@@ -58,29 +58,29 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return ReadMinRows(options.min_entries_per_trigger or 1)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read what is stored now, and then stop."""
+        """Limit the query to the messages stored now."""
         worker, planner = self._plan()
         worker.run(planner.freeze())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Where the next batch ends. Spark calls it only once the batch that ends at ``start`` is committed."""
+        """Return the end of the next batch. Spark calls it only after the batch ending at ``start`` is committed."""
         worker, planner = self._plan()
         return worker.run(planner.latest(start, limited=not isinstance(limit, ReadAllAvailable)))
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """How far the broker is, for the progress of the query."""
+        """Return the broker's newest offset, for the progress of the query."""
         worker, planner = self._plan()
         return worker.run(planner.report())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """One for each range of a batch."""
+        """Return one partition for each range of a batch."""
         if start == end:
             return []
         worker, planner = self._plan()
         return [InputPartition(each) for each in worker.run(planner.ranges(start, end))]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing: it comes a batch late, and never for the last one. ``latestOffset`` moves the subscription."""
+        """Do nothing: Spark calls it a batch late, never for the last one. ``latestOffset`` moves the subscription."""
 
     def stop(self) -> None:
         """Disconnect from the broker."""
@@ -89,9 +89,9 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
             worker.close()
 
     def _plan(self) -> tuple[Worker, StreamPlanner]:
-        """The planner, made at the first call that only the process that plans gets."""
+        """Return the planner, created by the first planning call: tasks have none."""
         if self._worker is None or self._planner is None:
-            signal.signal(signal.SIGTERM, _leave)  # Spark ends this process so, and calls stop() only if it returns
+            signal.signal(signal.SIGTERM, _leave)  # Spark ends this process so, and calls stop() only after a return
             options = self._options
             worker = self._worker = Worker.open(partial(configuration_of, options), options.outage_timeout)
             self._planner = StreamPlanner(worker.transport, options, Wanted.by(options, worker.configuration))

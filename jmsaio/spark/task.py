@@ -1,6 +1,6 @@
-"""What a task does that reads: the messages of one range, as Arrow batches.
+"""A task that reads: the messages of one range, as Arrow batches.
 
-The processes that plan import this module, too: what reads and converts is imported in the task.
+The processes that plan import this module, too: the code that reads and converts is imported in the task.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class TaskReader:
-    """What batches and streams share: the reading of one range.
+    """Base of batch and stream readers: reads one range.
 
     Args:
         options: with the columns to read.
-        schema: Spark's words for these columns.
+        schema: Spark's schema of these columns.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -42,26 +42,26 @@ class TaskReader:
         self._schema = schema
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one range, in Arrow batches. Runs in a task."""
-        if partition.value is None:  # Spark starts one task where there is nothing to read
+        """Yield the rows of one range as Arrow batches. Runs in a task."""
+        if partition.value is None:  # Spark starts one task if there is nothing to read
             return iter(())
         return read_range(self._options, partition.value, to_arrow_schema(self._schema, timezone="UTC"))
 
 
 def read_range(options: SourceOptions, span: Range, schema: pa.Schema) -> Generator[pa.RecordBatch, None, None]:
-    """The rows of a range.
+    """Yield the rows of a range as Arrow batches.
 
     Args:
         options: with the columns to read.
-        span: which messages.
-        schema: what Spark expects: the columns under the names that the user gave them.
+        span: the range of messages.
+        schema: the schema that Spark expects: the columns under the names that the user chose.
 
     Raises:
-        DataLossError: something of the range is not there any more.
-        OperationTimeoutError: nothing came for ``readTimeout`` although the range is not at its end.
-        TransportError: the broker failed. The next task in this process connects anew.
+        DataLossError: messages of the range no longer exist.
+        OperationTimeoutError: nothing was received for ``readTimeout`` before the end of the range.
+        TransportError: the broker failed. The next task in this process reconnects.
 
-    A consumer that takes no more (``limit``) closes the reader by closing the iterator.
+    A consumer that stops early (``limit``) closes the reader by closing the iterator.
     """
     try:
         yield from _batches(options, span, schema)
@@ -80,7 +80,7 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
     from jmsaio.spark.planning.reading import RangeReading
 
     here = worker(options.connection, partial(configuration_of, options), options.outage_timeout)
-    assert options.destination is not None  # a reader has one
+    assert options.destination is not None  # set for every reader
     configuration = here.configuration
     destination = destination_text(type(options.destination), span.topic, configuration.system_namespace)
     fail = options.on_decode_error is OnDecodeError.FAIL
@@ -99,7 +99,7 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
 def _next_arrays(
     here: Worker, reading: RangeReading, batches: RowBatches, value: ValueColumn | None, index: int, outage: Outage
 ) -> list[pa.Array] | None:
-    """The columns of the next rows, with ``value`` at ``index``; None at the end."""
+    """Return the columns of the next rows, with ``value`` at ``index``; None at the end."""
     with without_collection():
         columns = here.run(reading.next_columns())
         if columns is None:
@@ -111,5 +111,5 @@ def _next_arrays(
             values, problems = value.array(columns)
             arrays = batches.batch(columns, problems).columns
             arrays.insert(index, values)
-        del columns  # before the collector could see them
+        del columns  # before the garbage collector runs again
         return arrays

@@ -1,8 +1,8 @@
-"""One event loop and one transport for each process of Spark, whichever tasks run there.
+"""One event loop and one transport for each Spark process, shared by its tasks.
 
-Spark calls a source's functions without an event loop, and uses a Python process for many tasks. So a process has one
-loop, which runs only while a task waits for it, once for each list of records, and one client of the broker for each
-set of connection options. Both belong to the process that made them: Spark forks its workers.
+Spark calls a source's functions without an event loop and runs many tasks in one Python process. Each process therefore
+has one loop, which runs only while a task waits for it, once per list of records, and one broker client for each set of
+connection options. Both belong to the process that created them: Spark forks its workers.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import open_transport
 
 T = TypeVar("T")
-#: What a task raises after which the next one should not use the same connection: it may be lost, or its credentials
-#: may be out of date.
+#: Errors after which the next task must not reuse the connection: it can be lost, or its credentials out of date.
 CONNECTION_ERRORS: Final = (TransportError, JMSSecurityError, ObjectClosedError)
 
 
 @attrs.define(eq=False)
 class Worker:
-    """A loop and a transport that runs on it.
+    """An event loop and a transport that runs on it.
 
     Attributes:
         transport: open until ``close``.
-        configuration: of the transport, with the secrets as they were when it was opened.
+        configuration: of the transport, with the secrets of the time when it was opened.
     """
 
     transport: Transport
@@ -46,13 +45,13 @@ class Worker:
         """Connect.
 
         Args:
-            configure: gives the configuration, for each attempt.
-            outage_timeout: how long an unreachable broker is waited for, in seconds.
+            configure: returns the configuration; called for each attempt.
+            outage_timeout: seconds to wait for an unreachable broker.
 
         Raises:
             BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds, and the outage lasts
                 longer than ``outage_timeout``.
-            JMSSecurityError: it refuses the credentials.
+            JMSSecurityError: the broker rejects the credentials.
         """
 
         async def connect() -> tuple[Transport, Configuration]:
@@ -68,7 +67,7 @@ class Worker:
         return cls(transport, configuration, runner)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end; what Ctrl-C or a signal raises cancels it."""
+        """Run a coroutine until it returns; an exception that Ctrl-C or a signal raises cancels it."""
         return self._runner.run(work)
 
     def close(self) -> None:
@@ -81,7 +80,7 @@ class Worker:
 
 @attrs.define
 class _Workers:
-    """The workers of one process, by their connection options."""
+    """The workers of one process by their connection options."""
 
     process: int
     by_connection: dict[frozenset[tuple[str, str]], Worker] = attrs.field(factory=dict)
@@ -93,17 +92,17 @@ _workers: Final = _Workers(-1)
 def worker(
     connection: Mapping[str, str], configure: Callable[[], Configuration], outage_timeout: float = 0.0
 ) -> Worker:
-    """The worker of this process for these connection options, connected at the first call.
+    """Return this process's worker for these connection options; connect at the first call.
 
     Args:
-        connection: the options as they were given, before secrets are resolved.
-        configure: resolves them; called for each new connection, so that a new one has the secret of its time.
+        connection: the options as given, before secrets are resolved.
+        configure: resolves them; called for each new connection, so that it uses the current secret.
         outage_timeout: as for ``Worker.open``.
 
     Raises:
         As ``Worker.open`` and ``configure``.
     """
-    if _workers.process != os.getpid():  # what a parent process left cannot be used, and is not ours to close
+    if _workers.process != os.getpid():  # a parent process's workers can be neither used nor closed here
         _workers.by_connection = {}
         _workers.process = os.getpid()
     key = frozenset(connection.items())
@@ -114,9 +113,9 @@ def worker(
 
 
 def forget(connection: Mapping[str, str]) -> None:
-    """Close the worker for these options, if there is one, so that the next task connects anew.
+    """Close the worker for these options, if there is one, so that the next task reconnects.
 
-    A task that failed at the broker calls it: the credentials may have been replaced since the connection was made.
+    Called after a task failed at the broker: the credentials can have changed since the connection was made.
     """
     found = _workers.by_connection.pop(frozenset(connection.items()), None) if _workers.process == os.getpid() else None
     if found is not None:
@@ -125,10 +124,10 @@ def forget(connection: Mapping[str, str]) -> None:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Let Python's garbage collector wait while the block reads or sends a batch.
+    """Disable Python's garbage collector inside the block, which reads or sends a batch.
 
-    A batch takes several objects for each row, none of them in a cycle, and all are gone at its end. The collector
-    would look at them again and again: a tenth of a task's time and more, measured.
+    A batch creates several objects per row; none is part of a cycle, and all are freed at its end. The collector would
+    scan them repeatedly, which takes a tenth of a task's time and more, measured.
     """
     if not gc.isenabled():
         yield

@@ -1,4 +1,4 @@
-"""What a task does that writes: Arrow batches to messages that the broker has confirmed."""
+"""A task that writes: converts Arrow batches to messages and waits for the broker's confirmation."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from jmsaio.spark.worker import CONNECTION_ERRORS, Worker, forget, without_colle
 
 
 def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> tuple[Sent, ...]:
-    """Send the rows of one task, at least once: a task that Spark repeats sends its rows again.
+    """Send the rows of one task, at least once: a repeated task sends its rows again.
 
     Args:
         options: of the write.
         batches: of one schema.
 
     Returns:
-        What was sent, by topic.
+        Number of rows sent, by topic.
 
     Raises:
-        JMSError: the first row that can't be sent; the error names it. Rows before it may be stored. After a failure of
-            the connection the next task in this process connects anew.
+        JMSError: the first row that can't be sent; the error names it. Earlier rows can be stored. After a connection
+            failure, the next task in this process reconnects.
     """
     try:
         here = worker(options.connection, partial(configuration_of, options), options.outage_timeout)
@@ -42,7 +42,7 @@ def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> 
 
 
 def make_records(options: SourceOptions, schema: pa.Schema, configuration: Configuration) -> RecordMaker:
-    """What makes the records of one task.
+    """Create the record maker of one task.
 
     Args:
         options: of the write.
@@ -68,7 +68,7 @@ def _send(options: SourceOptions, batches: Iterator[pa.RecordBatch], here: Worke
     try:
         for batch in batches:
             if maker is None:
-                with warnings.catch_warnings(action="ignore"):  # given once already, when Spark made the writer
+                with warnings.catch_warnings(action="ignore"):  # already shown when Spark created the writer
                     maker = make_records(options, batch.schema, here.configuration)
             with without_collection():
                 here.run(sending.send(maker.records(batch, time.time_ns() // 1_000_000)))

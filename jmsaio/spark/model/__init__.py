@@ -1,1 +1,1 @@
-"""Values that every part of the data source shares. Pure."""
+"""Values shared by all parts of the data source. Pure."""

@@ -1,9 +1,9 @@
-"""Bodies of map and stream messages as JSON that says the type of each value, and back without loss.
+"""Bodies of map and stream messages as JSON that names the type of each value, converted without loss.
 
 A map is an object, ``{"price": {"double": 9.5}, "note": null}``, and a stream an array, ``[{"int": 5}, null]``. Each
 value is an object with one member, whose name is the JMS type: ``boolean``, ``byte``, ``short``, ``int``, ``long``,
-``float``, ``double``, ``string``, ``char`` or ``bytes``. Bytes are Base64, a char is a text of one character, and
-floating-point numbers that JSON lacks are the texts ``NaN``, ``Infinity`` and ``-Infinity``.
+``float``, ``double``, ``string``, ``char`` or ``bytes``. Bytes are Base64, a char is a string of one character, and
+floating-point numbers that JSON lacks are the strings ``NaN``, ``Infinity`` and ``-Infinity``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from jmsaio.codec import bodies
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
 from jmsaio.model.values import TYPE_OF, Byte, Char, Float, Int, JmsType, Long, Short, Value
 
-#: Kinds of messages whose body has such a form.
+#: Kinds of messages whose body has this form.
 KINDS: Final = frozenset({"map", "stream"})
 _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def body_json(kind: str, payload: bytes | None) -> str | None:
-    """The JSON of a payload.
+    """Return the JSON of a payload.
 
     Args:
         kind: the kind of message on the wire.
@@ -40,9 +40,9 @@ def body_json(kind: str, payload: bytes | None) -> str | None:
 
 
 def write_json(body: Mapping[str, Value] | Sequence[Value]) -> str:
-    """The JSON of the canonical values of a map or stream message.
+    """Return the JSON of the canonical values of a map or stream message.
 
-    Halves of characters that stand alone are written as escapes, since no column can hold them.
+    Lone surrogates are written as escapes, since no column can hold them.
     """
     tagged: Any
     if isinstance(body, Mapping):
@@ -69,10 +69,10 @@ def _tagged(value: Value) -> dict[str, Any] | None:
 
 
 def read_json(text: str) -> dict[str, Value] | list[Value]:
-    """The canonical values of a JSON text: a dict for a map message, a list for a stream message.
+    """Parse a JSON text into canonical values: a dict for a map message, a list for a stream message.
 
     Raises:
-        MessageFormatError: not JSON of this form, or a value that is not of its type; says which.
+        MessageFormatError: the text is not JSON of this form, or a value does not fit its type; the error names it.
     """
     try:
         found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
@@ -140,7 +140,7 @@ def _bytes(shown: Any) -> bytes:
     return binascii.a2b_base64(_exactly(str)(shown), strict_mode=True)
 
 
-#: Name of a type to what reads its value; these raise ValueError, TypeError or OverflowError.
+#: Value readers by the name of the type; they raise ValueError, TypeError or OverflowError.
 _READERS: Final[Mapping[str, Callable[[Any], Value]]] = {
     JmsType.BOOLEAN.value: _exactly(bool),
     JmsType.BYTE.value: Byte,

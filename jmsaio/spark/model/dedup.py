@@ -1,8 +1,8 @@
-"""Rows that keep their identity when a task or a batch is repeated: their numbers, order and partition.
+"""Numbers, order and partitions of rows, which stay the same when a task or a batch is repeated.
 
-A broker that deduplicates keeps, for each producer name and partition, the highest sequence id that it stored, and
-leaves out every record that does not lie above. So a row must have the same producer, number and partition whenever it
-is sent, and the rows of a producer must come in the order of their numbers: one that is late would be lost.
+A broker that deduplicates stores the highest sequence id for each producer name and partition, and drops every record
+that is not above it. So a row must have the same producer, number and partition whenever it is sent, and the rows of a
+producer must be sent in the order of their numbers: a late one would be lost.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import attrs
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.rules.routing import java_string_hash
 
-#: Bits of entry and batch index in a sequence id; the ledger has the 31 above them, so that the sign stays 0.
+#: Bits of entry and batch index in a sequence id; the ledger has the upper 31, so that the sign stays 0.
 LEDGER_BITS: Final = 31
 ENTRY_BITS: Final = 20
 BATCH_BITS: Final = 12
 
 
 def pack(ledger: int, entry: int, batch: int) -> int:
-    """The sequence id of the message at a position: ``ledger << 32 | entry << 12 | batch``.
+    """Return the sequence id of the message at a position: ``ledger << 32 | entry << 12 | batch``.
 
-    It sorts as positions do.
+    Sequence ids sort as positions do.
 
     Args:
         ledger: ledger id, below 2^31.
         entry: entry id, below 2^20.
-        batch: index in the batch, below 2^12; -1, for an entry that is one message, counts as 0.
+        batch: index in the batch, below 2^12; -1, used for an entry with one message, counts as 0.
 
     Raises:
-        IllegalArgumentError: a part that does not fit.
+        IllegalArgumentError: a part is out of range.
     """
     parts = (("ledger", ledger, LEDGER_BITS), ("entry", entry, ENTRY_BITS), ("batch index", max(batch, 0), BATCH_BITS))
     for name, value, bits in parts:
@@ -45,16 +45,16 @@ def pack(ledger: int, entry: int, batch: int) -> int:
 
 
 def choose_partition(partition: int | None, key: str | None, sequence: int | None, partitions: int) -> int | None:
-    """The partition of a row, by the row alone: the one it names, else that of its key, else that of its number.
+    """Choose a row's partition by the row alone: the one it names, else by its key, else by its number.
 
     Args:
-        partition: the one that the row names, or None.
-        key: the record's key, or None. Its partition is the one that Java's client takes.
+        partition: the partition that the row names, or None.
+        key: the record's key, or None. It selects the same partition as in Java's client.
         sequence: the row's sequence id, or None.
         partitions: number of partitions, at least 1.
 
     Returns:
-        Its index; None where the row says nothing.
+        Index of the partition; None if the row determines none.
 
     Raises:
         IllegalArgumentError: the topic has no such partition.
@@ -72,28 +72,25 @@ def choose_partition(partition: int | None, key: str | None, sequence: int | Non
 
 @attrs.define
 class AscendingCheck:
-    """Checks that the rows of each producer come in the strictly ascending order of their sequence ids.
-
-    One serves one task.
-    """
+    """Check that the rows of each producer have strictly ascending sequence ids. Use one for each task."""
 
     _last: dict[str, tuple[int, int]] = attrs.field(factory=dict, init=False)
 
     @property
     def producers(self) -> list[str]:
-        """The producers that were seen, in the order of their first rows."""
+        """Producers in the order of their first rows."""
         return list(self._last)
 
     def follow(self, producer: str, previous: int | None, row: int) -> None:
-        """Check that the row before the next one is the last that was taken. Else that one may be sent later, and lost.
+        """Check that the row before the next one was the last row taken. Otherwise it could be sent later and be lost.
 
         Args:
             producer: the next row's producer.
-            previous: sequence id of the row before it, None where it is the first.
-            row: its number in the task, for the error.
+            previous: sequence id of the row before it; None for the first row.
+            row: the next row's number in the task, for the error.
 
         Raises:
-            IllegalArgumentError: another task has the row before, or it was left out.
+            IllegalArgumentError: the row before belongs to another task or was dropped.
         """
         last, _ = self._last.get(producer, (None, 0))
         if previous != last:
@@ -105,15 +102,15 @@ class AscendingCheck:
             )
 
     def take(self, producer: str, sequence: int, row: int) -> None:
-        """Take the next row.
+        """Record the next row.
 
         Args:
-            producer: its producer's name.
-            sequence: its sequence id.
-            row: its number in the task, for the error.
+            producer: the row's producer name.
+            sequence: the row's sequence id.
+            row: the row's number in the task, for the error.
 
         Raises:
-            IllegalArgumentError: it does not lie above the row of this producer before it. That row stays the last.
+            IllegalArgumentError: the id is not above the producer's last one. The last row stays unchanged.
         """
         last = self._last.get(producer)
         if last is not None and sequence <= last[0]:
@@ -125,13 +122,13 @@ class AscendingCheck:
 
 
 def check_tasks(producers: Iterable[Iterable[str]]) -> None:
-    """Check that no producer had rows in two tasks, which may have come in any order.
+    """Check that no producer had rows in two tasks, whose order is undefined.
 
     Args:
-        producers: those of each task.
+        producers: producer names of each task.
 
     Raises:
-        IllegalArgumentError: one had; rows of it may be lost.
+        IllegalArgumentError: a producer had rows in two tasks; some can be lost.
     """
     seen: set[str] = set()
     for names in producers:

@@ -13,12 +13,12 @@ _KINDS: Final[Mapping[str, type[Queue] | type[Topic]]] = {"queue": Queue, "topic
 
 
 def parse_destination_text(text: str) -> Queue | Topic:
-    """The destination that a text names.
+    """Parse a destination text.
 
-    A name alone is refused: messages to a queue that has no consumer yet are kept, those to a topic are not.
+    A bare name is rejected: messages to a queue that has no consumer yet are kept, messages to a topic are not.
 
     Raises:
-        InvalidDestinationError: another text.
+        InvalidDestinationError: the text has another form.
     """
     kind, mark, name = text.partition("://")
     if not mark or not name or kind not in _KINDS:
@@ -27,21 +27,21 @@ def parse_destination_text(text: str) -> Queue | Topic:
 
 
 def with_kind(text: str, kind: str) -> str:
-    """The text of a destination that may have been written by its name alone.
+    """Add the kind to a destination that was written as a bare name.
 
     Args:
         text: with or without ``queue://`` or ``topic://``.
-        kind: ``queue`` or ``topic``, for a name alone.
+        kind: ``queue`` or ``topic``, for a bare name.
     """
     return text if text.partition("://")[0] in _KINDS else f"{kind}://{text}"
 
 
 def destination_text(kind: type[Queue] | type[Topic], topic: str, namespace: str) -> str:
-    """The text of the destination that a topic or partition belongs to.
+    """Return the text of the destination that a topic or partition belongs to.
 
     Args:
         kind: queue or topic.
         topic: full name of the topic, or of the partition.
-        namespace: ``tenant/namespace`` that is left out of the name.
+        namespace: ``tenant/namespace`` to leave out of the name.
     """
     return str(kind(short_name(split_partition(topic)[0], namespace)))

@@ -1,4 +1,4 @@
-"""Rows on their way to the broker, and what became of them."""
+"""Rows to send, and the counts of sent rows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from jmsaio.model.wire import OutgoingRecord
 
 
 class OutgoingRow(NamedTuple):
-    """A row that is ready to be sent.
+    """A row ready to be sent.
 
     Attributes:
         destination: its queue or topic, as ``queue://name`` or ``topic://name``.
-        record: the record. Its ``sequence_id`` is set with ``dedup`` only; its ``sticky_key`` is the index of the
-            partition that the row names, which the topic may not have.
-        number: of the row in the task, from 0.
-        producer: name of its producer with ``dedup``, else None.
+        record: its ``sequence_id`` is set only with ``dedup``; its ``sticky_key`` is the index of the partition that
+            the row names, which can be out of range.
+        number: number of the row in the task, from 0.
+        producer: name of the row's producer with ``dedup``, else None.
     """
 
     destination: str
@@ -29,13 +29,13 @@ class OutgoingRow(NamedTuple):
 
 @attrs.frozen
 class Sent:
-    """What a task sent to one topic.
+    """Counts of the rows that a task sent to one topic.
 
     Attributes:
         topic: full name.
-        rows: how many rows the broker confirmed, the duplicates among them.
-        duplicates: how many of them it left out because it had them already.
-        producers: names of the producers that sent; empty without deduplication.
+        rows: rows confirmed by the broker, including duplicates.
+        duplicates: rows that the broker dropped because it had stored them already.
+        producers: names of the task's producers; empty without deduplication.
     """
 
     topic: str
@@ -45,7 +45,7 @@ class Sent:
 
 
 def count_by_topic(sent: Iterable[Sent]) -> dict[str, tuple[int, int]]:
-    """How many rows several tasks sent to each topic, and how many of them the broker had already."""
+    """Return the numbers of sent rows and of duplicates among them, by topic."""
     counts: dict[str, tuple[int, int]] = {}
     for each in sent:
         rows, duplicates = counts.get(each.topic, (0, 0))

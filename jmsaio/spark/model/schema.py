@@ -1,7 +1,7 @@
-"""The columns of a row, as one table: names, types, and which of them a reader is given.
+"""The table of row columns: names, types, and the options that select them.
 
-Their names are JMS's own, so that a Spark predicate and a selector read alike; Spark ignores their case. The table is
-frozen: archives name its version.
+The names are those of JMS, so that a Spark predicate and a selector look alike; Spark ignores their case. The table is
+frozen: archives record its version.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 import attrs
 
-#: Version of the table. A column that is added, renamed or given another type makes a new one.
+#: Version of the table. Adding, renaming or retyping a column increments it.
 VERSION: Final = 1
 
 
@@ -34,14 +34,14 @@ class Type(enum.Enum):
     PROPERTIES = "STRUCT<...>"  # the declared properties: see ``ddl``
 
 
-#: The types that a declared property can have.
+#: Types that a declared property can have.
 PROPERTY_TYPES: Final = (
     Type.STRING, Type.BOOLEAN, Type.BYTE, Type.SHORT, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE,
 )  # fmt: skip
 
 
 class Body(enum.Enum):
-    """How a reader is given the body; the value is that of the option ``body``."""
+    """Form of the body in a row; the value is that of the option ``body``."""
 
     TYPED = "typed"
     RAW = "raw"
@@ -55,14 +55,14 @@ _ALL = frozenset(Body)
 
 @attrs.frozen
 class Column:
-    """One column; every one may be NULL.
+    """One column; every column can be NULL.
 
     Attributes:
-        name: as the table has it.
-        type: its type.
-        doc: what it holds.
-        bodies: for which values of the option ``body`` it is among the columns.
-        on_request: it is left out unless it is asked for by name.
+        name: name of the column.
+        type: type of the column.
+        doc: description of its contents.
+        bodies: values of the option ``body`` that include the column.
+        on_request: the column is included only if it is requested by name.
     """
 
     name: str
@@ -126,16 +126,16 @@ class Property:
 
 
 def find_column(name: str) -> Column | None:
-    """The column of that name, in any case; None if there is none."""
+    """Return the column of that name, ignoring case; None if there is none."""
     return _BY_NAME.get(name.lower())
 
 
 def columns_of(body: Body, declared: Sequence[Property] = ()) -> tuple[Column, ...]:
-    """The columns that a reader is given when it names none.
+    """Return the columns of a reader that names none.
 
     Args:
-        body: how it wants the body.
-        declared: properties that it declares; with any, ``props`` is among the columns.
+        body: form of the body.
+        declared: declared properties; with any, ``props`` is included.
     """
     return tuple(
         column
@@ -145,7 +145,7 @@ def columns_of(body: Body, declared: Sequence[Property] = ()) -> tuple[Column, .
 
 
 def ddl(columns: Iterable[Column], declared: Sequence[Property] = ()) -> str:
-    """Spark's DDL of a table with these columns.
+    """Return Spark's DDL of a table with these columns.
 
     Args:
         columns: in their order.

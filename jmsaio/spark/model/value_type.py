@@ -1,4 +1,4 @@
-"""The type of the column ``value``, which holds bodies that were read by the schema of their topic."""
+"""The type of the column ``value``, which holds bodies read by the schema of their topic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jmsaio.model.schema import Schema
 
 #: Name of the column.
 VALUE: Final = "value"
-#: Its type if the values have no common one: their JSON.
+#: Type of the column if the values have no common one: their JSON.
 JSON: Final = "STRING"
 
 _PRIMITIVES: Final = {
@@ -24,10 +24,10 @@ _MOST_DIGITS: Final = 38
 
 
 def value_type(schemas: Iterable[Schema]) -> str:
-    """Return Spark's DDL of a type that holds the values of all schemas.
+    """Return Spark's DDL of a type that fits the values of all schemas.
 
     It is a STRUCT with the fields of all versions of an AVRO record, if each field has the same type in all versions
-    that have it and Spark has that type. Otherwise, also with a schema that is not valid, it is STRING, for JSON.
+    that have it, and the type exists in Spark. Otherwise, or if a schema is invalid, it is STRING, for JSON.
     """
     fields: dict[str, tuple[str, str]] = {}
     for schema in schemas:
@@ -40,10 +40,10 @@ def value_type(schemas: Iterable[Schema]) -> str:
         tree = json.loads(schema.definition)
         if not isinstance(tree, dict) or tree.get("type") != "record":
             return JSON
-        named: dict[str, str | None] = {tree["name"]: None}  # a record that contains itself has no type in Spark
+        named: dict[str, str | None] = {tree["name"]: None}  # Spark has no recursive types
         for field in tree["fields"]:
             kind, name = _ddl(field["type"], named, DEEPEST), field["name"]
-            # Spark takes names that differ in case only for the same.
+            # Spark treats names that differ only in case as equal.
             if kind is None or fields.setdefault(name.lower(), (name, kind)) != (name, kind):
                 return JSON
     return _struct(fields.values()) if fields else JSON
@@ -54,7 +54,7 @@ def _ddl(tree: Any, named: dict[str, str | None], depth: int) -> str | None:
 
     Args:
         tree: the type as JSON.
-        named: the named types so far, None for those without a type in Spark. A name with a namespace is not looked up.
+        named: the named types so far, None for those without a type in Spark. A name with a namespace is not resolved.
         depth: levels of nesting still allowed.
     """
     if depth == 0:

@@ -1,1 +1,1 @@
-"""What a user asks for, read and checked. Pure."""
+"""Parsing and checking of the user's options. Pure."""

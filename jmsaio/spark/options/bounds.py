@@ -1,4 +1,4 @@
-"""Where reading starts and ends: the options ``startingOffsets`` and ``endingOffsets``."""
+"""Start and end of a read: the options ``startingOffsets`` and ``endingOffsets``."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from jmsaio.spark.options.values import refuse
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
-#: An end of every partition, or a place in each that is named, by the full name of its topic.
+#: One end of every partition, or a place in each named partition, by the full name of its topic.
 Bound = Literal["earliest", "latest"] | Mapping[str, Place]
 
 _FORM: Final = 'must be earliest, latest, or JSON such as {"orders-partition-0": "12:5"}'
 
 
 def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound:
-    """The bound that the option ``name`` gives.
+    """Parse the bound of the option ``name``.
 
     Args:
         name: the option.
         text: ``earliest``, ``latest``, or JSON of topics, by short or full names, with ``ledger:entry[:batch]``.
-        source: what is read.
-        namespace: tenant/namespace of short names.
+        source: the topics to read.
+        namespace: tenant/namespace for short names.
 
     Raises:
-        ConfigurationError: it is no such text, or names a topic twice or one that is not read.
+        ConfigurationError: the text has another form, or names a topic twice or one that is not read.
     """
     word = text.strip().lower()
     if word == EARLIEST:
@@ -49,12 +49,12 @@ def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound
 
 
 def check_order(starting: Bound, ending: Bound, text: str) -> None:
-    """Raise ConfigurationError where a topic ends before it starts.
+    """Raise ConfigurationError if a topic ends before it starts.
 
     Args:
-        starting: where reading starts.
-        ending: where it ends.
-        text: the end as it was written.
+        starting: start of the read.
+        ending: end of the read.
+        text: the end as the user wrote it.
     """
     if isinstance(starting, str) or isinstance(ending, str):
         return
@@ -75,7 +75,7 @@ def _pairs(name: str, text: str) -> list[tuple[str, str]]:
 
 
 class _Pairs(list[tuple[str, str]]):
-    """The members of a JSON object, also those whose name comes twice."""
+    """The members of a JSON object, including those with duplicate names."""
 
 
 def _full_name(name: str, text: str, given: str, namespace: str) -> str:

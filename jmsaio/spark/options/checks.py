@@ -1,4 +1,4 @@
-"""What one option can't say without another: destinations, columns, bounds, and options that contradict each other."""
+"""Checks that need several options: destinations, columns, bounds, and options that contradict each other."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound, check_order, pa
 from jmsaio.spark.options.table import OPTIONS, Use, View
 from jmsaio.spark.options.values import refuse
 
-#: The options that name a destination, and what they name; None: their text says it.
+#: The options that name a destination, and the destination's kind; None: the text contains it.
 _DESTINATIONS: Final[Mapping[str, type[Queue] | type[Topic] | None]] = {
     "queue": Queue, "topic": Topic, "destination": None,
 }  # fmt: skip
@@ -30,13 +30,13 @@ class Given:
     """The options of one call.
 
     Attributes:
-        use: what they are for.
-        texts: the source's own, by their written names.
-        values: what was read from them, by the fields of ``SourceOptions``.
+        use: purpose of the options.
+        texts: texts of the source's own options, by their written names.
+        values: parsed values, by the fields of ``SourceOptions``.
         connection: the connection options, with references to secrets.
-        configuration: what ``load`` makes of them.
-        destination: what is read or written; None where each row says so.
-        resolved: the topics that it stands for.
+        configuration: the configuration loaded from ``connection``.
+        destination: the destination to read or write; None if each row names its own.
+        resolved: the topics of ``destination``.
     """
 
     use: Use
@@ -49,22 +49,22 @@ class Given:
 
     @property
     def receiver_queue(self) -> int:
-        """Messages that a reader prefetches: as the destination's own options say, else as the connection's do."""
+        """Messages that a reader prefetches, from the destination's own options or the connection's."""
         consumer = self.configuration.consumer
         if self.resolved is not None and self.resolved.overrides:
             consumer = consumer.merge(self.resolved.overrides)
         return consumer.receiver_queue_size
 
     def refuse(self, name: str, why: str) -> ConfigurationError:
-        """The error that refuses the option ``name``, which was given."""
+        """Return the error that rejects the given option ``name``."""
         return refuse(name, self.texts[name], why)
 
 
 def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | None:
-    """The destination that the options name.
+    """Parse the destination that the options name.
 
     Raises:
-        ConfigurationError: they name several, or none although they are for reading.
+        ConfigurationError: the options name several destinations, or none although they are for reading.
         InvalidDestinationError: ``destination`` does not say whether it is a queue or a topic.
     """
     named = [name for name in _DESTINATIONS if name in texts]
@@ -80,7 +80,7 @@ def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | Non
 
 
 def parse_columns(given: Given) -> tuple[Column, ...]:
-    """The columns that a reader is asked for, in their order."""
+    """Return the requested columns, in their order."""
     body, declared = given.values.get("body", Body.TYPED), given.values.get("declared", ())
     if "columns" not in given.texts:
         return columns_of(body, declared)
@@ -102,7 +102,7 @@ def parse_columns(given: Given) -> tuple[Column, ...]:
 
 
 def parse_bounds(given: Given) -> dict[str, Bound]:
-    """Where reading starts and ends, by the fields of ``SourceOptions``."""
+    """Parse the start and end of a read, by the fields of ``SourceOptions``."""
     is_batch = given.use is Use.READ
     starting = _bound(given, "startingOffsets", EARLIEST if is_batch else LATEST)
     ending = _bound(given, "endingOffsets", LATEST)
@@ -118,7 +118,7 @@ def parse_bounds(given: Given) -> dict[str, Bound]:
 def _bound(given: Given, name: str, default: Bound) -> Bound:
     if name not in given.texts:
         return default
-    assert given.resolved is not None  # a reader has a destination
+    assert given.resolved is not None  # set for every reader
     return parse_bound(name, given.texts[name], given.resolved, given.configuration.system_namespace)
 
 
@@ -188,7 +188,7 @@ def _needs(given: Given, name: str, other: str) -> None:
         raise given.refuse(name, f"has no effect without {other}")
 
 
-#: Checks of options against each other; each raises the error that says what is wrong.
+#: Checks of options against each other; each raises an error that names the problem.
 CHECKS: Final[tuple[Callable[[Given], None], ...]] = (
     _persistent_only,
     _one_topic_to_write,

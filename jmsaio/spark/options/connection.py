@@ -1,4 +1,4 @@
-"""Connection options: those of ``jmsaio.connect`` by their written names, in any case, since Spark loses it."""
+"""Connection options: those of ``jmsaio.connect`` by their written names, in any case, since Spark changes it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from jmsaio.config.sources import split_url
 from jmsaio.spark.options.secrets import SECRETS, check_secret, is_reference
 from jmsaio.spark.options.values import refuse
 
-#: The option of ``load`` that is ``url`` here.
+#: Name of the option ``url`` in ``load``.
 _URL: Final = "brokerServiceUrl"
 _OPTIONS: Final = {option.name: option for section in Section for option in directory(section).options}
 _WRITTEN: Final = {name.lower(): name for name in written_names() if name != _URL}
-#: Beginnings of names whose rest the user chooses; Spark has put it into lower case.
+#: Prefixes of names whose rest the user chooses; Spark has converted it to lower case.
 _MAPS: Final = tuple(f"{name}." for name, option in _OPTIONS.items() if option.kind is Kind.MAP)
 
 
 def written_name(name: str) -> str | None:
-    """How ``jmsaio.config`` writes an option whose name is given in any case; None if it has none."""
+    """Return the spelling of an option's name in ``jmsaio.config``, given in any case; None for an unknown option."""
     for start in _MAPS:
         if name.lower().startswith(start.lower()):
             return start + name[len(start) :]
@@ -30,15 +30,15 @@ def written_name(name: str) -> str | None:
 
 
 def connection_names() -> list[str]:
-    """The written names of all connection options."""
+    """Return the written names of all connection options."""
     return list(_WRITTEN.values())
 
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:
-    """The broker's URL, and the options that follow it there.
+    """Split off the options that follow the broker's URL.
 
     Raises:
-        ConfigurationError: it is no broker URL, or one of a broker in a process, which the tasks can't reach.
+        ConfigurationError: the URL is invalid, or names an embedded broker, which the tasks can't reach.
     """
     broker, options = split_url(url)
     if SCHEMES[broker.scheme].in_process:
@@ -52,15 +52,15 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
 
 
 def check_connection(url: str, options: Mapping[str, str], *, inline: bool) -> tuple[dict[str, str], Configuration]:
-    """What ``load`` is given, with references in place of secrets, and what it makes of it.
+    """Check the connection options; return the input of ``load``, with references to secrets, and its result.
 
     Args:
-        url: the broker's, without options.
-        options: by their written names.
-        inline: accept secrets that stand in an option.
+        url: the broker's URL, without options.
+        options: options by their written names.
+        inline: accept secrets in the text of an option.
 
     Raises:
-        ConfigurationError: an option that can't be used, or a secret that is not allowed there.
+        ConfigurationError: an option is invalid, or contains a secret that is not allowed there.
     """
     connection = {_URL: url, **options}
     for name in SECRETS:
@@ -70,7 +70,7 @@ def check_connection(url: str, options: Mapping[str, str], *, inline: bool) -> t
 
 
 def shown_connection(connection: Mapping[str, str]) -> str:
-    """How ``repr`` shows the options: secrets as ``***``, references to them as they are."""
+    """Return the options for ``repr``: secrets as ``***``, references unchanged."""
     return repr({name: "***" if _is_hidden(name, text) else text for name, text in connection.items()})
 
 

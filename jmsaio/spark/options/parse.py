@@ -1,4 +1,4 @@
-"""The options of the data source ``jms``: read, checked, and carried to every task."""
+"""The options of the data source ``jms``: parses and checks them, and holds them for every task."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ __all__ = [
 ]
 
 _ROWS: Final = {row.name.lower(): row for row in OPTIONS}
-#: Options that Spark passes to a sink on its own and uses itself.
+#: Options that Spark adds for a sink and uses itself.
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
 _TABLE: Final = (
     "Spark does not give a catalog's table its options; write CREATE TEMPORARY VIEW name USING jms OPTIONS (...)"
 )
-#: Options that Spark passes for a call that has no meaning here, and what to write instead.
+#: Options that Spark adds for an unsupported call, and the alternative.
 _MEANINGLESS: Final[Mapping[str, str]] = {
     "path": "a destination has no path; name it by the option queue or topic, and call load() and save() without one",
     "paths": "a destination has no path; name it by the option queue or topic, and call load() without one",
@@ -59,41 +59,41 @@ _MEANINGLESS: Final[Mapping[str, str]] = {
 
 @attrs.frozen(kw_only=True)
 class SourceOptions:
-    """What a reader or writer was asked for. It pickles, and ``repr`` shows no secret. Durations are seconds.
+    """Options of a reader or writer. Can be pickled; ``repr`` shows no secret. Durations are in seconds.
 
     Attributes:
-        connection: options for ``jmsaio.config.load`` by their written names, with secrets as they were given:
-            references, unless ``allowInlineSecret`` was set.
-        destination: what to read; None for a writer whose column ``destination`` decides.
-        view: which messages of a queue.
+        connection: options for ``jmsaio.config.load`` by their written names. Secrets are references, unless
+            ``allowInlineSecret`` was set.
+        destination: the destination to read or write; None for a write with the column ``destination``.
+        view: messages of a queue to read.
         selector: the JMS selector, or None.
-        columns: what rows have, in their order; empty for a writer.
-        declared: the properties that ``props`` has.
-        body: how rows have the body.
-        use_schema: rows have the column ``value``, too, read by the schema of the topic.
-        starting_offsets: where reading starts, inclusive.
-        ending_offsets: where it ends, exclusive.
-        starting_time: publish time of the first messages in ms since the epoch; wins over ``starting_offsets``.
-        ending_time: publish time of the first messages that are left out; wins over ``ending_offsets``.
-        min_partitions: fewest tasks.
-        max_entries_per_partition: most entries for a task.
-        max_entries_per_trigger: most entries in a micro-batch.
-        max_bytes_per_trigger: most bytes in a micro-batch.
+        columns: columns of a row, in order; empty for a writer.
+        declared: fields of the column ``props``.
+        body: form of the body in rows.
+        use_schema: add the column ``value``, read by the schema of the topic.
+        starting_offsets: start of the read, inclusive.
+        ending_offsets: end of the read, exclusive.
+        starting_time: publish time of the first messages in ms since the epoch; overrides ``starting_offsets``.
+        ending_time: publish time in ms since the epoch from which messages are left out; overrides ``ending_offsets``.
+        min_partitions: minimum number of tasks.
+        max_entries_per_partition: maximum entries per task.
+        max_entries_per_trigger: maximum entries per micro-batch.
+        max_bytes_per_trigger: maximum bytes per micro-batch.
         min_entries_per_trigger: entries that a micro-batch waits for.
-        max_trigger_delay: longest time that it waits.
-        offset_poll_interval: least time between looks at the broker.
+        max_trigger_delay: maximum wait for them.
+        offset_poll_interval: minimum time between requests to the broker.
         subscription: the subscription that follows the stream, or None.
-        shared_cursor: move it even while it has consumers.
-        move_cursor: begin at it, and move it; else something else does.
-        fail_on_data_loss: fail when messages are gone; else warn.
-        data_loss_folder: where each loss becomes a file, if that is no error; or None.
-        on_decode_error: what becomes of a message that can't be read in whole.
-        read_timeout: a task fails after this time without a message.
-        outage_timeout: longest time that a query waits for an unreachable broker.
-        batch_rows: most rows in an Arrow batch.
-        batch_bytes: bytes of messages at which it ends.
+        shared_cursor: move ``subscription`` even while it has consumers.
+        move_cursor: start at ``subscription`` and move it; if False, neither.
+        fail_on_data_loss: fail when messages no longer exist; if False, warn.
+        data_loss_folder: folder for a file per loss if ``fail_on_data_loss`` is False; or None.
+        on_decode_error: handling of a message that can't be decoded completely.
+        read_timeout: time without a message after which a task fails.
+        outage_timeout: maximum wait of a query for an unreachable broker.
+        batch_rows: maximum rows of an Arrow batch.
+        batch_bytes: bytes of messages that end an Arrow batch.
         receiver_queue: messages that a reader prefetches.
-        dedup: rows bring their identity for the broker's deduplication.
+        dedup: rows contain their identity for the broker's deduplication.
     """
 
     connection: Mapping[str, str] = attrs.field(repr=shown_connection)
@@ -129,30 +129,30 @@ class SourceOptions:
     dedup: bool = False
 
     def configuration(self, folders: Sequence[Folder] = ()) -> Configuration:
-        """The configuration for a new connection, with the secrets as they are now.
+        """Load the configuration for a new connection, with the current secrets.
 
         Args:
-            folders: where Spark put the files that it distributes (``SparkFiles.getRootDirectory()``); relative names
-                are looked up there, then in the working directory.
+            folders: folders of the files that Spark distributes (``SparkFiles.getRootDirectory()``). Relative names are
+                resolved there, then in the working directory.
 
         Raises:
-            ConfigurationError: a reference to a secret that is not there. The error names the reference.
+            ConfigurationError: a referenced secret does not exist. The error names the reference.
         """
         return load(resolve_secrets(self.connection, folders))
 
 
 def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
-    """Read options whose keys may have any case.
+    """Parse options whose keys can have any case.
 
     Args:
-        options: as Spark hands them over.
-        use: what they are for. Each option belongs to one use or to several.
+        options: options from Spark.
+        use: purpose of the options. Each option belongs to one use or to several.
 
     Raises:
-        ConfigurationError: an option that is unknown (the error suggests the nearest one), that belongs to another use,
-            that has a value which can't be used, or that contradicts another.
-        InvalidSelectorError: the selector is none; ``column`` says where.
-        InvalidDestinationError: a destination that can't be read or written.
+        ConfigurationError: an option is unknown (the error suggests the nearest one), belongs to another use, has an
+            invalid value, or contradicts another.
+        InvalidSelectorError: the selector is invalid; ``column`` is the place of the error.
+        InvalidDestinationError: the destination can't be read or written.
     """
     texts, connection = _sort(options, use)
     given = _gather(texts, connection, use)
@@ -168,7 +168,7 @@ def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
 
 
 def _sort(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[str, str]]:
-    """The source's own options and the connection's, each by its written name."""
+    """Split options into the source's own and the connection's, each by its written name."""
     own: dict[str, str] = {}
     connection: dict[str, str] = {}
     for name, text in options.items():
@@ -234,8 +234,8 @@ def _written_in_url(name: str, use: Use) -> str:
 
 
 def _reading(given: Given) -> dict[str, Any]:
-    """The fields that only a reader has, and that depend on several options."""
+    """Return the fields that only a reader has and that depend on several options."""
     selector = given.texts.get("selector")
     if selector:
-        Selector(selector)  # refuses in its own words, which say where
+        Selector(selector)  # raises an error with the place
     return {"selector": selector or None, "columns": parse_columns(given), **parse_bounds(given)}

@@ -1,4 +1,4 @@
-"""The option ``propertySchema``: the properties that a reader declares, as a small part of Spark's DDL."""
+"""The option ``propertySchema``: the properties that a reader declares, in a subset of Spark's DDL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from jmsaio.config.options import nearest
 from jmsaio.spark.model.schema import PROPERTY_TYPES, Property, Type
 
-#: The types that a property can have, by every name that Spark's DDL knows.
+#: Types that a property can have, by every name in Spark's DDL.
 _TYPES: Final = {
     **{each.value: each for each in PROPERTY_TYPES},
     "BYTE": Type.BYTE,
@@ -17,16 +17,16 @@ _TYPES: Final = {
     "LONG": Type.LONG,
     "REAL": Type.FLOAT,
 }
-#: A name, plain or in backquotes, and a word for its type; in a STRUCT Spark writes a colon between them.
+#: A name, plain or in backquotes, and a type; a STRUCT has a colon between them.
 _FIELD: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*(?::|\s)\s*(\w+)\s*(,|$)")
 
 
 def parse_properties(text: str) -> tuple[Property, ...]:
-    """The properties that a text such as ``region STRING, qty INT`` declares, in its order.
+    """Parse declared properties, such as ``region STRING, qty INT``, in their order.
 
     Raises:
-        ValueError: it is no such text, names a type that no property has, or a name twice, also in another case:
-            Spark does not tell them apart.
+        ValueError: the text has another form, has a type that no property has, or has a name twice, also in another
+            case: Spark ignores case.
     """
     properties: list[Property] = []
     seen: set[str] = set()

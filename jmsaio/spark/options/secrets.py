@@ -1,7 +1,7 @@
-"""Secrets by reference: ``file:NAME`` and ``env:NAME`` in place of what a file or the environment holds.
+"""Secrets by reference: ``file:NAME`` and ``env:NAME`` for the contents of a file or an environment variable.
 
-Options travel with every task, and a SQL catalog keeps them, so that they name a secret and don't hold it. It is read
-where a connection is made, and again for each new one.
+Options travel with every task, and a SQL catalog stores them, so they reference a secret instead of containing it. The
+secret is read by the process that connects, for each new connection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jmsaio.errors import ConfigurationError
 
 Folder = str | os.PathLike[str]
 
-#: The options that are given by reference.
+#: Options given by reference.
 SECRETS: Final = tuple(
     each.name
     for each in directory(Section.CONNECTION).options
@@ -28,9 +28,9 @@ SECRETS: Final = tuple(
 )
 
 _FILE, _ENV = "file:", "env:"
-#: Options that name a file, which Spark may have distributed.
+#: Options that name a file, which Spark can have distributed.
 _FILE_OPTIONS: Final = ("tlsTrustCertsFilePath", "tlsKeyFilePath", "tlsCertificateFilePath")
-#: Members of ``authParams`` that name a file, by plug-in; what holds no other secret is no secret itself.
+#: Members of ``authParams`` that name a file, by plug-in; parameters with these and no other secret are not secret.
 _FILE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "tls": ("tlsCertFile", "tlsKeyFile"),
     "oauth2": ("privateKey", "private_key"),
@@ -41,23 +41,23 @@ _log = logging.getLogger("jmsaio")
 
 
 def is_reference(text: str) -> bool:
-    """True for ``file:NAME`` and ``env:NAME``."""
+    """Return True for ``file:NAME`` and ``env:NAME``."""
     return text.startswith((_FILE, _ENV))
 
 
 def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> None:
-    """Refuse a secret that stands in an option, or warn of it.
+    """Reject a secret in the text of an option, or warn about it.
 
-    Parameters that only name files, such as those of the ``tls`` plug-in, are none.
+    Parameters that only name files, such as those of the ``tls`` plug-in, are not secret.
 
     Args:
         name: the option, one of ``SECRETS``.
         text: its value.
-        plugin: the value of ``authPlugin``, which says how ``authParams`` is read.
+        plugin: the value of ``authPlugin``, which determines the format of ``authParams``.
         allowed: the value of ``allowInlineSecret``.
 
     Raises:
-        ConfigurationError: a secret that is not allowed, or a reference that names nothing.
+        ConfigurationError: a secret is not allowed, or a reference is empty.
     """
     if is_reference(text):
         if not text.partition(":")[2].strip("/"):
@@ -75,20 +75,20 @@ def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> 
 
 
 def resolve_secrets(connection: Mapping[str, str], folders: Sequence[Folder] = ()) -> dict[str, str]:
-    """The connection options with what their references stand for now.
+    """Return the connection options with the current values of their references.
 
-    ``file:NAME`` is the text of a file without the blanks around it; a relative name is looked up in ``folders``, then
-    in the working directory, and percent signs are read as in a URI, so that Pulsar's ``file:///path`` means what it
-    means there. ``env:NAME`` is the text of an environment variable. A file that holds nothing but the token stays a
-    reference for the plug-in ``token``, which reads it again at each reconnect. Names of files in ``authParams`` and in
-    the ``tls...FilePath`` options are looked up in the same folders.
+    ``file:NAME`` is the text of a file without surrounding whitespace. A relative name is resolved in ``folders``, then
+    in the working directory. Percent signs are read as in a URI, so that Pulsar's ``file:///path`` keeps its meaning.
+    ``env:NAME`` is the text of an environment variable. A file that contains only the token stays a reference for the
+    plug-in ``token``, which reads it at each reconnect. Names of files in ``authParams`` and in the ``tls...FilePath``
+    options are resolved in the same folders.
 
     Args:
         connection: options by their written names.
-        folders: where Spark puts the files that it distributes.
+        folders: folders of the files that Spark distributes.
 
     Raises:
-        ConfigurationError: no such file or variable, or one that is empty or no text. The error names the reference.
+        ConfigurationError: a file or variable does not exist, is empty or is not text. The error names the reference.
     """
     resolved = dict(connection)
     plugin = connection.get("authPlugin")
@@ -153,12 +153,12 @@ def _refuse(name: str, reference: str, why: str) -> ConfigurationError:
 
 
 def _kind(plugin: str | None) -> str:
-    """The short name of a plug-in that may be given by its Java class."""
+    """Return the short name of a plug-in that can be given by its Java class."""
     return (plugin or "").rpartition(".")[2].lower().removeprefix("authentication")
 
 
 def _members(plugin: str | None, text: str) -> dict[str, object] | None:
-    """The members of ``authParams`` in JSON, and of ``tls`` in its own text too; None where it has none."""
+    """Return the members of ``authParams`` in JSON, or in the own format of ``tls``; None if there are none."""
     if text.lstrip().startswith("{"):
         try:
             found = json.loads(text)
@@ -180,7 +180,7 @@ def _holds_secret(plugin: str | None, text: str) -> bool:
 
 
 def _with_files(plugin: str | None, text: str, folders: Sequence[Folder]) -> str:
-    """``authParams`` with the whole names of the files that it names, as far as they are found."""
+    """Return ``authParams`` with the absolute paths of the files that were found."""
     members = _members(plugin, text)
     names = [name for name in _FILE_MEMBERS.get(_kind(plugin), ()) if members is not None and name in members]
     if members is None or not names:
@@ -191,7 +191,7 @@ def _with_files(plugin: str | None, text: str, folders: Sequence[Folder]) -> str
 
 
 def _located(name: str, folders: Sequence[Folder]) -> str:
-    """The whole name of a file that lies in one of the folders, else the name as it is; ``file:`` stays before it."""
+    """Return the absolute path of a file in one of the folders, else the name unchanged; ``file:`` is kept."""
     given = name.removeprefix(_FILE)
     for folder in folders:
         path = Path(folder, given).absolute()

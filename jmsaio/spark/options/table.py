@@ -1,4 +1,4 @@
-"""The table of the data source's own options. Parsing, refusals and the guide's table are made from it."""
+"""The table of the data source's own options. Parsing, error messages and the guide's table are made from it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jmsaio.spark.options.property_schema import parse_properties
 
 
 class Use(enum.Enum):
-    """What the options are for; the value is the word of Spark's API."""
+    """Purpose of the options; the value is the word of Spark's API."""
 
     READ = "read"
     READ_STREAM = "readStream"
@@ -29,7 +29,7 @@ class View(enum.Enum):
 
 
 class OnDecodeError(enum.Enum):
-    """What becomes of a message that can't be read in whole."""
+    """Handling of a message that can't be decoded completely."""
 
     ROW = "row"
     FAIL = "fail"
@@ -58,13 +58,13 @@ class OptionRow:
     """One option.
 
     Attributes:
-        name: as written; its case does not matter.
-        uses: where it may be given.
-        default: what holds without it, for the guide.
-        doc: what it does, for the guide.
-        read: its value from its text; raises ValueError, which says why not.
-        field: the field of ``SourceOptions`` that is this value; "" for an option that others decide about, too.
-        admin: it needs the broker's REST interface.
+        name: name as written; its case is ignored.
+        uses: uses that accept the option.
+        default: default value, for the guide.
+        doc: description, for the guide.
+        read: parses the text; raises ValueError with the reason.
+        field: field of ``SourceOptions`` with the value; "" for an option that is combined with others.
+        admin: the option needs the broker's REST interface.
     """
 
     name: str
@@ -232,7 +232,7 @@ OPTIONS: Final = (
     ),
 )  # fmt: skip
 
-#: What the guide says of the options that are those of ``jmsaio.connect``.
+#: Descriptions of the options of ``jmsaio.connect``, for the guide.
 _CONNECTION: Final = (
     (
         "authPlugin`, `authParams",
@@ -250,7 +250,7 @@ _CONNECTION: Final = (
 
 
 def table() -> str:
-    """The options as a table in Markdown."""
+    """Return the options as a Markdown table."""
     lines = ["| option | use | default | what it does |", "|---|---|---|---|"]
     lines += [
         _line(each.name, each.uses, _default(each.default), each.doc, "*" if each.admin else "") for each in OPTIONS

@@ -1,4 +1,4 @@
-"""How the text of an option is read: whole numbers, flags, words, durations and points in time."""
+"""Parsers of option texts: whole numbers, flags, words, durations and points in time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from jmsaio.model.durations import TEN_YEARS
 Word = TypeVar("Word", bound=enum.Enum)
 Reader = Callable[[str], object]
 
-#: Characters of a refused value that its error shows.
+#: Maximum characters of a rejected value in an error.
 _WIDTH: Final = 200
-#: Largest number that Java and Arrow hold as a long.
+#: Largest long of Java and Arrow.
 _LARGEST: Final = 2**63 - 1
 _NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ?(ms|s|min|m|h|d)?", re.ASCII)
@@ -28,12 +28,12 @@ _MILLISECOND: Final = datetime.timedelta(milliseconds=1)
 
 
 def refuse(name: str, value: str, why: str) -> ConfigurationError:
-    """The error that refuses ``value``, which is no secret, for the option ``name``."""
+    """Return the error that rejects ``value``, which is not a secret, for the option ``name``."""
     return ConfigurationError(f"option {name} = {shown(value, _WIDTH)}: {why}", key=name)
 
 
 def number(high: int = _LARGEST) -> Reader:
-    """Reads a whole number from 1 to ``high``. A reader raises ValueError, which says why, for any other text."""
+    """Return a reader of whole numbers from 1 to ``high``. It raises ValueError with the reason for any other text."""
 
     def read(text: str) -> int:
         if _NUMBER.fullmatch(text.strip()) is None or not 1 <= int(text) <= high:
@@ -44,7 +44,7 @@ def number(high: int = _LARGEST) -> Reader:
 
 
 def flag(text: str) -> bool:
-    """Reads ``true`` or ``false``, in any case."""
+    """Parse ``true`` or ``false``, in any case."""
     word = text.strip().lower()
     if word not in ("true", "false"):
         raise ValueError("must be true or false")
@@ -52,7 +52,7 @@ def flag(text: str) -> bool:
 
 
 def word_of(words: type[Word]) -> Reader:
-    """Reads the value of a member of an enum, in any case."""
+    """Return a reader of an enum's values, in any case."""
 
     def read(text: str) -> Word:
         try:
@@ -64,17 +64,17 @@ def word_of(words: type[Word]) -> Reader:
 
 
 def not_empty(text: str) -> str:
-    """Reads a text that is not empty."""
+    """Return a text that is not empty."""
     if not text.strip():
         raise ValueError("must not be empty")
     return text
 
 
 def duration(longest: float = TEN_YEARS) -> Reader:
-    """Reads a duration such as ``500 ms``, ``1.5s``, ``15 min`` or ``1h``, in seconds; without a unit it is seconds.
+    """Return a reader of durations in seconds, such as ``500 ms``, ``1.5s``, ``15 min`` or ``1h``; ``s`` is optional.
 
     Args:
-        longest: largest duration, in seconds.
+        longest: maximum duration, in seconds.
     """
 
     def read(text: str) -> float:
@@ -92,7 +92,7 @@ def duration(longest: float = TEN_YEARS) -> Reader:
 
 
 def time(text: str) -> int:
-    """Reads a point in time: milliseconds since the epoch, or ISO 8601, which is UTC unless it says otherwise.
+    """Parse a point in time: milliseconds since the epoch, or ISO 8601, which is UTC unless it has an offset.
 
     Returns:
         Milliseconds since the epoch. A fraction of one is rounded up, which changes no comparison with the whole
