@@ -1,1 +1,1 @@
-"""Rows as Arrow record batches, to read and to write."""
+"""Rows as Arrow record batches, for reading and writing."""

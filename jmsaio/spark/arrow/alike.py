@@ -1,7 +1,7 @@
-"""Rows in which nothing is unusual: what they share is made once, and the rest of them is taken as columns.
+"""Fast path for similar rows: their common headers are built once, the other values are processed by column.
 
-A row of such rows has a body of text or bytes, a key, a partition and properties of its own. Its other headers it
-shares with many, so that the record of one of them, without body and properties, is the head of all.
+Such a row has its own body of text or bytes, key, partition and properties. It shares its other headers with many rows,
+so the record of one of them, without body and properties, is the template (the head) of all.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.arrow.cells import SHARED, Cells, Columns, recurs
 
 _BODIES: Final = ("text", "data", "payload")
-#: Cells that say in which head a row has its part, besides the body that it has.
+#: Cells that, with the kind of body, determine a row's head.
 _HEADERS: Final = ("body_type", "type", "reply_to", "reply_to_kind", "priority", "delivery_mode", "time_to_live")
-#: Cells that mostly differ from row to row, and bodies that are to be read.
+#: Cells that usually differ from row to row, or must be parsed.
 _OWN: Final = frozenset({"body_json", "object_format", "correlation_id", "correlation_bytes", "deliver_at"})
 _EMPTY: Final = Cells(*repeat(None, len(Cells._fields)))
 
-#: Makes the record of cells without properties.
+#: Function that makes the record of cells without properties.
 Make = Callable[[Cells], OutgoingRecord]
 
 
 class AlikeRows(NamedTuple):
-    """Columns of such rows; ``heads`` are records, whose properties on the wire begin those of each row."""
+    """Columns of similar rows; the properties of ``heads`` are the first properties of each row on the wire."""
 
     destinations: Iterable[str]
     heads: Iterable[OutgoingRecord]
@@ -39,17 +39,17 @@ class AlikeRows(NamedTuple):
 
 
 def read_alike(columns: Columns, rows: int, destination: str | None, dedup: bool, make: Make) -> AlikeRows | None:
-    """The rows as columns.
+    """Return similar rows as columns.
 
     Args:
-        columns: of the table; properties are left to the caller.
-        rows: how many there are, at least one.
-        destination: that of all rows; None: the column.
-        dedup: each row needs a producer and its number.
+        columns: columns of the table; the caller handles properties.
+        rows: number of rows, at least one.
+        destination: destination of all rows; None: the column.
+        dedup: each row needs a producer and a sequence number.
         make: makes the record of cells.
 
     Returns:
-        None where the rows are to be made one by one: they have little in common, or one may have to be refused.
+        None if the rows must be made one by one: they have little in common, or one can be invalid.
     """
     if columns.keys() & _OWN:
         return None
@@ -78,7 +78,7 @@ def _below_zero(numbers: Sequence[int | None]) -> bool:
 
 
 def _payloads(columns: Columns, rows: int) -> Iterable[bytes | None]:
-    """The body of each row, which has one at most."""
+    """Return the body of each row; a row has no more than one."""
     texts = columns.get("text")
     found = [columns[name].to_pylist() for name in ("data", "payload") if name in columns]
     if texts is not None:
@@ -89,7 +89,7 @@ def _payloads(columns: Columns, rows: int) -> Iterable[bytes | None]:
 
 
 def _heads(columns: Columns, rows: int, make: Make) -> Iterable[OutgoingRecord] | None:
-    """What the rows share: for each its head."""
+    """Return the head of each row; None if the rows must be made one by one."""
     names = [name for name in _HEADERS if name in columns]
     bodies = [name for name in _BODIES if name in columns]
     kinds = [columns[name] for name in names] + [columns[name].is_valid() for name in bodies]
@@ -110,11 +110,11 @@ def _heads(columns: Columns, rows: int, make: Make) -> Iterable[OutgoingRecord] 
 
 
 def _head(names: Sequence[str], cells: Sequence[Any], make: Make) -> OutgoingRecord | None:
-    """The record of a row without its own parts; None where the row is refused.
+    """Return the record of a row without its own values; None if the row is invalid.
 
     Args:
-        names: of the columns.
-        cells: the value of each; of a body whether there is one.
+        names: names of the columns.
+        cells: the value of each column; for a body, whether there is one.
         make: makes the record of cells.
     """
     given = dict(zip(names, cells, strict=True))

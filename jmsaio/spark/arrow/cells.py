@@ -1,4 +1,4 @@
-"""The cells of a table that is written, as Python has them."""
+"""The cells of a table to write, as Python values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from jmsaio.spark.arrow.property_columns import Declared, Texts, read_maps, read_structs
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
 
-#: Rows that have something in common on average, from which on it is looked at once for all of them.
+#: Average number of similar rows from which they are processed together.
 SHARED: Final = 4
 
 
@@ -49,11 +49,11 @@ Columns = Mapping[str, pa.Array]
 
 
 def find_cells(batch: pa.RecordBatch, indexes: Mapping[str, int]) -> Columns:
-    """The columns of a batch that say something.
+    """Return the columns of a batch that contain values.
 
     Args:
-        batch: of any rows.
-        indexes: as ``find_columns`` returned them.
+        batch: a batch of rows.
+        indexes: column indexes from ``find_columns``.
     """
     found = {
         field: batch.column(indexes[column.name])
@@ -64,19 +64,19 @@ def find_cells(batch: pa.RecordBatch, indexes: Mapping[str, int]) -> Columns:
 
 
 def recurs(values: pa.Array, width: int = 1) -> bool:
-    """Whether the first ``width`` values come again and again; one: all values are the same."""
+    """Return True if the first ``width`` values repeat throughout; with one, all values are equal."""
     found: bool = values.slice(width).equals(values.slice(0, len(values) - width))
     return found
 
 
 def rows_of(columns: Columns, rows: int) -> Iterator[Cells]:
-    """The rows, one by one."""
+    """Iterate over the rows."""
     found = [read_cells(columns[field]) if field in columns else repeat(None, rows) for field in Cells._fields]
     return map(Cells._make, zip(*found, strict=True))
 
 
 def read_cells(column: pa.Array) -> Iterable[Any]:
-    """The values of a column: maps and structs as dicts, moments in milliseconds."""
+    """Return the values of a column: maps and structs as dicts, timestamps in milliseconds."""
     kind = column.type
     if pa.types.is_map(kind):
         return read_maps(column)

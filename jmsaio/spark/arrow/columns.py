@@ -1,4 +1,4 @@
-"""Rows to Arrow record batches, column by column; only the columns that are wanted cost anything."""
+"""Conversion of rows to Arrow record batches, by column; only requested columns are built."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from jmsaio.spark.arrow.types import ARROW, POSITION, TEXTS, TIMESTAMP, schema_o
 from jmsaio.spark.model.body_json import body_json
 from jmsaio.spark.model.schema import Column, Property, Type, find_column
 
-#: The first and last millisecond that a time in Spark and Python can be: years 1 to 9999.
+#: First and last millisecond that Spark and Python can represent: years 1 to 9999.
 _FIRST: Final = -62_135_596_800_000
 _LAST: Final = 253_402_300_799_999
 _MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
 
-#: Rows whose same texts are converted, before Arrow copies them.
+#: Rows with the same texts that are converted before Arrow copies them.
 _BLOCK: Final = 64
-#: Rows that share a map on average, from which on it is made once.
+#: Average number of rows sharing a map from which it is converted only once.
 _SHARED: Final = 4
 
 
 @attrs.define
 class _Batch:
-    """The rows of one batch as columns, and why some of their values are NULL."""
+    """The rows of one batch as columns, and the reasons for NULL values."""
 
     source: RowBatches
     columns: RowColumns
@@ -42,11 +42,11 @@ class _Batch:
 
     @property
     def size(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return self.columns.size
 
     def get(self, field: str) -> Any:
-        """The values of one field of the rows."""
+        """Return the values of one field of the rows."""
         return self.columns[field]
 
     def add_problem(self, row: int, reason: str) -> None:
@@ -58,18 +58,18 @@ _Build = Callable[[_Batch], pa.Array]
 
 
 class RowBatches:
-    """Makes record batches of the rows of one topic, or of one partition.
+    """Maker of record batches of the rows of one topic or one partition.
 
     Args:
-        columns: those that are wanted, in their order. Their names may be in any case.
-        declared: the fields of ``props``, in their order.
-        destination: name of the queue or topic that is read, as it was given.
+        columns: requested columns, in order. Their names can be in any case.
+        declared: fields of ``props``, in order.
+        destination: name of the queue or topic to read, as given.
         topic: full name of the topic or partition.
-        fail_on_error: raise where a part of a message can't be read, instead of NULL with the reason in
-            ``decode_error``.
+        fail_on_error: raise if a part of a message can't be decoded; if False, the part is NULL and ``decode_error``
+            has the reason.
 
     Raises:
-        ConfigurationError: a column that does not exist.
+        ConfigurationError: a column does not exist.
     """
 
     def __init__(
@@ -81,25 +81,26 @@ class RowBatches:
         *,
         fail_on_error: bool = False,
     ) -> None:
-        #: Arrow schema of the batches: the one that Spark expects of these columns.
+        #: Arrow schema of the batches, which Spark expects for these columns.
         self.schema: pa.Schema = schema_of(columns, declared)
         self.destination, self.topic, self.declared = destination, topic, tuple(declared)
         _, index = split_partition(topic)
         self.partition = None if index < 0 else index
         self._fail_on_error = fail_on_error
-        # decode_error comes last, when the others have said what they could not read.
+        # decode_error is built last, because the other columns report their problems first.
         builders = [_builder(column.name) for column in columns]
         self._builders = sorted(enumerate(builders), key=lambda item: item[1] is _decode_error)
 
     def batch(self, columns: RowColumns, problems: dict[int, str] | None = None) -> pa.RecordBatch:
-        """The record batch of some rows.
+        """Return the record batch of some rows.
 
         Args:
             columns: the rows.
-            problems: what could not be read of some rows, by their index, beside what is found here.
+            problems: known decoding problems by row index, in addition to those found here.
 
         Raises:
-            MalformedMessageError: with ``fail_on_error``, a part of a message can't be read; names topic and position.
+            MalformedMessageError: a part of a message can't be decoded, with ``fail_on_error``; the error names topic
+                and position.
         """
         batch = _Batch(self, columns, problems or {})
         arrays: list[Any] = [None] * len(self._builders)
@@ -127,19 +128,19 @@ def _builder(name: str) -> _Build:
 
 
 def _plain(field: str, kind: Type) -> _Build:
-    """A column that is a field of the rows as it is."""
+    """Return a builder that copies a field of the rows."""
     arrow = ARROW[kind]
     return lambda batch: pa.array(batch.get(field), arrow)
 
 
 def _constant(attribute: str, kind: Type) -> _Build:
-    """A column that is the same for all rows."""
+    """Return a builder that repeats one value for all rows."""
     arrow = ARROW[kind]
     return lambda batch: pa.repeat(pa.scalar(getattr(batch.source, attribute), arrow), batch.size)
 
 
 def _unknown(kind: Type) -> _Build:
-    """A column of NULLs."""
+    """Return a builder of NULLs."""
     arrow = ARROW[kind]
     return lambda batch: pa.nulls(batch.size, arrow)
 
@@ -150,7 +151,7 @@ def _position(batch: _Batch) -> pa.Array:
 
 
 def _time(field: str, name: str, zero: bool = False) -> _Build:
-    """A column of milliseconds since the epoch, 0 being NULL unless ``zero`` is a time, too."""
+    """Return a builder of milliseconds since the epoch; 0 is NULL, unless ``zero`` makes it a time."""
     return partial(_times, field, name, zero)
 
 
@@ -172,7 +173,7 @@ def _times(field: str, name: str, zero: bool, batch: _Batch) -> pa.Array:
 
 
 def _checked_times(values: Sequence[int], name: str, batch: _Batch, zero: bool) -> pa.Array:
-    """The same for times of which some can't be: these are NULL, with the reason."""
+    """Convert times individually: one out of range becomes NULL, with a reason."""
     found: list[int | None] = []
     for row, value in enumerate(values):
         fits = _FIRST <= value <= _LAST
@@ -183,7 +184,7 @@ def _checked_times(values: Sequence[int], name: str, batch: _Batch, zero: bool) 
 
 
 def _texts(field: str) -> _Build:
-    """A column of maps. Rows may share one: then Arrow repeats what was made of it."""
+    """Return a builder of maps. Rows can share a map, which is then converted once and repeated by Arrow."""
 
     def build(batch: _Batch) -> pa.Array:
         maps = batch.get(field)
@@ -202,28 +203,28 @@ def _texts(field: str) -> _Build:
 
 
 def _table(table: TextTable) -> pa.MapArray:
-    """Maps with the same keys."""
+    """Convert maps with the same keys."""
     size = len(table)
     texts = pa.array(list(chain.from_iterable(zip(*table.columns, strict=True))), pa.string())
     return _same_keys(table.names, texts, size)
 
 
 def _same_keys(keys: Sequence[str], texts: pa.Array, size: int) -> pa.MapArray:
-    """Maps with the same keys, from the flat list of all their values."""
+    """Build maps with the same keys from the flat list of all their values."""
     width = len(keys)
     offsets = pa.array(range(0, size * width + 1, width) if width else [0] * (size + 1), pa.int32())
     return pa.MapArray.from_arrays(offsets, _repeated(keys, size), texts, type=TEXTS)
 
 
 def _repeated(texts: Sequence[str], times: int) -> pa.Array:
-    """The same texts again and again; Arrow copies most of them, which is faster than to convert each."""
+    """Repeat texts. Arrow copies most of them, which is faster than converting each one."""
     blocks, rest = divmod(times, _BLOCK)
     block = pa.array(list(texts) * min(times, _BLOCK), pa.string())
     return pa.concat_arrays([*[block] * blocks, block.slice(0, rest * len(texts))])
 
 
 def _maps(maps: Sequence[Mapping[str, str]]) -> pa.MapArray:
-    """Maps, from flat lists of all their keys and values."""
+    """Build maps from flat lists of all their keys and values."""
     offsets = pa.array(accumulate(map(len, maps), initial=0), pa.int32())
     keys = pa.array(list(chain.from_iterable(maps)), pa.string())
     texts: Iterable[str] = chain.from_iterable(map(dict.values, maps))  # type: ignore[arg-type]  # rows have dicts
@@ -232,11 +233,11 @@ def _maps(maps: Sequence[Mapping[str, str]]) -> pa.MapArray:
 
 @attrs.frozen
 class _Declared:
-    """How a declared type is read: the same type or, as in a selector, a smaller one. No text becomes a number.
+    """Properties that a declared type accepts: the same type or, as in a selector, a smaller one. Never text.
 
     Attributes:
-        words: type words of the properties that it takes; None is a string.
-        classes: classes of their values; a text that is not what its word says is none of them.
+        words: accepted type words of the properties; None is a string.
+        classes: classes of their values; excludes a text that its type word does not fit.
     """
 
     words: frozenset[str | None]
@@ -297,7 +298,7 @@ def _body_json(batch: _Batch) -> pa.Array:
             found.append(body_json(kind, payload))
         except MessageFormatError as error:
             found.append(None)
-            if known[row] is None:  # else it says so
+            if known[row] is None:  # otherwise already reported
                 batch.add_problem(row, f"no readable {kind} body: {error}")
     return pa.array(found, pa.string())
 
@@ -317,7 +318,7 @@ def _decode_error(batch: _Batch) -> pa.Array:
     return pa.array(_errors(batch), pa.string())
 
 
-#: Name of each column to what builds it.
+#: Builders by the name of the column.
 _BUILDERS: Final[Mapping[str, _Build]] = {
     "destination": _constant("destination", Type.STRING),
     "topic": _constant("topic", Type.STRING),

@@ -1,4 +1,4 @@
-"""The columns that hold a writer's properties: texts, their type words, and a struct of typed fields."""
+"""Columns with a writer's properties: texts, their type words, and a struct of typed fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _looks(pattern: str) -> Callable[[str], object]:
 
 _FLOATING: Final = _looks(r"-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?")
 _INT: Final = _looks("-?[0-9]{1,9}")
-#: Type word to what its texts usually look like. Looking is cheaper than reading; so many digits always fit.
+#: Usual patterns of texts by type word. Matching is cheaper than parsing; numbers of that many digits always fit.
 _USUAL: Final[Mapping[str, Callable[[str], object]]] = {
     "boolean": _looks("true|false"),
     "byte": _looks("-?[0-9]{1,2}"),
@@ -35,7 +35,7 @@ _USUAL: Final[Mapping[str, Callable[[str], object]]] = {
     "float": _FLOATING,
     "double": _FLOATING,
 }
-#: Type word of a field to what writes its values as text.
+#: Text writers of fields by type word.
 _WRITERS: Final[Mapping[str | None, Callable[[Any], str]]] = {
     None: str,
     "boolean": to_java,
@@ -47,14 +47,14 @@ _WRITERS: Final[Mapping[str | None, Callable[[Any], str]]] = {
     "double": to_java,
 }
 
-#: The entries of a map in one row, of which some may be NULL.
+#: Entries of a map in one row; values can be NULL.
 Texts = dict[str, str | None]
-#: The fields of one row that are not NULL: the text and the type word by name.
+#: Non-NULL fields of one row: text and type word by name.
 Declared = dict[str, tuple[str, str | None]]
 
 
 def read_maps(column: pa.MapArray) -> Iterator[Texts | None]:
-    """Each row of a column of maps."""
+    """Iterate over the rows of a column of maps."""
     offsets = column.offsets.to_pylist()
     first, last = offsets[0], offsets[-1]
     keys = column.keys.slice(first, last - first).to_pylist()
@@ -68,7 +68,7 @@ def read_maps(column: pa.MapArray) -> Iterator[Texts | None]:
 
 
 def read_structs(column: pa.StructArray) -> Iterator[Declared]:
-    """Each row of a column of typed properties, without fields that are NULL; empty for NULL."""
+    """Iterate over the rows of a column of typed properties, without NULL fields; a NULL row is empty."""
     names = [field.name for field in column.type]
     if not names:
         yield from ({} for _ in range(len(column)))
@@ -84,7 +84,7 @@ def read_structs(column: pa.StructArray) -> Iterator[Declared]:
 
 
 def without_nulls(texts: Texts, words: Texts) -> tuple[dict[str, str], dict[str, str]]:
-    """The entries of one row that are not NULL. A text that is NULL is left out with its type word.
+    """Return the non-NULL entries of one row. A NULL text is left out together with its type word.
 
     Args:
         texts: the texts by name.
@@ -97,10 +97,10 @@ def without_nulls(texts: Texts, words: Texts) -> tuple[dict[str, str], dict[str,
 
 
 def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dict[str, str], dict[str, str]]:
-    """The properties of one row, as ``RawRow`` has them.
+    """Return the properties of one row in the form of ``RawRow``.
 
-    Those that are NULL are left out. A property that is declared, too, must have the same value in both, as in a table
-    that was read; then the word of the text counts, whose type may be smaller than the field's.
+    NULL properties are left out. A property that is also declared must have the same value in both, as in a table that
+    was read; its type word is then that of the text, whose type can be smaller than the field's.
 
     Args:
         texts: the texts by name.
@@ -108,7 +108,7 @@ def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dic
         declared: the typed fields.
 
     Raises:
-        MessageFormatError: a text that is not of its type, or a property with two values; names the property.
+        MessageFormatError: a text does not fit its type, or a property has two values; the error names the property.
     """
     found = without_nulls(texts, words)
     if words:
@@ -119,16 +119,16 @@ def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dic
 
 
 def are_of_type(texts: Sequence[str], word: str | None) -> bool:
-    """Whether all texts are of the type that a word names, so that ``read_properties`` takes each of them.
+    """Return True if all texts fit the type of a word, so that ``read_properties`` accepts them.
 
     Args:
-        texts: of one property in many rows.
-        word: its type word; None is a string.
+        texts: texts of one property in many rows.
+        word: type word of the property; None is a string.
     """
     if word is None:
         return True
     try:
-        for text in filterfalse(_USUAL.get(word, _never), set(texts)):  # there may be few different ones
+        for text in filterfalse(_USUAL.get(word, _never), set(texts)):  # often only a few different ones
             _check_text(text, word)
     except MessageFormatError:
         return False
@@ -140,7 +140,7 @@ def _never(text: str) -> bool:
 
 
 def _check_texts(texts: Mapping[str, str], words: Mapping[str, str]) -> None:
-    """Refuse a text that is not of its type. A word that names no type is left to the codec, which refuses it."""
+    """Reject a text that does not fit its type. The codec rejects unknown type words."""
     get, usual = texts.get, _USUAL.get
     for name, word in words.items():
         text = get(name)
@@ -171,7 +171,7 @@ def _add(texts: dict[str, str], words: dict[str, str], name: str, text: str, wor
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Equal numbers of any two types, or equal texts, or two booleans; NaN is equal to itself."""
+    """Return True for equal numbers of any types, equal texts or equal booleans; NaN equals itself."""
     if isinstance(one, bool) is not isinstance(other, bool):
         return False
     return bool(one == other or (one != one and other != other))

@@ -1,7 +1,7 @@
-"""Record batches of a writer to outgoing records. Columns are taken whole; what a row may say is the codec's rule.
+"""Conversion of a writer's record batches to outgoing records, by column; the codec validates the rows.
 
-Rows in which nothing is unusual are made together, see ``alike``; as soon as a row of a part may have to be refused,
-the rows of this part are made one by one.
+Similar rows are made together, see ``alike``. If a row of a part can be invalid, the rows of that part are made one by
+one.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from jmsaio.spark.arrow.written_properties import Written, written_properties
 from jmsaio.spark.model.dedup import AscendingCheck
 from jmsaio.spark.model.outgoing import OutgoingRow
 
-#: Rows that are made together: so few that they are still in the processor's cache when they are sent.
+#: Rows made together: few enough to be in the processor's cache when they are sent.
 _PART: Final = 1000
 _PROPERTIES: Final = frozenset({"properties", "property_types", "props"})
-#: Makes a row of a tuple with all its fields, in half the time that the class takes.
+#: Makes a row from a tuple of all its fields, in half the time of the class.
 _row_of: Final[Callable[[tuple[Any, ...]], OutgoingRow]] = partial(tuple.__new__, OutgoingRow)
 
 
 class RecordMaker:
-    """Makes the records of the rows of one task.
+    """Maker of the records of one task's rows.
 
     Args:
-        schema: of its record batches.
-        connection_id: JMSConnectionID. Message ids are made of it and the number of the row, so each task needs one of
-            its own: a new UUID.
+        schema: schema of the record batches.
+        connection_id: JMSConnectionID. Message ids contain it and the row number, so each task needs its own: a new
+            UUID.
         namespace: ``tenant/namespace`` of reply destinations without one.
         destination: queue or topic of all rows; None: the column ``destination`` names it.
-        dedup: give rows the identity of ``dedup_producer`` and ``dedup_sequence``, and check the order of these.
+        dedup: identify rows by ``dedup_producer`` and ``dedup_sequence``, and check the order of the latter.
 
     Raises:
-        ConfigurationError: the table can't be written; see ``find_columns``.
+        ConfigurationError: the table can't be written, see ``find_columns``.
     """
 
     def __init__(
@@ -69,25 +69,25 @@ class RecordMaker:
                 _check_name(field.name, "column props", ConfigurationError)
         self._columns, self._destination = columns, destination
         self._row_records = RowRecords(columns, connection_id, namespace)
-        #: The check of the order of numbers, which knows the producers that were seen; None without ``dedup``.
+        #: Check of the sequence order, with the producers so far; None without ``dedup``.
         self.order = AscendingCheck() if dedup else None
         self._chained = "dedup_previous" in columns
-        #: Rows taken so far.
+        #: Number of rows so far.
         self.rows = 0
 
     def records(self, batch: pa.RecordBatch, now_ms: int) -> Iterator[OutgoingRow]:
-        """The rows of a batch, one by one, so that those before a row that is refused can be sent.
+        """Yield the rows of a batch one by one, so that rows before an invalid one can be sent.
 
         Args:
-            batch: of the schema.
-            now_ms: when they are sent, in milliseconds since the epoch: JMSTimestamp.
+            batch: a batch of the schema.
+            now_ms: send time in milliseconds since the epoch: JMSTimestamp.
 
         Raises:
-            MessageFormatError: a row that no message can carry. Like the others it names the number of the row. For a
-                property name that the client refuses, it comes before the first row of the batch.
-            InvalidDestinationError: a row without a destination.
-            IllegalArgumentError: a row whose number does not lie above the one before it of its producer, or that does
-                not follow the one that it names.
+            MessageFormatError: no message can represent a row. All errors name the number of the row. A property name
+                that the client rejects raises it before the first row of the batch.
+            InvalidDestinationError: a row has no destination.
+            IllegalArgumentError: a row's sequence number is not above the producer's previous one, or the row does not
+                follow the one that it names.
         """
         self._check_names(batch)
         for start in range(0, batch.num_rows, _PART):
@@ -103,7 +103,7 @@ class RecordMaker:
                 yield from self._together(alike, written, now_ms)
 
     def _check_names(self, batch: pa.RecordBatch) -> None:
-        """Refuse names of properties that the client refuses."""
+        """Reject names of properties that the client rejects."""
         if self._names is None or pa.types.is_null((column := batch.column(self._names)).type):
             return
         offsets = column.offsets
@@ -111,7 +111,7 @@ class RecordMaker:
         names = set(pc.unique(column.keys.slice(first, last - first)).to_pylist())
         for row, items in enumerate(() if names <= allowed_names else column.to_pylist()):
             for name, _ in items or ():
-                if learn_shape((name,), {}) is not None:  # else the codec refuses it
+                if learn_shape((name,), {}) is not None:  # otherwise the codec rejects it
                     _check_name(name, f"row {self.rows + row}", MessageFormatError)
 
     def _alike(self, columns: Columns, rows: int, now: int) -> AlikeRows | None:
@@ -121,9 +121,9 @@ class RecordMaker:
         return read_alike(columns, rows, self._destination, self.order is not None, make)
 
     def _together(self, alike: AlikeRows, written: Sequence[Written], now: int) -> Iterator[OutgoingRow]:
-        """The rows, of which none can be refused but for its number."""
+        """Yield the rows; only their sequence numbers can still be invalid."""
         prefix, order = self._row_records.id_prefix, self.order
-        # Taken apart at once, which is cheaper than eight attributes.
+        # Unpacked at once, which is cheaper than eight attributes.
         for properties, destination, head, payload, key, partition, producer, sequence, previous in zip(
             written, *alike, strict=True
         ):
@@ -138,8 +138,8 @@ class RecordMaker:
             yield _row_of((destination, record, number, producer))
 
     def _one_by_one(self, columns: Columns, written: Sequence[Written], now: int) -> Iterator[OutgoingRow]:
-        """The rows, up to one that is refused."""
-        if None not in written:  # they need not be read again
+        """Yield the rows up to an invalid one."""
+        if None not in written:  # already converted
             columns = {name: column for name, column in columns.items() if name not in _PROPERTIES}
         for cells, properties in zip(rows_of(columns, len(written)), written, strict=True):
             number, self.rows = self.rows, self.rows + 1

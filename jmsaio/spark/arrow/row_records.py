@@ -1,4 +1,4 @@
-"""The record of one row of a table: what its cells say together."""
+"""Conversion of one table row to a record, by all its cells."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from jmsaio.spark.model.body_json import read_json
 
 _LAST_TIME: Final = (1 << 63) - 1
 _BODIES: Final = frozenset({"text", "bytes", "payload", "body_json"})
-#: Kind of a message by the only body that its table has.
+#: Kind of message by the only body column of its table.
 _DEFAULT_TYPES: Final = {frozenset({"text"}): "text", frozenset({"bytes"}): "bytes"}
 
 
 class RowRecords:
-    """Makes the record of a row.
+    """Maker of the record of a row.
 
     Args:
         columns: names of the table's columns.
@@ -35,20 +35,20 @@ class RowRecords:
         self._without_body = not bodies
         self._default_type = _DEFAULT_TYPES.get(bodies)
         self._connection_id, self._namespace = connection_id, namespace
-        #: JMSMessageID of each row, but for its number.
+        #: Prefix of each row's JMSMessageID, without its number.
         self.id_prefix: Final = f"ID:{connection_id}:1:1:"
 
     def make(self, cells: Cells, number: int, now: int, written: Written = None) -> OutgoingRecord:
-        """The record of a row, whose ``sequence_id`` is left to the caller.
+        """Make the record of a row; the caller sets ``sequence_id``.
 
         Args:
-            cells: of the row.
-            number: of the row in its task.
-            now: when it is sent, in milliseconds since the epoch: JMSTimestamp.
-            written: its properties as they are on the wire; None: the cells have them.
+            cells: cells of the row.
+            number: number of the row in its task.
+            now: send time in milliseconds since the epoch: JMSTimestamp.
+            written: the row's properties on the wire; None: from the cells.
 
         Raises:
-            MessageFormatError: no message can carry the row.
+            MessageFormatError: no message can represent the row.
         """
         partition = cells.partition
         if partition is not None and partition < 0:
@@ -71,7 +71,7 @@ class RowRecords:
         return record
 
     def _body(self, cells: Cells) -> tuple[str, bytes | None]:
-        """The kind of message, and the payload of one that has no text."""
+        """Return the kind of message, and the payload unless it is a text."""
         kind, text, data = cells.body_type, cells.text, cells.data
         if cells.body_json is not None:
             return _json_body(cells.body_json, cells)
@@ -93,7 +93,7 @@ class RowRecords:
 
 
 def _json_body(text: str, cells: Cells) -> tuple[str, bytes | None]:
-    """The kind of message and its payload, by its JSON."""
+    """Return the kind of message and the payload of a JSON body."""
     body = read_json(text)
     kind = "map" if isinstance(body, dict) else "stream"
     if cells.text is not None:

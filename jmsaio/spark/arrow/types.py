@@ -1,4 +1,4 @@
-"""The Arrow types of columns, which are those that Spark expects of a source."""
+"""The Arrow types of columns, as Spark expects them of a source."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from jmsaio.spark.model.schema import Column, Property, Type
 
-#: Spark's TIMESTAMP is a moment, counted in microseconds.
+#: Spark's TIMESTAMP: an instant in microseconds.
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 TEXTS: Final = pa.map_(pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string()))
 POSITION: Final = pa.struct([("ledger", pa.int64()), ("entry", pa.int64()), ("batch", pa.int32())])
 
-#: Type of a column to its Arrow type. That of ``PROPERTIES`` depends on what is declared.
+#: Arrow types by column type. That of ``PROPERTIES`` depends on the declaration.
 ARROW: Final[Mapping[Type, pa.DataType]] = {
     Type.STRING: pa.string(),
     Type.BINARY: pa.binary(),
@@ -32,11 +32,11 @@ ARROW: Final[Mapping[Type, pa.DataType]] = {
 
 
 def schema_of(columns: Iterable[Column], declared: Sequence[Property] = ()) -> pa.Schema:
-    """The Arrow schema of a table with these columns, each of which may be NULL.
+    """Return the Arrow schema of a table with these columns, all nullable.
 
     Args:
-        columns: in their order.
-        declared: the fields of ``props``, in their order.
+        columns: columns in order.
+        declared: fields of ``props``, in order.
     """
     return pa.schema([(column.name, _type_of(column, declared)) for column in columns])
 

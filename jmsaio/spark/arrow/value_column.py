@@ -22,10 +22,10 @@ from jmsaio.transport.base import Admin
 
 @attrs.define(eq=False)
 class ValueColumn:
-    """Reads the bodies of one topic, each with the schema of its own version.
+    """Reader of the bodies of one topic, each with its own schema version.
 
     Attributes:
-        kind: the column's type: a struct, or a string for JSON.
+        kind: type of the column: a struct, or a string for JSON.
         topic: full name of the topic or partition.
     """
 
@@ -34,7 +34,7 @@ class ValueColumn:
     _readers: dict[bytes, SchemaReader | str | None] = attrs.field(factory=dict, init=False)
 
     async def learn(self, admin: Admin | None, versions: Iterable[bytes | None]) -> None:
-        """Fetch the schemas that were not fetched yet.
+        """Fetch the schemas that are not known yet.
 
         Args:
             admin: returns schemas.
@@ -42,7 +42,7 @@ class ValueColumn:
 
         Raises:
             ConfigurationError: there is no administration.
-            JMSSecurityError: no right to read schemas.
+            JMSSecurityError: the permission to read schemas is missing.
             AdminError: the broker failed.
         """
         topic = split_partition(self.topic)[0]
@@ -60,9 +60,9 @@ class ValueColumn:
                 self._readers[version] = f"schema {number} of {topic}: {error}"
 
     def array(self, columns: RowColumns) -> tuple[pa.Array, dict[int, str]]:
-        """Return the values of rows, and why some are NULL although their record has a schema.
+        """Return the values of rows, and the reasons why some with a schema are NULL.
 
-        A row without a schema, or with one that jmsaio does not read, is NULL without a reason.
+        A row without a schema, or with one that jmsaio does not support, is NULL without a reason.
         """
         values: list[Any] = []
         problems: dict[int, str] = {}
@@ -72,7 +72,7 @@ class ValueColumn:
             try:
                 if version is not None:
                     value = self._value(version, data if text is None else text.encode(), key)
-            # Arrow raises ValueError for a text that is not Unicode, and OverflowError for a number.
+            # Arrow raises ValueError for invalid Unicode, and OverflowError for a number out of range.
             except (MessageFormatError, pa.ArrowException, ValueError, OverflowError) as error:
                 problems[row] = f"no readable value: {error}"
             values.append(value)
@@ -87,15 +87,15 @@ class ValueColumn:
             return None
         as_text = pa.types.is_string(self.kind)
         fitted = json.dumps(value, ensure_ascii=False, default=_json) if as_text else _fitted(value, self.kind)
-        pa.array([fitted], self.kind)  # raises what the whole column would raise
+        pa.array([fitted], self.kind)  # raises the error of the whole column
         return fitted
 
 
 def _fitted(value: Any, kind: pa.DataType) -> Any:
-    """Return a value in the form that Arrow takes for a type. A field that the value lacks is NULL.
+    """Convert a value to Arrow's form of a type. A missing field is NULL.
 
     Raises:
-        MessageFormatError: a value of another type.
+        MessageFormatError: the value has another type.
     """
     if value is None:
         return None
@@ -111,7 +111,7 @@ def _fitted(value: Any, kind: pa.DataType) -> Any:
 
 
 def _json(value: Any) -> str:
-    """Return the text that JSON has for a value of another class."""
+    """Return the JSON text of a value of another class."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, date | time):

@@ -1,4 +1,4 @@
-"""The columns that a table may have when it is written, as one table, and the check of a table's schema."""
+"""The table of columns that can be written, and the check of a table's schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jmsaio.spark.model.schema import COLUMNS
 
 
 class Kind(enum.Enum):
-    """What a column holds; the value is how Spark calls its types."""
+    """Type of a column; the value lists Spark's type names."""
 
     TEXT = "STRING"
     BYTES = "BINARY"
@@ -27,12 +27,12 @@ class Kind(enum.Enum):
 
 @attrs.frozen
 class WriteColumn:
-    """One column; every one may be missing or NULL unless it says otherwise.
+    """One column. It can be missing or NULL unless ``doc`` says otherwise.
 
     Attributes:
-        name: as the table has it; Spark ignores its case.
-        kind: what it holds.
-        doc: what becomes of it.
+        name: name of the column; Spark ignores its case.
+        kind: type of the column.
+        doc: description for the guide.
     """
 
     name: str
@@ -77,11 +77,11 @@ WRITE_COLUMNS: Final = (
     ),
 )
 
-#: Columns of a row that was read, and that are left out when it is written: the provider sets them anew.
+#: Columns of a read row that are not written: the provider sets them.
 PROVIDED: Final = frozenset(column.name for column in COLUMNS) - {column.name for column in WRITE_COLUMNS}
 DEDUP: Final = ("dedup_producer", "dedup_sequence", "dedup_previous")
 
-#: Type of a field of ``props`` to the type word of the property; None is a string.
+#: Type words of properties by the type of their field in ``props``; None is a string.
 FIELD_WORDS: Final[Mapping[pa.DataType, str | None]] = {
     pa.string(): None,
     pa.large_string(): None,
@@ -120,18 +120,19 @@ _PROVIDED: Final = {name.lower(): name for name in PROVIDED}
 
 
 def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bool = False) -> dict[str, int]:
-    """The columns of a table that are written; columns that are left out are warned of.
+    """Return the columns of a table that are written; warn about columns that are left out.
 
     Args:
-        schema: of the table.
-        destination: that of all rows; None: each row names its own.
-        dedup: rows are sent with the identity of ``dedup_producer`` and ``dedup_sequence``.
+        schema: schema of the table.
+        destination: destination of all rows; None: each row names its own.
+        dedup: rows are identified by ``dedup_producer`` and ``dedup_sequence``.
 
     Returns:
-        The index of each column by its name in ``WRITE_COLUMNS``.
+        Index of each column by its name in ``WRITE_COLUMNS``.
 
     Raises:
-        ConfigurationError: an unknown column, one that occurs twice or has another type, two bodies, no destination.
+        ConfigurationError: a column is unknown, occurs twice or has another type; there are two bodies, or no
+            destination.
     """
     found: dict[str, int] = {}
     left_out: list[str] = []
@@ -151,7 +152,7 @@ def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bo
             )
         found[column.name] = index
     _check_bodies(found)
-    if "body_json" in found and found.keys() & {"bytes", "payload"}:  # the same body once more
+    if "body_json" in found and found.keys() & {"bytes", "payload"}:  # a copy of the same body
         del found["body_json"]
         left_out.append("body_json")
     if destination is None and "destination" not in found:
@@ -163,10 +164,10 @@ def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bo
 
 
 def _check_bodies(found: Mapping[str, int]) -> None:
-    """Refuse a table that may have two bodies in one row.
+    """Reject a table that could have two bodies in one row.
 
-    What a reader gives with ``body=typed`` is none: ``body_type`` says whether ``text`` or ``bytes`` is the body. With
-    ``body=both`` it has each body twice, and who changes the one would write the other.
+    Rows read with ``body=typed`` are accepted: ``body_type`` determines whether ``text`` or ``bytes`` is the body. Rows
+    read with ``body=both`` have each body twice, and a change of one could be lost.
     """
     typed = [name for name in ("text", "bytes") if name in found]
     if "payload" in found:

@@ -1,7 +1,7 @@
-"""The properties of a batch as they are on the wire, by columns: what its rows have in common is looked at once.
+"""The properties of a batch on the wire, processed by column: what rows have in common is checked once.
 
-A row that has something of its own (names, a text that is not of its type, a name that is refused) is left to
-``read_properties`` and the codec, which say what is wrong with it.
+An unusual row (own names, a text that does not fit its type, an invalid name) is left to ``read_properties`` and the
+codec, which raise the errors.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ from jmsaio.codec.written_shapes import learn_shape
 from jmsaio.spark.arrow.cells import SHARED, recurs
 from jmsaio.spark.arrow.property_columns import Declared, Texts, are_of_type, read_maps, read_structs, without_nulls
 
-#: The properties of one row as they are on the wire, which rows may share; None: look at the row by itself.
+#: Properties of one row on the wire, which rows can share; None: process the row individually.
 Written = Mapping[str, str] | None
 
-#: Rows of which all may differ before that is given up.
+#: Rows that can all differ before the attempt is given up.
 _TRIED: Final = 100
 _NOTHING: Final[Mapping[str, str]] = {}
 
 
 class _Shape(NamedTuple):
-    """What rows have in common: the names of their texts, and their type words with the names of these."""
+    """Common structure of rows: the names of their texts, and their type words with the names of these."""
 
     names: tuple[str, ...]
     typed: tuple[str, ...]
     words: tuple[str, ...]
 
 
-#: The shape of one row and its texts.
+#: Shape and texts of one row.
 _Row = tuple[_Shape, tuple[str, ...]]
 
 
 def written_properties(
     texts: pa.MapArray | None, words: pa.MapArray | None, declared: pa.StructArray | None, rows: int
 ) -> Sequence[Written]:
-    """The properties of each row.
+    """Return the properties of each row.
 
     Args:
-        texts: the column ``properties``, None where it is missing or NULL throughout.
+        texts: the column ``properties``; None if it is missing or NULL throughout.
         words: the column ``property_types``, or None.
         declared: the column ``props``, or None.
-        rows: how many there are, at least one.
+        rows: number of rows, at least one.
     """
     if declared is not None:
-        if texts is not None or words is not None:  # a property may be in both: each row is to be looked at
+        if texts is not None or words is not None:  # both can have a property: check each row
             return [None] * rows
         return _by_shape(map(_of_fields, read_structs(declared)), rows, checked=True)
     alike, typed = _read_alike(texts, rows), _read_alike(words, rows)
@@ -64,7 +64,7 @@ def written_properties(
 
 
 def _read_alike(column: pa.MapArray | None, rows: int) -> tuple[tuple[str, ...], pa.Array] | None:
-    """The keys that all rows have, and the items of all rows; None where keys differ, or an item is NULL."""
+    """Return the keys common to all rows, and the items of all rows; None if keys differ or an item is NULL."""
     if column is None:
         return (), pa.array([], pa.string())
     offsets = column.offsets.to_pylist()
@@ -94,11 +94,11 @@ def _of_fields(declared: Declared) -> _Row:
 
 
 def _by_shape(rows: Iterable[_Row], count: int, *, checked: bool) -> list[Written]:
-    """The properties of rows, each shape of which is looked at once.
+    """Return the properties of rows; each shape is checked once.
 
     Args:
-        rows: as many as ``count``.
-        count: how many there are.
+        rows: ``count`` rows.
+        count: number of rows.
         checked: the texts are known to be of their types.
     """
     found: list[Written] = [None] * count
@@ -108,7 +108,7 @@ def _by_shape(rows: Iterable[_Row], count: int, *, checked: bool) -> list[Writte
         numbers.append(number)
         column.append(texts)
         if len(shapes) * SHARED > max(number, _TRIED):
-            return found  # it is not worth the rest
+            return found  # too many shapes
     if len(shapes) * SHARED > count:
         return found
     for shape, (numbers, texts_of_rows) in shapes.items():
@@ -121,12 +121,12 @@ def _by_shape(rows: Iterable[_Row], count: int, *, checked: bool) -> list[Writte
 def _write(
     shape: _Shape, columns: Sequence[Sequence[str]], rows: int, *, checked: bool
 ) -> Iterator[Mapping[str, str]] | None:
-    """The properties of rows of one shape; None where each is to be looked at.
+    """Return the properties of rows of one shape; None if each row must be processed individually.
 
     Args:
-        shape: theirs.
-        columns: the texts of each name.
-        rows: how many there are.
+        shape: shape of the rows.
+        columns: texts by name.
+        rows: number of rows.
         checked: the texts are known to be of their types.
     """
     words = dict(zip(shape.typed, shape.words, strict=True))
