@@ -1,1 +1,1 @@
-"""Which messages are read, by whom, and whether all of them came."""
+"""Planning of reads: ranges of messages for tasks, and the check that all of them were read."""

@@ -1,4 +1,4 @@
-"""What the broker says of the topics that are read, and the ranges that tasks get."""
+"""State of the topics to read, from the broker, and the ranges for tasks."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from jmsaio.transport.base import ReaderOptions, Transport
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions, list_topics
 
-#: Topics that are asked about at the same time: a broker answers for thousands, but not all at once.
+#: Topics requested at the same time: a broker can't answer for thousands at once.
 _AT_ONCE: Final = 16
-#: Seconds for the first record behind a publish time to arrive, and for closing that reader.
+#: Seconds to wait for the first record after a publish time, and for closing that reader.
 _FIRST: Final = 30.0
 _GONE: Final = "there is no such topic, or partition"
 _WAITING: Final = "it is not stored yet, or waits for the end of a transaction"
@@ -33,17 +33,17 @@ _WAITING: Final = "it is not stored yet, or waits for the end of a transaction"
 
 @attrs.frozen(kw_only=True)
 class Wanted:
-    """What a batch reads.
+    """A batch to read.
 
     Attributes:
-        source: the topics of the destination.
-        starting: where reading starts, inclusive; topics that are not named start at their oldest message.
-        ending: where it ends, exclusive; topics that are not named end at their last message of now.
+        source: topics of the destination.
+        starting: start of the read, inclusive; topics not named start at their oldest message.
+        ending: end of the read, exclusive; topics not named end at their newest message.
         starting_time: publish time in ms since the epoch instead of ``starting``, or None.
         pending: subscription whose acknowledged entries are left out, or None.
-        limits: how much a task reads.
-        fail_on_data_loss: what was asked for and is gone is an error, else a warning.
-        data_loss_folder: where it becomes a file, too, if it is no error; or None.
+        limits: limits of a task.
+        fail_on_data_loss: raise an error for messages that no longer exist; if False, warn.
+        data_loss_folder: folder for a file per loss that is not an error; or None.
     """
 
     source: Resolved
@@ -57,10 +57,10 @@ class Wanted:
 
     @classmethod
     def by(cls, options: SourceOptions, configuration: Configuration) -> Self:
-        """What the options of a reader want, on a connection with this configuration.
+        """Return the batch for a reader's options, on a connection with this configuration.
 
         Raises:
-            InvalidDestinationError: there is none.
+            InvalidDestinationError: the options have no destination.
         """
         if options.destination is None:
             raise InvalidDestinationError("a reader needs a destination: set the option queue or topic")
@@ -79,7 +79,7 @@ class Wanted:
 
 
 async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool = False) -> list[str]:
-    """The full names of the topics without partitions, and of the partitions, that a destination stands for now.
+    """Return the full names of a destination's topics without partitions, and of its partitions.
 
     Args:
         transport: client of the broker.
@@ -87,12 +87,12 @@ async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool
         may_miss: leave out a topic that does not exist.
 
     Raises:
-        ConfigurationError: a pattern without administration.
-        NotFoundError: no such topic.
+        ConfigurationError: the destination is a pattern, and there is no administration.
+        NotFoundError: a topic does not exist.
         InvalidDestinationError: the pattern is not a regular expression.
         TransportError: the broker does not answer.
 
-    Cancelling changes nothing. Without administration a missing topic is created where the broker does that.
+    Cancelling changes nothing. Without administration, a missing topic is created if the broker does that.
     """
     admin = transport.admin
     if admin is None:
@@ -110,7 +110,7 @@ async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool
 
 
 async def _probe(transport: Transport, topic: str) -> list[str]:
-    """A topic's partitions without administration: they are numbered, up to the first that is missing."""
+    """Find a topic's partitions without administration: they are numbered, up to the first missing one."""
     try:
         await transport.end(topic)
     except InvalidDestinationError:
@@ -126,15 +126,15 @@ async def _probe(transport: Transport, topic: str) -> list[str]:
 
 
 async def look(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]:
-    """What topics store now, by their names; those that do not exist are left out.
+    """Return what topics store now, by name; topics that do not exist are left out.
 
     Args:
-        transport: client of the broker. Without administration, ledgers are not known.
+        transport: client of the broker. Without administration, ledgers are unknown.
         topics: full names of topics without partitions, or of partitions.
 
     Raises:
         TransportError: the broker does not answer.
-        JMSSecurityError: no right to see what a topic stores.
+        JMSSecurityError: the permission to read a topic's statistics is missing.
 
     Cancelling changes nothing.
     """
@@ -150,7 +150,7 @@ async def look(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]
 
 
 async def look_at(transport: Transport, topic: str) -> Stored | None:
-    """What one topic stores now, None if it does not exist. See ``look``."""
+    """Return what one topic stores now; None if it does not exist. See ``look``."""
     admin = transport.admin
     if admin is None:
         return stored(None, await transport.end(topic))
@@ -162,10 +162,10 @@ async def look_at(transport: Transport, topic: str) -> Stored | None:
 
 
 async def first_since(transport: Transport, topic: str, time: int) -> Place | None:
-    """The entry of the first record published at ``time`` (ms since the epoch) or later; None if there is none.
+    """Return the entry of the first record published at ``time`` (ms since the epoch) or later; None without one.
 
     Raises:
-        OperationTimeoutError: the record did not arrive within 30 seconds.
+        OperationTimeoutError: the record was not received within 30 seconds.
         TransportError: the broker does not answer.
 
     Cancelling leaves nothing open.
@@ -186,12 +186,12 @@ async def first_since(transport: Transport, topic: str, time: int) -> Place | No
 
 
 async def plan_batch(transport: Transport, wanted: Wanted) -> list[Range]:
-    """The ranges of a batch. No range ends behind what readers are given now; empty topics give none.
+    """Return the ranges of a batch. Ranges contain only messages that are readable now; empty topics have none.
 
     Raises:
-        DataLossError: a start or end that was given is not stored, and ``fail_on_data_loss``.
-        ConfigurationError: ``pending`` without administration.
-        NotFoundError: no such topic, or no such subscription.
+        DataLossError: a given start or end is not stored, and ``fail_on_data_loss`` is set.
+        ConfigurationError: ``pending`` is set, and there is no administration.
+        NotFoundError: a topic or the subscription does not exist.
         TransportError: the broker does not answer.
 
     Cancelling leaves nothing open.
@@ -212,10 +212,10 @@ async def plan_batch(transport: Transport, wanted: Wanted) -> list[Range]:
 
 
 async def start_places(transport: Transport, wanted: Wanted, stores: Mapping[str, Stored]) -> dict[str, Place]:
-    """Where each topic is read from, by its name; a topic that never had a message has none.
+    """Return the start of each topic by name; a topic that never had a message is left out.
 
     Raises:
-        DataLossError: a start that was given is not stored, and ``fail_on_data_loss``.
+        DataLossError: a given start is not stored, and ``fail_on_data_loss`` is set.
         TransportError: the broker does not answer.
     """
     losses = Losses(wanted.fail_on_data_loss, wanted.data_loss_folder)
@@ -225,7 +225,7 @@ async def start_places(transport: Transport, wanted: Wanted, stores: Mapping[str
 
 
 def _tell_missing(wanted: Wanted, stores: Iterable[str], losses: Losses) -> None:
-    """Tell of bounds for topics that do not exist."""
+    """Report bounds for topics that do not exist."""
     for bound in (wanted.starting, wanted.ending):
         for topic, place in () if isinstance(bound, str) else bound.items():
             if topic not in stores:
@@ -233,7 +233,7 @@ def _tell_missing(wanted: Wanted, stores: Iterable[str], losses: Losses) -> None
 
 
 async def _start(transport: Transport, topic: str, store: Stored, wanted: Wanted, losses: Losses) -> Place | None:
-    """Where a topic is read from; None where nothing of it is."""
+    """Return the start of a topic; None if nothing of it is read."""
     if wanted.starting_time is not None:
         return None if store.end is None else await first_since(transport, topic, wanted.starting_time)
     if isinstance(wanted.starting, str) or topic not in wanted.starting:
@@ -247,7 +247,7 @@ async def _start(transport: Transport, topic: str, store: Stored, wanted: Wanted
 
 
 def _end(topic: str, store: Stored, ending: Bound, losses: Losses) -> Place | None:
-    """Where reading a topic ends; None: with what readers are given now."""
+    """Return the end of a topic; None for the end of what is readable now."""
     if isinstance(ending, str) or topic not in ending:
         return None
     place, loss = locate(topic, ending[topic], store)

@@ -1,4 +1,4 @@
-"""The durable cursor of a stream: a subscription that forgets what the stream has stored."""
+"""The durable cursor of a stream: a subscription that acknowledges what the stream has stored."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _log = logging.getLogger(__name__)
 
 @attrs.define(eq=False)
 class StreamCursor:
-    """Moves a subscription behind what a stream has read, so that the broker keeps the rest and may forget that.
+    """Moves a subscription to the end of what a stream has read, so that the broker keeps the rest.
 
     Args:
-        admin: of the broker.
-        subscription: its name.
-        shared: move it even while it has consumers, which then miss what they have not received yet.
-        option: what names it, for errors.
-        remedy: what else to do about consumers, for errors.
+        admin: admin client of the broker.
+        subscription: name of the subscription.
+        shared: move it even while it has consumers, which then miss messages that they have not received yet.
+        option: name of the option, for errors.
+        remedy: alternative to closing the consumers, for errors.
     """
 
     admin: Admin
@@ -40,19 +40,19 @@ class StreamCursor:
     _checked: bool = attrs.field(init=False, default=False)
 
     async def begin(self, stores: Mapping[str, Stored], position: Position) -> dict[str, Place]:
-        """Create the subscription where it is missing; where it is there, the stream begins behind it.
+        """Create the subscription, or return its position if it exists: the stream then starts there.
 
-        What was acknowledged one by one behind that place is read again.
+        Messages acknowledged individually after that position are read again.
 
         Args:
             stores: what each partition stores.
-            position: where a new one begins.
+            position: start of a new subscription.
 
         Returns:
-            Where the stream begins, by partition; nothing for those where the subscription is new.
+            Start of the stream by partition, except for partitions where the subscription is new.
 
         Raises:
-            ConfigurationError: it has consumers, and is not to be shared with them.
+            ConfigurationError: it has consumers, and ``shared`` is False.
             TransportError: the broker does not answer.
         """
         places = {}
@@ -68,11 +68,11 @@ class StreamCursor:
         return places
 
     def leave(self, places: Offsets) -> None:
-        """Nothing was read before these places: the cursor is not moved there."""
+        """Do not move the cursor to these places: nothing was read before them."""
         self._moved.update(places)
 
     async def kept(self, topics: Iterable[str]) -> set[str]:
-        """Those of the topics that have the subscription, looked for once.
+        """Return the topics that have the subscription; each is checked until it was found.
 
         Raises:
             TransportError: the broker does not answer.
@@ -88,20 +88,21 @@ class StreamCursor:
         return self._there
 
     async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> list[str]:
-        """Acknowledge what lies before ``start``. A failure is a warning: the broker keeps more than it needs to.
+        """Acknowledge everything before ``start``. A failure is a warning: the broker keeps more than necessary.
 
-        A topic that joined the stream, or has lost the subscription, gets it first, so that it keeps what is not read.
+        On a topic that is new to the stream, or has lost the subscription, it is created first, so that the broker
+        keeps unread messages.
 
         Args:
-            start: behind what was read and stored.
+            start: end of what was read and stored.
             stores: what each partition stores.
-            again: try what failed once more.
+            again: retry failed topics.
 
         Returns:
-            The topics where that failed now.
+            Topics whose subscription could not be moved.
 
         Raises:
-            ConfigurationError: at the first call, as ``begin``.
+            ConfigurationError: as ``begin``, only if neither method was called before.
         """
         failed = []
         for topic, store in stores.items():
@@ -121,7 +122,7 @@ class StreamCursor:
         return failed
 
     async def _try(self, topic: str, last: WireId | None, level: int) -> bool:
-        """Move the subscription of one topic, if there is something before it; False if that failed."""
+        """Move the subscription of one topic, unless nothing lies before it; return False if that failed."""
         try:
             if topic not in self._there:
                 await self.admin.create_subscription(topic, self.subscription, Position.EARLIEST)
@@ -154,7 +155,7 @@ class StreamCursor:
 
 
 def _entry_before(place: Place, store: Stored) -> WireId | None:
-    """The last entry before a place; None where the topic keeps none."""
+    """Return the last entry before a place; None if the topic keeps none."""
     if place.entry:
         return WireId(place.ledger, place.entry - 1)
     before = [ledger for ledger in store.ledgers if ledger.id < place.ledger and ledger.entries]

@@ -1,4 +1,4 @@
-"""What happens with messages that were to be read and are gone."""
+"""Handling of messages that were to be read and no longer exist."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _log = logging.getLogger(__name__)
 
 
 class Losses:
-    """What happens with losses, and how many there were.
+    """Handler and counter of losses.
 
     Args:
-        fail: raise at the first one (option ``failOnDataLoss``); else each is a warning in the log.
-        folder: where each that is no error becomes a file, too (option ``dataLossFolder``); None: nowhere.
+        fail: raise at the first loss (option ``failOnDataLoss``); if False, log each one as a warning.
+        folder: folder for a file per loss that is not an error (option ``dataLossFolder``); or None.
     """
 
     def __init__(self, fail: bool, folder: str | None = None) -> None:
@@ -27,10 +27,10 @@ class Losses:
         self.count = 0
 
     def tell(self, loss: Loss) -> None:
-        """Tell of one.
+        """Report a loss.
 
         Raises:
-            DataLossError: the user wants to fail.
+            DataLossError: ``fail`` is set.
         """
         self.count += 1
         if self._fail:
@@ -44,18 +44,18 @@ class Losses:
                 _log.warning("the loss can't be noted in %s: %s", self._folder, error)
 
     def tell_all(self, losses: Iterable[Loss]) -> None:
-        """Tell of each."""
+        """Report each loss."""
         for loss in losses:
             self.tell(loss)
 
 
 def write_loss(folder: Path, sentence: str) -> None:
-    """Make a file of a loss. The same one, found again by a repeated task, is the same file."""
+    """Write a loss to a file. A loss that a repeated task finds again is the same file."""
     folder.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(sentence.encode()).hexdigest()[:16]
     (folder / f"{name}.txt").write_text(f"{sentence}\n", encoding="utf-8")
 
 
 def read_losses(folder: Path) -> tuple[str, ...]:
-    """The sentences of all losses that became files in a folder, in the order of their texts."""
+    """Return the sentences of all losses in a folder, sorted."""
     return tuple(sorted(path.read_text(encoding="utf-8").rstrip("\n") for path in folder.glob("*.txt")))

@@ -1,4 +1,4 @@
-"""Offsets of streams: how far each partition was read, how far the next batch goes, and what is left behind it."""
+"""Offsets of streams: the end of what was read in each partition, the end of the next batch, and the backlog."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.planning.plan import Limits, Stored, beyond, locate, split, weigh, whole
 from jmsaio.spark.planning.ranges import Loss, Range
 
-#: Places by the full name of the partition: the first message of it that was not read.
+#: Places by the full name of the partition: its first unread message.
 Offsets = Mapping[str, Place]
-#: Version of the written form.
+#: Version of the JSON form.
 VERSION: Final = 1
 _GONE: Final = "the topic, or the partition, does not exist any more"
 _BEHIND: Final = "the batch ends behind what readers are given, which was not so when it was planned"
 
 
 def to_json(offsets: Offsets) -> dict[str, Any]:
-    """Offsets as Spark writes them into the checkpoint: ``{"v": 1, "p": {"<topic>": "ledger:entry"}}``."""
+    """Return offsets in the form of Spark's checkpoint: ``{"v": 1, "p": {"<topic>": "ledger:entry"}}``."""
     return {"v": VERSION, "p": {topic: str(offsets[topic]) for topic in sorted(offsets)}}
 
 
 def from_json(written: Mapping[str, Any]) -> dict[str, Place]:
-    """Offsets from the checkpoint.
+    """Parse offsets from a checkpoint.
 
     Raises:
-        ConfigurationError: another version wrote them, or something else did.
+        ConfigurationError: another version or program wrote them.
     """
     if written.get("v") != VERSION or not isinstance(written.get("p"), Mapping):
         raise ConfigurationError(
@@ -42,11 +42,11 @@ def from_json(written: Mapping[str, Any]) -> dict[str, Place]:
 
 @attrs.frozen
 class Behind:
-    """What of a partition has not been read.
+    """Unread part of a partition.
 
     Attributes:
-        entries: entries; a batch is one.
-        bytes: about how many bytes they have.
+        entries: number of entries; a batch counts as one.
+        bytes: approximate number of bytes.
     """
 
     entries: int
@@ -54,7 +54,7 @@ class Behind:
 
 
 def lag(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
-    """What lies behind the offsets by the name of the partition; one without an offset counts from its start.
+    """Return the backlog after the offsets by partition; a partition without an offset counts from its start.
 
     Args:
         start: the offsets.
@@ -64,12 +64,12 @@ def lag(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
 
 
 def with_behind(offsets: Offsets, behind: Mapping[str, Behind]) -> dict[str, Any]:
-    """Offsets as Spark shows them in a query's progress, with what lies behind the newest batch."""
+    """Return offsets for a query's progress, with the backlog after the newest batch."""
     return to_json(offsets) | {"behind": {topic: attrs.asdict(one) for topic, one in behind.items()}}
 
 
 def behind(shown: object) -> dict[str, Behind]:
-    """What ``with_behind`` put into a query's progress; nothing if it is not ours."""
+    """Extract the backlog that ``with_behind`` put into a query's progress; empty for other sources."""
     if isinstance(shown, str):
         try:
             shown = json.loads(shown)
@@ -93,11 +93,11 @@ def _behind(topic: str, start: Place, store: Stored, end: Place | None = None) -
 
 @attrs.frozen
 class Rate:
-    """How much a batch of a stream reads at most; None: all there is.
+    """Limits of a stream's batch; None: no limit.
 
     Attributes:
-        max_entries: entries of all partitions together, exactly.
-        max_bytes: bytes, by the mean size of the entries; at least one entry.
+        max_entries: maximum entries of all partitions together, exact.
+        max_bytes: maximum bytes, estimated by the mean size of the entries; at least one entry is read.
     """
 
     max_entries: int | None = None
@@ -106,12 +106,12 @@ class Rate:
 
 @attrs.frozen
 class Step:
-    """Where the next batch of a stream ends.
+    """End of the next batch of a stream.
 
     Attributes:
-        end: its offsets.
-        entries: how many entries it has; 0 where the ledgers are not known.
-        losses: what of it is gone.
+        end: offsets of the end.
+        entries: number of entries; 0 if the ledgers are unknown.
+        losses: messages of the batch that no longer exist.
     """
 
     end: dict[str, Place]
@@ -126,23 +126,23 @@ def advance(
     until: Offsets | None = None,
     kept: Container[str] = (),
 ) -> Step:
-    """The end of the next batch: never behind what readers are given.
+    """Return the end of the next batch. It contains only readable messages.
 
-    A limit is shared out by what is left of each partition: each gets an entry at least, or, where there are fewer
-    entries than partitions, some get one in this batch and others in the next. A partition without an offset begins at
-    its start. One whose ledgers are not known is read up to its end.
+    A limit is divided in proportion to the backlog of each partition. Each partition gets an entry or more; if there
+    are fewer entries than partitions, some get one in this batch and others in the next. A partition without an offset
+    starts at its oldest message. One with unknown ledgers is read up to its end.
 
     Args:
-        start: the offsets of the batch before.
+        start: offsets of the previous batch.
         stores: what each partition stores.
         rate: limits.
-        until: ends at these offsets at the latest, and leaves out partitions that have none.
-        kept: topics of which a durable subscription keeps what was not read: where their oldest ledgers are gone,
-            those were read, so that is no loss.
+        until: maximum offsets; partitions without one are left out.
+        kept: topics with a durable subscription that keeps unread messages: deleted oldest ledgers were read, so they
+            are not a loss.
     """
     losses = [Loss(topic, place, None, _GONE) for topic, place in start.items() if topic not in stores]
     starts: dict[str, Place] = {}
-    waiting: dict[str, Place] = {}  # nothing of them is read in this batch
+    waiting: dict[str, Place] = {}  # not read in this batch
     for topic, store in stores.items():
         is_new = topic not in start
         if store.end is None or (is_new and store.is_unused) or (until is not None and topic not in until):
@@ -160,22 +160,22 @@ def advance(
 
 
 def is_trimmed(loss: Loss, store: Stored) -> bool:
-    """Whether it is the oldest ledgers that are gone."""
+    """Return True if the oldest ledgers were deleted."""
     return loss.wanted < store.first
 
 
 def _was_empty(loss: Loss | None, ended: Loss | None, store: Stored) -> bool:
-    """Whether what is gone of a batch had no messages, since a subscription has kept those that were not read.
+    """Return True if the lost part of a batch had no messages, since a subscription has kept all unread ones.
 
-    A batch that reaches into a ledger has an entry of it, unless it ends at its start: the broker may close and delete
-    a ledger that nobody has written to.
+    A batch that ends in a ledger contains an entry of it, unless it ends at the ledger's start: the broker can close
+    and delete a ledger without entries.
     """
     is_old = all(one is None or is_trimmed(one, store) for one in (loss, ended))
     return is_old and (ended is None or ended.wanted.entry == 0)
 
 
 def _limit(behind: Mapping[str, Behind], rate: Rate) -> int | None:
-    """How many entries a batch may have."""
+    """Return the maximum number of entries of a batch."""
     entries, size = sum(one.entries for one in behind.values()), sum(one.bytes for one in behind.values())
     limits = [] if rate.max_entries is None else [rate.max_entries]
     if rate.max_bytes is not None and entries and size:
@@ -184,17 +184,17 @@ def _limit(behind: Mapping[str, Behind], rate: Rate) -> int | None:
 
 
 def _turn(start: Offsets) -> int:
-    """A number that grows by the entries that a batch reads, so that the next one begins with other partitions."""
+    """Return a number that grows by the entries of each batch, so that the next one starts with other partitions."""
     return sum(place.entry for place in start.values())
 
 
 def share(left: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str, int]:
-    """Share out ``limit`` entries by how many are left of each partition: exactly as many, if there are.
+    """Divide ``limit`` entries in proportion to the backlog of each partition; the sum is exact if there are enough.
 
     Args:
         left: entries by partition.
-        limit: None: all of them.
-        turn: which partitions come first, where there are more than entries.
+        limit: None: all entries.
+        turn: determines which partitions are first if there are more than entries.
     """
     total = sum(left.values())
     if limit is None or limit >= total:
@@ -215,7 +215,7 @@ def share(left: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str
 
 
 def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place | None) -> Place:
-    """The place ``entries`` entries behind ``start``."""
+    """Return the place ``entries`` entries after ``start``."""
     assert store.end is not None
     end = store.end if until is None else min(until, store.end)
     if not store.ledgers:
@@ -232,14 +232,14 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place |
 def between(
     start: Offsets, end: Offsets, stores: Mapping[str, Stored], limits: Limits, kept: Container[str] = ()
 ) -> tuple[list[Range], tuple[Loss, ...]]:
-    """The ranges of a batch, and what of them is gone. The same again for the same arguments.
+    """Return the ranges of a batch, and its lost messages. Deterministic for the same arguments.
 
     Args:
-        start: its start; a partition without an offset begins at its oldest message.
-        end: its end.
-        stores: what each partition stores; those whose offsets are equal are not looked for.
-        limits: how much a task reads.
-        kept: see ``advance``. A ledger that was read to its end may be gone before the batch behind it is read.
+        start: start of the batch; a partition without an offset starts at its oldest message.
+        end: end of the batch.
+        stores: what each partition stores; not needed for partitions whose offsets are equal.
+        limits: limits of a task.
+        kept: see ``advance``. A ledger that was read completely can be deleted before the next batch is read.
     """
     ranges: list[Range] = []
     losses: list[Loss] = []
@@ -261,12 +261,12 @@ def between(
 
 
 def has_enough(entries: int, minimum: int | None, waited: float, max_delay: float) -> bool:
-    """Whether a batch begins now.
+    """Return True if a batch can start now.
 
     Args:
-        entries: how many entries wait.
-        minimum: how many are to wait at least; None: any number.
-        waited: seconds since the batch before.
-        max_delay: after as many seconds any number is enough.
+        entries: number of waiting entries.
+        minimum: minimum number of waiting entries; None: any number.
+        waited: seconds since the previous batch.
+        max_delay: seconds after which any number is enough.
     """
     return minimum is None or entries >= minimum or (entries > 0 and waited >= max_delay)

@@ -1,4 +1,4 @@
-"""Waiting for a broker that is unreachable for a while, such as while it restarts."""
+"""Retries while a broker is temporarily unreachable, such as during a restart."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PAUSE: Final = 1.0
 
 @attrs.define(eq=False)
 class Outage:
-    """What one planner or task knows of an outage of the broker: whether there is one, and since when.
+    """State of a broker outage, as one planner or task sees it.
 
     Args:
-        limit: seconds that it may last (option ``outageTimeout``); 0: every error is raised at once.
+        limit: maximum seconds of an outage (option ``outageTimeout``); 0: raise every error at once.
     """
 
     limit: float
@@ -32,11 +32,10 @@ class Outage:
     _reason: str = attrs.field(init=False, default="")
 
     def note(self, error: JMSError) -> None:
-        """Note that a call has failed; the first failure of an outage is logged as a WARNING.
+        """Record a failed call; the first failure of an outage is logged as a WARNING.
 
         Raises:
-            JMSError: ``error``, if it means anything but an unreachable broker, or if the outage is longer than the
-                limit.
+            JMSError: ``error``, unless it means that the broker is unreachable and the outage is within the limit.
         """
         now = asyncio.get_running_loop().time()
         begun = now if self._since is None else self._since
@@ -48,23 +47,23 @@ class Outage:
         self._reason = str(error)
 
     def end(self) -> None:
-        """Note that the broker has answered."""
+        """Record that the broker has answered."""
         if self._since is not None:
             seconds = asyncio.get_running_loop().time() - self._since
             self._since = None
             _log.warning("the broker answers again after %.0f s", seconds)
 
     def shown(self) -> dict[str, Any] | None:
-        """The outage of now as JSON: ``seconds`` since its first error, and the newest ``reason``; None without one."""
+        """Return the current outage as JSON: ``seconds`` since its first error, and newest ``reason``; None without."""
         if self._since is None:
             return None
         return {"seconds": round(asyncio.get_running_loop().time() - self._since, 1), "reason": self._reason}
 
     async def wait(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Call until the broker answers, once a second.
+        """Retry a call once a second until the broker answers.
 
         Args:
-            call: one that may be repeated.
+            call: function that can be repeated.
 
         Raises:
             JMSError: as ``note``.

@@ -1,4 +1,4 @@
-"""What a topic stores and what a user wants of it, cut into ranges for tasks."""
+"""Contents of a topic, and the requested part of them as ranges for tasks."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range, Run
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 
-#: Why a place may not be there any more.
+#: Reasons why a place no longer exists.
 _TRIMMED: Final = "the broker has deleted them, or the topic was deleted and made anew"
 _BEHIND: Final = "the position lies behind the end of the topic, which may have been deleted and made anew"
 
 
 @attrs.frozen
 class Limits:
-    """How much a task reads.
+    """Limits of a task.
 
     Attributes:
-        min_partitions: ranges for all topics together at least, if there are as many entries; None: any number.
-        max_entries: entries of a range at most.
+        min_partitions: minimum number of ranges for all topics together, if there are as many entries; None: any.
+        max_entries: maximum entries of a range.
     """
 
     min_partitions: int | None = None
@@ -32,12 +32,12 @@ class Limits:
 
 @attrs.frozen
 class Stored:
-    """What a topic without partitions, or one partition, stores for readers.
+    """Readable contents of a topic without partitions, or of one partition.
 
     Attributes:
-        ledgers: oldest first; empty where they are not known, and where the topic has none yet.
-        end: behind the last entry that readers are given; None where the topic never had one.
-        kept: nothing from this place on was ever deleted; None where that is not known.
+        ledgers: ledgers, oldest first; empty if they are unknown, or the topic has none yet.
+        end: place after the last readable entry; None if the topic never had one.
+        kept: place from which nothing was ever deleted; None if unknown.
     """
 
     ledgers: tuple[Ledger, ...]
@@ -46,21 +46,21 @@ class Stored:
 
     @property
     def first(self) -> Place:
-        """Where the oldest message is, or may be."""
+        """Place of the oldest message, or before it."""
         return self.normal(BEGINNING)
 
     @property
     def is_unused(self) -> bool:
-        """Nothing is stored, and nothing shows that anything ever was: the topic has no place to begin at yet."""
+        """True if nothing is stored, and perhaps never was: the topic has no place to start at yet."""
         return self.end is None or bool(self.ledgers and self.kept is None and not any(one[1] for one in self.entries))
 
     def normal(self, place: Place) -> Place:
-        """The one form of a place: before an entry that is stored, else at the end of the newest ledger.
+        """Return the normal form of a place: before a stored entry, else at the end of the newest ledger.
 
-        The end of a ledger, the start of the next one and any place in an empty ledger between them are one place: the
-        start of the next ledger that has entries. It stays valid when the ledgers before are deleted. In this form
-        places of one topic compare as their messages are ordered, and equal places are equal. A place is what it is
-        where the ledgers are not known.
+        The end of a ledger, the start of the next one and any place in an empty ledger between them are the same place:
+        the start of the next ledger that has entries. It stays valid when earlier ledgers are deleted. In this form,
+        places of one topic are ordered as their messages, and equal places are equal. If the ledgers are unknown, the
+        place is returned unchanged.
         """
         for ledger in self.ledgers:
             if ledger.id == place.ledger and place.entry < ledger.entries:
@@ -76,12 +76,12 @@ class Stored:
 
     @property
     def mean_size(self) -> int | None:
-        """Mean bytes of an entry; None where they are not known."""
+        """Mean bytes of an entry; None if unknown."""
         entries = sum(ledger.entries for ledger in self.ledgers if ledger.bytes)
         return sum(ledger.bytes for ledger in self.ledgers) // entries if entries else None
 
     def before(self, place: Place, entries: int) -> Place:
-        """The place as many entries before ``place``, or the start; that of its ledger, where others are not known."""
+        """Return the place ``entries`` before ``place``, or the start, of its ledger if others are unknown."""
         if not self.ledgers:
             return Place(place.ledger, max(0, place.entry - entries))
         for ledger in reversed(self.ledgers):
@@ -95,11 +95,11 @@ class Stored:
 
 
 def stored(log: TopicLog | None, last: WireId | None) -> Stored:
-    """What a topic stores.
+    """Combine what is known of a topic's contents.
 
     Args:
-        log: as its administration says; None without.
-        last: what ``Transport.end`` says; asked for only where ``log`` doesn't know the last readable entry.
+        log: the topic's log from administration; None without.
+        last: the last entry from ``Transport.end``; used only if ``log`` lacks the last readable entry.
     """
     ledgers = () if log is None else log.ledgers
     if log is not None and log.is_readable_known:
@@ -108,9 +108,9 @@ def stored(log: TopicLog | None, last: WireId | None) -> Stored:
         return Stored((), None if last is None else Place(last.ledger, last.entry + 1))
     mark = log.kept_after
     one = Stored(ledgers, None, None if mark is None else Place(mark.ledger, mark.entry + 1))
-    if last is not None:  # the topic may have grown since: the end of what is known then
+    if last is not None:  # if the topic has grown since, the end of the known ledgers
         end = Place(last.ledger, last.entry + 1)
-    elif log.last is None:  # all that was there is gone, not waiting for a transaction
+    elif log.last is None:  # everything was deleted; nothing waits for a transaction
         end = Place(ledgers[-1].id, ledgers[-1].entries)
     else:
         end = BEGINNING
@@ -118,10 +118,10 @@ def stored(log: TopicLog | None, last: WireId | None) -> Stored:
 
 
 def locate(topic: str, place: Place, store: Stored) -> tuple[Place, Loss | None]:
-    """Where a place that was given or remembered is now, in its normal form; and what was lost, if it is not there.
+    """Return the current normal form of a given or stored place, and the loss if it no longer exists.
 
-    The broker deletes from the oldest ledger on, and not what a durable subscription has not acknowledged: a ledger
-    that is gone from between others, or from behind the place that such a subscription has reached, was empty.
+    The broker deletes the oldest ledgers first, and keeps what a durable subscription has not acknowledged. A ledger
+    missing between others, or after the place of such a subscription, was therefore empty.
     """
     if not store.ledgers or store.end is None or place == BEGINNING:
         return store.normal(place), None
@@ -134,13 +134,13 @@ def locate(topic: str, place: Place, store: Stored) -> tuple[Place, Loss | None]
 
 
 def beyond(topic: str, place: Place, store: Stored, reason: str) -> Loss | None:
-    """What is missing where reading is to end at a located place, but readers are not given as much.
+    """Return the loss if reading is to end after the readable messages; otherwise None.
 
     Args:
         topic: full name of a topic without partitions, or of one partition.
-        place: as ``locate`` returned it.
+        place: end of the read, as returned by ``locate``.
         store: what the topic stores.
-        reason: of the loss.
+        reason: reason of the loss.
     """
     if store.end is not None and place <= store.end:
         return None
@@ -148,7 +148,7 @@ def beyond(topic: str, place: Place, store: Stored, reason: str) -> Loss | None:
 
 
 def whole(topic: str, store: Stored, start: Place, end: Place | None = None) -> Range | None:
-    """All that readers are given from ``start`` on, up to ``end``; None where that is nothing."""
+    """Return the range of all readable messages from ``start`` up to ``end``; None if it is empty."""
     if store.end is None:
         return None
     end = store.end if end is None else min(end, store.end)
@@ -158,11 +158,11 @@ def whole(topic: str, store: Stored, start: Place, end: Place | None = None) -> 
 
 
 def weigh(range: Range, ledgers: Iterable[Ledger]) -> int:
-    """About how many bytes the entries of a range have, by the mean size of those of each ledger.
+    """Estimate the bytes of a range's entries, by the mean size of each ledger.
 
     Args:
-        range: one whose entries are looked up.
-        ledgers: of its topic; entries of others do not count.
+        range: a range.
+        ledgers: ledgers of its topic; entries of other ledgers are ignored.
     """
     known = {ledger.id: ledger for ledger in ledgers if ledger.entries}
     sizes = [
@@ -174,7 +174,7 @@ def weigh(range: Range, ledgers: Iterable[Ledger]) -> int:
 
 
 def pending(range: Range, cursor: Cursor) -> Range | None:
-    """What of a range a subscription has not acknowledged, by whole entries; None where that is nothing."""
+    """Return the part of a range that a subscription has not acknowledged, by whole entries; None if it is empty."""
     mark = cursor.mark_delete
     start = range.start if mark is None else max(range.start, Place(mark.ledger, mark.entry + 1))
     if start >= range.end:
@@ -184,7 +184,7 @@ def pending(range: Range, cursor: Cursor) -> Range | None:
 
 
 def _clipped(range: Range) -> Range:
-    """The same range without ledgers and spans that it does not touch."""
+    """Return the range without ledgers and spans outside of it."""
     ledgers = tuple(one for one in range.ledgers if range.start.ledger <= one[0] <= range.end.ledger)
     low, high = (range.start.ledger, range.start.entry), range.stop
     spans = tuple(span for span in range.acknowledged if span[1] >= low and span[0] < high)
@@ -192,10 +192,10 @@ def _clipped(range: Range) -> Range:
 
 
 def split(ranges: Sequence[Range], limits: Limits) -> list[Range]:
-    """Cut ranges between whole entries, each into a number of about equal ones that goes by its entries.
+    """Cut ranges between whole entries, each into about equal ranges, in proportion to its entries.
 
-    There are at least ``min_partitions``, if there are as many entries, and none holds more than ``max_entries``. One
-    without known ledgers stays whole, and one without entries is left out.
+    There are at least ``min_partitions``, if there are as many entries, and none has more than ``max_entries``. A range
+    without known ledgers stays whole; one without entries is left out.
     """
     counts = [one.entries() if one.ledgers else 0 for one in ranges]
     total, wanted = sum(counts), limits.min_partitions or 1
@@ -210,12 +210,12 @@ def split(ranges: Sequence[Range], limits: Limits) -> list[Range]:
 
 
 def _divided(number: int, by: int) -> int:
-    """Rounded up."""
+    """Divide and round up."""
     return -(-number // by)
 
 
 def _cut(whole: Range, entries: int, pieces: int) -> Iterable[Range]:
-    """A range in ``pieces`` of about equally many entries, each from its first entry to behind its last."""
+    """Cut a range into ``pieces`` of about equally many entries, each from its first entry to after its last."""
     runs, before, index = whole.runs(), 0, 0  # entries in the runs before the current one
     start = whole.start
     for piece in range(1, pieces + 1):
@@ -234,7 +234,7 @@ def _length(run: Run) -> int:
 
 
 def _next(runs: Sequence[Run], index: int, end: Place) -> Place:
-    """The first entry behind ``end``, which lies in a run or at its end."""
+    """Return the first entry after ``end``, which lies in a run or at its end."""
     if end.entry < runs[index].stop or index + 1 == len(runs):
         return end
     return Place(runs[index + 1].ledger, runs[index + 1].first)

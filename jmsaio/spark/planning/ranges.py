@@ -1,4 +1,4 @@
-"""A task's work: a range of one partition, and the check that it comes whole and once."""
+"""A task's work: a range of one partition, and the check that each of its messages is read exactly once."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import attrs
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
 
-#: An entry: ledger and number in it.
+#: An entry: ledger id and entry id.
 Entry = tuple[int, int]
 #: A closed range of entries.
 Span = tuple[Entry, Entry]
-#: The start of any topic, where its oldest ledger is not known.
+#: Start of any topic whose oldest ledger is unknown.
 BEGINNING: Final = Place(0, 0)
 _UNBOUND: Final = 2**63
 
 
 class Run(NamedTuple):
-    """Consecutive entries of a ledger: ``first`` up to, not including, ``stop``."""
+    """Consecutive entries of a ledger, from ``first`` to before ``stop``."""
 
     ledger: int
     first: int
@@ -30,16 +30,16 @@ class Run(NamedTuple):
 
 @attrs.frozen
 class Range:
-    """Messages of one topic from ``start`` up to ``end``: what one task reads. Strings and numbers only.
+    """Messages of one topic from ``start`` to before ``end``, read by one task. Contains only strings and numbers.
 
-    Pickled it is below 1 kB, unless it spans very many ledgers or acknowledged spans.
+    Pickled, it is below 1 kB, unless it spans very many ledgers or acknowledged spans.
 
     Attributes:
         topic: full name of a topic without partitions, or of one partition.
-        start: the first message wanted.
-        end: the first message not wanted.
-        ledgers: id and number of entries of each ledger that it touches; empty where they are not known.
-        acknowledged: spans of entries to be left out, in their order.
+        start: the first message to read.
+        end: the first message not to read.
+        ledgers: id and number of entries of each ledger in the range; empty if unknown.
+        acknowledged: spans of entries to leave out, in order.
     """
 
     topic: str
@@ -50,13 +50,13 @@ class Range:
 
     @property
     def stop(self) -> Entry:
-        """The first entry of which nothing is wanted."""
+        """First entry after the range."""
         return self.end.ledger, self.end.entry + (self.end.batch > 0)
 
     def runs(self) -> list[Run]:
-        """Its entries without acknowledged ones, in their order.
+        """Return the range's entries without acknowledged ones, in order.
 
-        Where the ledgers are not known: the entries in the ledger of its end that must be there.
+        If the ledgers are unknown: the entries that must exist in the last ledger.
         """
         ledgers = self.ledgers or ((self.end.ledger, self.stop[1]),)
         found: list[Run] = []
@@ -68,12 +68,12 @@ class Range:
         return found
 
     def entries(self) -> int:
-        """How many entries it has without acknowledged ones; where the ledgers are not known, at least how many."""
+        """Count the entries without acknowledged ones; if the ledgers are unknown, return a minimum."""
         return sum(run.stop - run.first for run in self.runs())
 
 
 def _without(run: Run, spans: Sequence[Span]) -> Iterator[Run]:
-    """What is left of a run without some spans, which are in their order."""
+    """Yield the parts of a run outside of spans, which are in order."""
     ledger, first, stop = run
     for index in range(bisect_left(spans, (ledger, first), key=_last), len(spans)):
         low, high = spans[index]
@@ -92,13 +92,13 @@ def _last(span: Span) -> Entry:
 
 @attrs.frozen
 class Loss:
-    """Stored messages that were to be read and are gone.
+    """Stored messages that were to be read and no longer exist.
 
     Attributes:
         topic: full name of the topic, or of the partition.
-        wanted: the first of them.
-        found: the first place that is there instead, or None.
-        reason: what is known of it, as a sentence without its end.
+        wanted: the first lost message.
+        found: the next existing place, or None.
+        reason: what is known, as a clause.
     """
 
     topic: str
@@ -107,19 +107,19 @@ class Loss:
     reason: str
 
     def __str__(self) -> str:
-        """Topic, place wanted, place found and reason, in one sentence."""
+        """Return topic, lost place, found place and reason in one sentence."""
         found = "nothing is stored behind it" if self.found is None else f"what is there begins at {self.found}"
         return f"{self.topic}: messages from {self.wanted} on are lost, {found}: {self.reason}"
 
 
 @attrs.frozen
 class Gap:
-    """Entries of a range that did not come, or not in whole.
+    """Entries of a range that were not received, or not completely.
 
     Attributes:
-        missing: them, in their order.
-        end: the place that came instead, or the end of the range.
-        hole: the first record missing from a batch of which others came; None where only whole entries are missing.
+        missing: missing entries, in order.
+        end: the place received instead, or the end of the range.
+        hole: the first record missing from a batch that was partly received; None if only whole entries are missing.
     """
 
     missing: tuple[Run, ...]
@@ -128,18 +128,18 @@ class Gap:
 
     @property
     def start(self) -> Place:
-        """The first of them."""
+        """First missing entry."""
         return Place(self.missing[0].ledger, self.missing[0].first)
 
 
 @attrs.frozen
 class Taken:
-    """What a check says about some records.
+    """Result of checking records.
 
     Attributes:
-        wanted: indexes of those that are part of the range and come for the first time, in their order.
-        used: how many of them were looked at.
-        gap: what is missing before the next one; None where nothing is. Once ``accept`` was called, go on from there.
+        wanted: indexes of the range's records that were received for the first time, in order.
+        used: number of records checked.
+        gap: what is missing before the next record, or None. Call ``accept``, then continue from there.
     """
 
     wanted: list[int]
@@ -148,15 +148,15 @@ class Taken:
 
 
 class RangeCheck:
-    """Follows the records of a reader through a range: drops repeated and unwanted ones, and finds what is missing.
+    """Check of a reader's records against a range: drops repeated and outside ones, and detects missing ones.
 
-    A record that comes after it was given up is wanted all the same: on a busy machine one may overtake another.
+    A record that was given up and is received later is still returned: on a busy machine, records can overtake others.
 
     Args:
-        range: what is read.
+        range: the range to read.
 
     Attributes:
-        done: nothing more of the range is to come.
+        done: the range was read completely.
     """
 
     def __init__(self, range: Range) -> None:
@@ -168,36 +168,36 @@ class RangeCheck:
             start.ledger,
             start.entry,
             start.batch - 1,
-        )  # the last record that is not wanted any more
-        self._size = 0  # how many records its entry has, 0 as long as that is not known
-        self._seen: Entry = (start.ledger, start.entry - 1)  # the last entry that has come, or is not waited for
-        self._given_up: list[tuple[Place, Place]] = []  # of what lies between the two of a pair, nothing came in time,
-        self._late: set[Place] = set()  # but these records came later
+        )  # the last record handled
+        self._size = 0  # number of records in its entry; 0 if unknown
+        self._seen: Entry = (start.ledger, start.entry - 1)  # the last entry received or given up
+        self._given_up: list[tuple[Place, Place]] = []  # nothing between the places of a pair was received in time,
+        self._late: set[Place] = set()  # except these records, received later
         self.done = range.start >= range.end
 
     @property
     def place(self) -> Place:
-        """Where a reader has to start, so that nothing is left out: the whole of the last entry comes again."""
+        """Entry where a reader must start to miss nothing; it redelivers the last entry completely."""
         return Place(self._last[0], self._last[1])
 
     @property
     def last(self) -> Place:
-        """The last record that is not waited for any more; before the first, the one before the start."""
+        """The last record received or given up; before the first, the one before the start."""
         return Place(*self._last)
 
     @property
     def is_last(self) -> bool:
-        """At most the rest of the last entry is still to come. Not known before its ledger where ledgers are not."""
+        """True if only the rest of the last entry can be missing. Without ledgers: False before its ledger."""
         if not self._is_known and self._seen[0] < self._range.end.ledger:
             return self.done
         return self.done or not self._missing_before(self._range.stop)
 
     def take(self, ids: Sequence[WireId], size_of: Callable[[int], int] = lambda index: 0) -> Taken:
-        """Which of the records with these ids are wanted, up to the first gap or the end of the range.
+        """Select the records to read by their ids, up to the first gap or the end of the range.
 
         Args:
-            ids: of the records, in the order in which they came.
-            size_of: gives the number of records in the batch of the one with an index; 0 where it is not known.
+            ids: record ids in the order received.
+            size_of: returns the number of records in the batch of the record with an index; 0 if unknown.
         """
         wanted: list[int] = []
         used, gap = 0, None
@@ -211,7 +211,7 @@ class RangeCheck:
         return Taken(wanted, used, gap)
 
     def _follow(self, ids: Sequence[WireId], size_of: Callable[[int], int], used: int, wanted: list[int]) -> int:
-        """Take the records that follow the last one at once, as most do; the index of the first that does not."""
+        """Handle records that directly follow the last one, the usual case; return the index of the first other one."""
         (ledger, number), end = self._seen, self._range.end
         if self._range.acknowledged or self._last[:2] > self._seen or ledger > end.ledger:
             return used
@@ -238,7 +238,7 @@ class RangeCheck:
         return index
 
     def _step(self, place: Place, size: int, index: int, wanted: list[int]) -> Gap | None:
-        """Take any record, drop it, end with it, or find what is missing before it."""
+        """Accept or drop any record, end at it, or return the gap before it."""
         here = (place.ledger, place.entry)
         is_next = here == (self._seen[0], self._seen[1] + 1)
         if place <= self._last:
@@ -257,7 +257,7 @@ class RangeCheck:
         return None
 
     def _is_late(self, place: Place) -> bool:
-        """Whether a record was given up and comes for the first time."""
+        """Return True if a record was given up and is received for the first time."""
         index = bisect_right(self._given_up, place, key=_end)
         if index == len(self._given_up) or place <= self._given_up[index][0] or place in self._late:
             return False
@@ -265,24 +265,24 @@ class RangeCheck:
         return not _holds(self._range.acknowledged, place[:2])
 
     def finish(self) -> Gap | None:
-        """What of the range has not come, when nothing more comes. It is done where that is nothing."""
+        """Return the gap up to the end of the range when no more is received. Sets ``done`` if there is none."""
         gap = self.rest()
         self.done = gap is None
         return gap
 
     def rest(self) -> Gap | None:
-        """What of the range has not come so far."""
+        """Return what of the range was not received so far."""
         return self._gap(self._range.end)
 
     def accept(self, gap: Gap) -> None:
-        """What is missing in a gap is not waited for any more."""
+        """Give up the entries of a gap."""
         self._given_up.append((self.last, gap.end))
         ledger, entry = self._range.stop if gap.end >= self._range.end else gap.end[:2]
         self._seen = max(self._seen, (ledger, entry - 1))
         self._last, self._size = gap.end._replace(batch=gap.end.batch - 1), 0
 
     def _gap(self, place: Place) -> Gap | None:
-        """What is missing before a place."""
+        """Return what is missing before a place."""
         is_end = place >= self._range.end
         place = min(place, self._range.end)
         missing = self._missing_before(self._range.stop if is_end else place[:2])
@@ -291,7 +291,7 @@ class RangeCheck:
         return Gap(tuple(missing), place, holes[0] if holes else None) if missing else None
 
     def _holes(self, place: Place, is_end: bool) -> list[Place]:
-        """The first records missing before a place of the last entry and of that of the place, where others came."""
+        """Return the first records missing before a place, in the last entry and in that of the place."""
         ledger, entry, batch = self._last
         holes = []
         if place[:2] != (ledger, entry):
@@ -302,7 +302,7 @@ class RangeCheck:
         return [hole for hole in holes if not _holds(self._range.acknowledged, hole[:2])]
 
     def _missing_before(self, entry: Entry) -> list[Run]:
-        """The entries behind the last seen, up to, not including, ``entry``."""
+        """Return the entries after the last seen one, up to before ``entry``."""
         ledger, number = self._seen
         if entry <= (ledger, number + 1):
             return []
@@ -326,6 +326,6 @@ def _end(pair: tuple[Place, Place]) -> Place:
 
 
 def _holds(spans: Sequence[Span], entry: Entry) -> bool:
-    """Whether an entry lies in one of some spans, which are in their order."""
+    """Return True if an entry lies in one of some spans, which are in order."""
     index = bisect_left(spans, entry, key=_last)
     return index < len(spans) and spans[index][0] <= entry

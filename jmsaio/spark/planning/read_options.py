@@ -1,4 +1,4 @@
-"""How a range is read: what an option of the data source means for one task."""
+"""Options of a task for reading a range, derived from the data source's options."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 
 @attrs.frozen(kw_only=True)
 class ReadOptions:
-    """How a range is read.
+    """Options for reading a range.
 
     Attributes:
-        selector: messages that it does not select are left out; None: all are read.
+        selector: selector that messages must match; None: all match.
         namespace: ``tenant/namespace`` left out of the names of reply destinations.
-        since: publish time in ms since the epoch of the first messages wanted, or None.
-        before: publish time of the first messages not wanted, or None.
+        since: publish time in ms since the epoch of the first messages to read, or None.
+        before: publish time from which messages are left out, or None.
         check_body: see ``to_row``.
-        fail_on_decode_error: a message that can't be read in whole is an error, else a row that says so.
-        fail_on_data_loss: messages that are stored no more are an error, else a warning.
-        data_loss_folder: where a loss becomes a file, too, if it is no error; or None.
-        read_timeout: seconds without a message that was to come, before reading fails.
-        outage_timeout: seconds that an unreachable broker is waited for.
-        batch_rows: rows at a time, at most.
-        batch_bytes: bytes of messages at which these rows end, and about as many are prefetched at most.
-        config: for the reader; ``receiver_queue_size`` is the most that is prefetched.
+        fail_on_decode_error: raise an error for a message that can't be decoded completely; if False, return a row with
+            the reason.
+        fail_on_data_loss: raise an error for messages that no longer exist; if False, warn.
+        data_loss_folder: folder for a file per loss that is not an error; or None.
+        read_timeout: seconds without an expected message before reading fails.
+        outage_timeout: maximum seconds to wait for an unreachable broker.
+        batch_rows: maximum rows per batch.
+        batch_bytes: bytes of messages that end a batch; also the approximate maximum to prefetch.
+        config: configuration of the reader; ``receiver_queue_size`` is the maximum to prefetch.
         close_timeout: seconds for closing a reader.
     """
 
@@ -49,7 +50,7 @@ class ReadOptions:
 
     @classmethod
     def by(cls, options: SourceOptions, configuration: Configuration) -> Self:
-        """How the options of a reader want ranges to be read, on a connection with this configuration."""
+        """Return the read options for a reader's options, on a connection with this configuration."""
         fails = options.on_decode_error is OnDecodeError.FAIL
         return cls(
             selector=None if options.selector is None else Selector(options.selector),

@@ -1,16 +1,16 @@
-"""Reads one range: each of its messages once, as columns of rows.
+"""Reading of one range: each of its messages once, as columns of rows.
 
-Nothing here takes the word of one reader for a missing entry. Some entries are never given to readers: all chunks of a
-message but its last, markers of transactions, what was aborted, what compaction removed. Others a reader leaves out
-because it began between the chunks of a message. So where entries are missing, another reader begins some entries
-earlier and goes on from there; what it brings is read. What it does not bring either is
+A missing entry is never trusted until a second reader confirms it. Some entries are never delivered: all chunks of a
+message except its last, transaction markers, aborted messages, and what compaction removed. A reader also leaves out
+entries if it starts between the chunks of a message. So if entries are missing, another reader starts some entries
+earlier and continues from there; its records are read. Entries that it does not deliver either are
 
-* lost, where the ledger is stored no more: the broker deletes whole ledgers, the oldest first;
-* nothing for readers, where the ledger is stored. An entry that the broker itself can't read looks the same.
+* lost, if the ledger is no longer stored: the broker deletes whole ledgers, the oldest first;
+* not for readers, if the ledger is stored. An entry that the broker itself can't read looks the same.
 
-A batch is stored and sent whole, so a part of one that does not come from a second reader either is lost, too.
+A batch is stored and sent whole, so a part of one that a second reader does not deliver either is lost, too.
 
-Without administration it is not known which ledgers are stored, so nothing counts as lost.
+Without administration, it is unknown which ledgers are stored, so nothing counts as lost.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ from jmsaio.transport.subscriptions import is_away, passes
 
 _log = logging.getLogger(__name__)
 
-#: Other readers that a range opens for missing entries at most. A topic that has shown so many entries that are nothing
-#: for readers has more of them, and each reader costs some milliseconds.
+#: Maximum number of other readers opened for a range's missing entries. A topic with that many undelivered entries
+#: has more of them, and each reader costs some milliseconds.
 _LOOKS: Final = 8
-#: How far before a missing entry another reader begins, so that it gets a message whose chunks begin there: 20 full
-#: chunks (5 MB each), and among small entries, which other senders may have sent in between, up to 256 of them.
+#: Distance from a missing entry to the start of another reader, which must reach the first chunk of a message: 20 full
+#: chunks (5 MB each); among small entries, which other senders can have sent in between, up to 256 entries.
 _BACK_BYTES: Final = 100 * 1024 * 1024
 _BACK_ENTRIES: Final = (20, 256)
-#: How often a range looks further back for the start of a message whose last chunk is missing, and by which factor.
+#: Number and factor of further steps back per range, if the start of a chunked message was not found.
 _FAR_LOOKS: Final = 3
 _FURTHER: Final = 4
-#: Missing entries of which a range asks the broker whether they hold a last chunk, at most: each takes a millisecond.
+#: Maximum missing entries per range that are checked for a last chunk at the broker: each takes a millisecond.
 _ASKS: Final = 64
-#: Statuses with which a broker that starts or stops answers; one for an entry that it can't read is 500 or below.
+#: Statuses of a broker that starts or stops; one for an entry that it can't read is 500 or below.
 _UNREADY: Final = (502, 503, 504)
-#: Bytes of a message as long as nothing is known of a topic.
+#: Assumed bytes of a message of an unknown topic.
 _UNKNOWN_SIZE: Final = 1024 * 1024
-#: Seconds without a record, after which the broker is asked whether it has one: at first, and from then on.
+#: Seconds without a record until the broker is asked for more: the first time, and after that.
 _SILENCE, _LONG_SILENCE = 2.0, 10.0
 _DELETED: Final = "the broker has deleted them, or the topic was deleted and made anew, since the read was planned"
 _NO_TOPIC: Final = "the topic was deleted since the read was planned"
@@ -74,15 +74,15 @@ _HOLE: Final = "readers get only a part of their batch"
 
 
 class RangeReading:
-    """Reads one range; an asynchronous context manager, which closes its reader, also when it is cancelled.
+    """Reader of one range; an async context manager that closes its reader, also on cancellation.
 
     Args:
         transport: client of the broker.
-        range: what is read.
-        options: how.
+        range: the range to read.
+        options: how to read it.
 
     Attributes:
-        losses: what was lost, where that is no error.
+        losses: losses that are not errors.
     """
 
     def __init__(self, transport: Transport, range: Range, options: ReadOptions) -> None:
@@ -96,16 +96,16 @@ class RangeReading:
         self._reader: Reader | None = None
         self._queue = 1
         self._waiting: deque[ReceivedRecord] = deque()
-        self._records, self._bytes = 0, 0  # how many became rows, and their size
-        self._size = 0  # that of those that become rows now
+        self._records, self._bytes = 0, 0  # number and bytes of records converted to rows
+        self._size = 0  # bytes of the current rows
         self._looks, self._looked_at = _LOOKS, BEGINNING
         self._far_looks, self._asks = _FAR_LOOKS, _ASKS
-        self._back = 1  # how many entries before a gap the last look began
-        self._hole: Place | None = None  # for which another reader was opened
-        self._opened = self._check.last, self._check.place  # the last record then, and where the reader begins
-        self._silent_at: Place | None = None  # the last record behind which nothing came for a while,
-        self._silences = 0  # and how many readers began further back for that; and how many still may in all
-        self._silent_looks = _LOOKS
+        self._back = 1  # distance of the last extra reader from its gap
+        self._hole: Place | None = None  # the hole that another reader was opened for
+        self._opened = self._check.last, self._check.place  # the last record and the reader's start at that time
+        self._silent_at: Place | None = None  # the last record before a silence,
+        self._silences = 0  # number of readers opened further back for it,
+        self._silent_looks = _LOOKS  # and remaining number of such readers
 
     async def __aenter__(self) -> Self:
         return self
@@ -116,22 +116,22 @@ class RangeReading:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the reader. Idempotent. Cancelling: closing goes on."""
+        """Close the reader. Idempotent. Cancelling does not interrupt closing."""
         reader, self._reader = self._reader, None
         if reader is not None:
             with anyio.CancelScope(shield=True):
                 await reader.aclose(self._options.close_timeout)
 
     async def next_columns(self) -> RowColumns | None:
-        """The next rows, up to ``batch_rows`` or ``batch_bytes``; None once the range is done.
+        """Return the next rows, up to ``batch_rows`` or ``batch_bytes``; None at the end of the range.
 
         Raises:
-            DataLossError: messages of the range are gone, and ``fail_on_data_loss``.
-            MalformedMessageError: a message can't be read in whole, and ``fail_on_decode_error``.
-            OperationTimeoutError: no message came for ``read_timeout`` seconds, although the range is not done.
+            DataLossError: messages of the range no longer exist, and ``fail_on_data_loss`` is set.
+            MalformedMessageError: a message can't be decoded completely, and ``fail_on_decode_error`` is set.
+            OperationTimeoutError: no message was received for ``read_timeout`` seconds before the end of the range.
             TransportError: the broker failed, or did not answer for ``outage_timeout`` seconds.
 
-        Cancelling: close the reading.
+        After cancelling, close the reading.
         """
         options = self._options
         self._size = 0
@@ -150,19 +150,19 @@ class RangeReading:
         return columns
 
     def _selected(self, limit: int) -> Iterator[ReceivedRecord]:
-        """Waiting records that are selected, up to so many, or to the one with which the rows have ``batch_bytes``.
+        """Yield selected waiting records, up to ``limit``, or to the one that completes ``batch_bytes``.
 
-        They wait no more, nor do those before them.
+        They and the records before them are removed from the waiting ones.
         """
         options, waiting, size, left = self._options, self._waiting, self._size, limit
         filtered = options.selector is not None or options.since is not None or options.before is not None
         while waiting and left and size < options.batch_bytes:
-            record = waiting.popleft()  # gone before the next one: its memory is used again while it is in the cache
+            record = waiting.popleft()  # freed before the next one, so that its memory is reused in the cache
             if filtered and not self._is_selected(record):
                 continue
             left -= 1
             yield record
-            size += record.size  # it costs less when the payload was read
+            size += record.size  # cheaper after the payload was read
         self._records += limit - left
         self._bytes += size - self._size
         self._size = size
@@ -175,7 +175,7 @@ class RangeReading:
                 raise MalformedMessageError(f"{where}: {error}; with the option onDecodeError=row it becomes a row")
 
     def _is_selected(self, record: ReceivedRecord) -> bool:
-        """Whether times and selector leave a record in; so they do where its properties can't be read."""
+        """Return True if times and selector match a record, or its properties can't be decoded."""
         since, before, selector = self._options.since, self._options.before, self._options.selector
         if since is not None and record.publish_time < since:
             return False
@@ -185,11 +185,11 @@ class RangeReading:
             return selector is None or selector.matches_record(record, header) is True
         except SelectorRuntimeError:  # the Java plugin rejects a message on which its selector fails
             return False
-        except MalformedMessageError:  # the row says so
+        except MalformedMessageError:  # the row reports it
             return True
 
     async def _fetch(self) -> bool:
-        """Read records until some of the range wait; False once there are no more."""
+        """Read until records of the range wait; return False at its end."""
         while not self._waiting and not self._check.done:
             if self._reader is None and not await self._outage.wait(self._begin):
                 return False
@@ -198,11 +198,11 @@ class RangeReading:
                 await self._sort(records)
             elif (gap := self._check.finish()) is not None and not await self._look_again(gap):
                 await self._give_up(gap)
-                self._check.finish()  # nothing is left to wait for
+                self._check.finish()  # nothing remains
         return bool(self._waiting)
 
     async def _begin(self) -> bool:
-        """See what the topic stores, and open the reader; False where the topic does not exist any more."""
+        """Find out what the topic stores and open the reader; return False if the topic no longer exists."""
         store = await self._look()
         if store is None:
             self.losses.tell(Loss(self._range.topic, self._range.start, None, _NO_TOPIC))
@@ -213,7 +213,7 @@ class RangeReading:
         return True
 
     async def _look(self) -> Stored | None:
-        """The ledgers of the topic, as far as they can be known; None where it does not exist."""
+        """Return the topic's ledgers, as far as known; None if the topic does not exist."""
         if self._transport.admin is None:
             return self._store
         try:
@@ -222,7 +222,7 @@ class RangeReading:
             return None
 
     async def _open(self, place: Place) -> None:
-        """Open a reader at an entry in place of the one before."""
+        """Replace the reader by one that starts at an entry."""
         self._opened = self._check.last, place
         await self.aclose()
         self._queue = self._fitting_queue()
@@ -231,9 +231,9 @@ class RangeReading:
         self._reader = await self._transport.open_reader(ReaderOptions(self._range.topic, config, start))
 
     async def _reopen(self) -> None:
-        """Go on with another reader where the last one began, which may be far back, if nothing has come of it.
+        """Replace the reader by one with the same start, which can be far back, if it has delivered nothing.
 
-        Else it begins behind what has come, perhaps between the chunks of a message.
+        Otherwise, start after the last record, perhaps between the chunks of a message.
         """
         last, place = self._opened
         if last != self._check.last:
@@ -242,18 +242,18 @@ class RangeReading:
         await self._open(place)
 
     def _fitting_queue(self) -> int:
-        """How many records to prefetch, so that they have about ``batch_bytes``."""
+        """Return how many records to prefetch for about ``batch_bytes``."""
         size = self._bytes // self._records if self._records else self._store.mean_size or _UNKNOWN_SIZE
         return max(1, min(self._options.config.receiver_queue_size, self._options.batch_bytes // max(size, 1)))
 
     async def _fit_queue(self) -> None:
-        """Go on with another reader, where the records have proved to be of quite another size than expected."""
+        """Replace the reader if the records' size differs greatly from the expected one."""
         fitting = self._fitting_queue()
         if not self._check.done and not self._queue / 4 < fitting < self._queue * 4:
             await self._outage.wait(self._reopen)
 
     async def _read(self) -> list[ReceivedRecord]:
-        """The next records; none where no more are to come."""
+        """Return the next records; an empty list if there are no more."""
         records = await self._outage.wait(self._read_on)
         if records is None:
             raise OperationTimeoutError(
@@ -263,14 +263,14 @@ class RangeReading:
         return records
 
     async def _read_on(self) -> list[ReceivedRecord] | None:
-        """The next records, by another reader where the last one failed; None where none came for too long."""
+        """Return the next records, through a new reader if the last one failed; None after ``read_timeout``."""
         if self._reader is None:
             self._silent_at = None
             await self._reopen()
         try:
             return await self._listen()
         except TransportError:
-            await self.aclose()  # what it held comes again
+            await self.aclose()  # its records are redelivered
             raise
 
     async def _listen(self) -> list[ReceivedRecord] | None:
@@ -295,11 +295,12 @@ class RangeReading:
             left -= piece
 
     async def _replace(self) -> bool:
-        """Open another reader where nothing comes of this one; False where that would not help.
+        """Replace a silent reader; return False if that would not help.
 
-        pulsar-client may have a message and tell of it too late: once, another reader begins at the same place. Or the
-        last message of the topic is one in chunks, and the reader began between them: others begin further and further
-        back. A slow link is as silent, so this counts as no look, and what those have found out stays.
+        pulsar-client can hold a message without delivering it: once, another reader starts at the same place. Or the
+        last message of the topic is chunked, and the reader started between its chunks: others start further and
+        further back. A slow link is just as silent, so this does not count as one of the readers for a gap, and keeps
+        their results.
         """
         gap, (last, place) = self._check.rest(), self._opened
         began, is_first = place, self._silent_at != self._check.last
@@ -317,7 +318,7 @@ class RangeReading:
         return True
 
     async def _may_end_chunks(self, gap: Gap) -> bool:
-        """Whether a message in chunks ends in a gap; once True where that can't be known."""
+        """Return True if a chunked message ends in a gap; if that can't be determined, True only once."""
         try:
             if self._transport.admin is not None:
                 return await self._last_chunk(gap, counts=False) is not None
@@ -326,7 +327,7 @@ class RangeReading:
         return not self._silences
 
     async def _is_over(self) -> bool:
-        """The broker has no message for readers behind the last one. A reader does not see that behind some markers.
+        """Return True if the broker has no message after the last one. A reader can miss that after some markers.
 
         Raises:
             TransportError: the broker is unreachable.
@@ -336,13 +337,13 @@ class RangeReading:
         except TransportError as error:
             if passes(error):
                 raise
-            return False  # the reader waits
+            return False  # keep waiting
         return last is None or place_of(last) <= self._check.last
 
     async def _is_incomplete(self) -> bool:
-        """What has not come of the range is chunks of messages whose last chunk is not stored, or behind the range.
+        """Return True if only chunks are missing whose last chunk is not stored, or lies after the range.
 
-        Such a message belongs to the range of its last chunk, and is read when that is there.
+        Such a message belongs to the range of its last chunk, and is read when that is stored.
         """
         admin, gap = self._transport.admin, self._check.rest()
         if admin is None or gap is None:
@@ -353,11 +354,11 @@ class RangeReading:
                     if not await admin.is_incomplete(self._range.topic, WireId(run.ledger, entry)):
                         return False
         except (TransportError, JMSSecurityError):
-            return False  # it can't be told: the reader waits
+            return False  # unknown: keep waiting
         return True
 
     async def _sort(self, records: Sequence[ReceivedRecord]) -> None:
-        """Keep what is wanted of records that were read."""
+        """Keep the records that the check selects."""
         while True:
             ids = [record.message_id for record in records]
             taken = self._check.take(ids, partial(_batch_size, records))
@@ -368,10 +369,10 @@ class RangeReading:
             records = records[taken.used :]
 
     async def _look_again(self, gap: Gap) -> bool:
-        """Open another reader before missing entries; False where that was done already, or was done too often.
+        """Open another reader before missing entries; return False if that was done already, or too often.
 
-        It is done again, further back, where the end of a message in chunks is missing. A batch comes whole from a
-        reader that begins with its entry; a compacted one without what compaction removed, whichever reader brings it.
+        It is repeated, further back, if the end of a chunked message is missing. A reader that starts with a batch's
+        entry receives the batch whole; a compacted batch lacks what compaction removed, whichever reader receives it.
         """
         if gap.hole is not None and gap.hole != self._hole and not self._options.config.read_compacted:
             self._hole = gap.hole
@@ -395,20 +396,20 @@ class RangeReading:
         return True
 
     def _usual_back(self) -> int:
-        """How many entries before a gap a first look begins."""
+        """Return the distance of a gap's first extra reader, in entries."""
         least, most = _BACK_ENTRIES
         return min(most, max(least, _BACK_BYTES // (self._store.mean_size or _UNKNOWN_SIZE)))
 
     async def _last_chunk(self, gap: Gap, counts: bool) -> Place | None:
-        """Return the missing entry that holds the last of several chunks; None if there is none among those asked.
+        """Return the missing entry that holds the last of several chunks; None if no checked entry does.
 
         Args:
             gap: the missing entries.
-            counts: the range asks about fewer entries from now on.
+            counts: reduce the number of entries that this range can still check.
 
         Raises:
             AdminError: the broker does not answer.
-            JMSSecurityError: it refuses the credentials.
+            JMSSecurityError: the broker rejects the credentials.
         """
         admin = self._transport.admin
         if admin is None:
@@ -423,16 +424,16 @@ class RangeReading:
         except TransportError as error:
             if is_away(error) or (isinstance(error, AdminError) and error.status in _UNREADY):
                 raise
-            return None  # it can't be read; if its ledger is gone, that is a loss
+            return None  # unreadable; a loss if its ledger was deleted
         return None
 
     async def _give_up(self, gap: Gap) -> None:
-        """Go on without what is missing; tell of entries whose ledgers are stored no more, and of parts of batches.
+        """Skip what is missing; report entries whose ledgers are no longer stored, and parts of batches.
 
         A compacted topic has batches without the messages that compaction removed.
         """
         found = gap.end if gap.end < self._range.end else None
-        came_of = -1 if found is None else found.ledger  # this ledger is stored: a record came of it
+        came_of = -1 if found is None else found.ledger  # stored, since a record of it was received
         if self._transport.admin is not None and any(run.ledger != came_of for run in gap.missing):
             store = await self._outage.wait(self._look)
             kept = {came_of, *(ledger.id for ledger in (store or Stored((), None)).ledgers)}

@@ -1,4 +1,4 @@
-"""What a stream reads next, and how far its subscription may forget."""
+"""Planning of a stream: its next batch, and the position of its subscription."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from jmsaio.transport.base import Transport
 
 @attrs.define(eq=False)
 class StreamPlanner:
-    """Plans the batches of one stream. Lives in the one process that plans, as long as the query runs.
+    """Planner of one stream's batches. Lives in the one process that plans, as long as the query runs.
 
     Args:
-        transport: of that process.
-        options: of the stream.
-        wanted: what they want, on this connection.
+        transport: transport of that process.
+        options: options of the stream.
+        wanted: the batch for the options, on this connection.
     """
 
     transport: Transport
@@ -47,7 +47,7 @@ class StreamPlanner:
     wanted: Wanted
     _stores: Mapping[str, Stored] = attrs.field(init=False, factory=dict)
     _looked: float | None = attrs.field(init=False, default=None)
-    _begun: float | None = attrs.field(init=False, default=None)  # when the batch before was planned
+    _begun: float | None = attrs.field(init=False, default=None)  # when the previous batch was planned
     _until: Offsets | None = attrs.field(init=False, default=None)
     _reached: Offsets = attrs.field(init=False, factory=dict)
     _cursor: StreamCursor | None = attrs.field(init=False, default=None)
@@ -60,11 +60,11 @@ class StreamPlanner:
             self._cursor = StreamCursor(admin, name, self.options.shared_cursor)
 
     async def initial(self) -> dict[str, Any]:
-        """Where a new query begins: at its subscription, if that exists, else where the options say.
+        """Return the start of a new query: its subscription's position if that exists, else that of the options.
 
         Raises:
             ConfigurationError: other consumers use the subscription.
-            TransportError: the broker does not answer for ``outageTimeout``.
+            TransportError: the broker does not answer within ``outageTimeout``.
         """
         return await self._outage.wait(self._initial)
 
@@ -79,23 +79,23 @@ class StreamPlanner:
         return to_json(places)
 
     async def freeze(self) -> None:
-        """From now on, plan up to what is stored now, and no partition that does not exist yet."""
+        """Limit the plan to what is stored now; partitions created later are left out."""
         stores = await self._outage.wait(partial(self._look, fresh=True))
         self._until = {topic: store.end for topic, store in stores.items() if store.end is not None}
 
     async def latest(self, written: Mapping[str, Any], limited: bool) -> dict[str, Any]:
-        """Where the batch ends that begins at ``written``; there if there is nothing to read, or not enough.
+        """Return the end of the batch that starts at ``written``; ``written`` itself if there is nothing or too little.
 
-        There, too, while the broker is unreachable: so Spark asks again, and ``report`` says why nothing is read. Where
-        Spark would not ask again, this waits.
+        Also ``written`` while the broker is unreachable: Spark then asks again, and ``report`` has the reason. If Spark
+        would not ask again, this waits.
 
         Args:
-            written: where the batch before ended. Spark has stored that it is done.
-            limited: heed the limits of the options; False: all there is, once.
+            written: end of the previous batch. Spark has stored that it is done.
+            limited: apply the limits of the options; False: everything at once.
 
         Raises:
-            DataLossError: a partition is gone, or what was to be read of it.
-            TransportError: the broker does not answer for ``outageTimeout``.
+            DataLossError: a partition, or messages to read in it, no longer exist.
+            TransportError: the broker does not answer within ``outageTimeout``.
         """
         look = partial(self._latest, written, limited)
         if self._until is not None or not limited:
@@ -125,9 +125,9 @@ class StreamPlanner:
         return to_json(step.end)
 
     async def report(self) -> dict[str, Any]:
-        """How far the broker is, and what lies behind the newest batch: by partition, entries and bytes.
+        """Return the broker's newest offsets, and the backlog after the newest batch: entries and bytes by partition.
 
-        While the broker is unreachable, how far it was, and ``unreachable``: ``seconds`` since, and the ``reason``.
+        While the broker is unreachable, the last known ones, and ``unreachable``: ``seconds`` since, and ``reason``.
         """
         if self._outage.shown() is None:
             try:
@@ -140,11 +140,11 @@ class StreamPlanner:
         return shown if outage is None else {**shown, "unreachable": outage}
 
     async def ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
-        """The tasks of a batch. Asks the broker only if it never did: where a batch is repeated after a restart.
+        """Return the ranges of a batch. Queries the broker only if it never did: for a batch repeated after a restart.
 
         Raises:
-            DataLossError: something of it is gone.
-            TransportError: the broker does not answer for ``outageTimeout``.
+            DataLossError: messages of the batch no longer exist.
+            TransportError: the broker does not answer within ``outageTimeout``.
         """
         return await self._outage.wait(partial(self._ranges, start, end))
 
@@ -158,7 +158,7 @@ class StreamPlanner:
         return found
 
     async def _kept(self, start: Offsets) -> Container[str]:
-        """The topics of which the subscription keeps what is not read."""
+        """Return the topics whose subscription keeps unread messages."""
         return () if self._cursor is None else await self._cursor.kept(start)
 
     def _tell(self, losses: Iterable[Loss]) -> None:
@@ -168,7 +168,7 @@ class StreamPlanner:
         return Rate(self.options.max_entries_per_trigger, self.options.max_bytes_per_trigger)
 
     def _is_enough(self, start: Offsets, stores: Mapping[str, Stored], step: Step) -> bool:
-        if self._until is not None:  # else a rest below the minimum would never be read
+        if self._until is not None:  # otherwise a rest below the minimum would never be read
             return True
         if self._begun is None:
             self._begun = self._now()
@@ -177,7 +177,7 @@ class StreamPlanner:
         return has_enough(waiting, self.options.min_entries_per_trigger, waited, self.options.max_trigger_delay)
 
     async def _look(self, fresh: bool = False) -> Mapping[str, Stored]:
-        """What the partitions store; asked for once in ``offsetPollInterval``, however often Spark asks."""
+        """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark asks."""
         now = self._now()
         if fresh or self._looked is None or now - self._looked >= self.options.offset_poll_interval:
             topics = await list_sources(self.transport, self.wanted.source, may_miss=self._looked is not None)
