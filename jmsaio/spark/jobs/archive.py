@@ -1,8 +1,8 @@
-"""Archive a destination in Parquet files, run by run: each goes on where the last one ended.
+"""Archiving of a destination in Parquet files, run by run: each run resumes where the previous one ended.
 
-A run writes beside the archive, gives its files names with the number of the run, moves them to their places, and
-writes the manifest last. Files with the number of a run that the manifest does not know are what a crash left behind:
-the next run deletes them, so that each message is archived once.
+A run writes beside the archive, adds its number to the names of its files, moves them to their places, and writes the
+manifest last. Files with the number of a run that is not in the manifest are left over from a crash: the next run
+deletes them, so that each message is archived exactly once.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ from jmsaio.spark.options.values import time as read_time
 from jmsaio.spark.planning.losses import read_losses, write_loss
 from jmsaio.spark.session import set_for_now
 
-#: Where a run writes, in the archive's folder; the underscore hides it from whoever reads the folder.
+#: Folder where a run writes, in the archive's folder; the underscore hides it from readers of the folder.
 _STAGING: Final = "_writing"
-#: Locked by the run that is at work.
+#: File locked by the active run.
 _LOCK: Final = "_lock"
-#: Columns that the folders stand for.
+#: Columns that are folder names.
 _FOLDERS: Final = ("destination", "date")
 _DAY: Final = 86_400_000
-#: A task writes the files of up to four days side by side. Only for more than that its rows have to be sorted first.
+#: A task writes the files of up to four days at the same time. Only for more days, its rows must be sorted first.
 _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.maxConcurrentOutputFileWriters": "4",
 }
-#: Bytes of a row group, which is kept in memory until it is written: four of them have the size of Parquet's usual one.
+#: Bytes of a row group, which is kept in memory until it is written: four of them have Parquet's usual size.
 _ROW_GROUP: Final = 32 * 1024 * 1024
 
 
 @attrs.frozen
 class Run:
-    """What a run added.
+    """Result of a run.
 
     Attributes:
-        manifest: of the archive with it.
-        parts: what it read of each partition.
-        files: how many it wrote.
-        undecodable: how many of its rows could not be read in whole.
-        lost: what was gone when it was to be read, one sentence each.
+        manifest: manifest of the archive after the run.
+        parts: what the run read of each partition.
+        files: number of files written.
+        undecodable: number of rows that could not be decoded completely.
+        lost: messages that no longer existed when they were to be read, one sentence per loss.
     """
 
     manifest: Manifest
@@ -66,7 +66,7 @@ class Run:
     lost: tuple[str, ...] = ()
 
     def followed_by(self, later: Run) -> Run:
-        """What this run and a later one of the same archive added."""
+        """Combine this run with a later one of the same archive."""
         parts = {part.topic: part for part in self.parts}
         for part in later.parts:
             parts[part.topic] = parts[part.topic].followed_by(part) if part.topic in parts else part
@@ -80,25 +80,25 @@ class Run:
 
 
 def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
-    """Archive what the destination stores now, behind what is archived already.
+    """Archive the stored messages of a destination that are not archived yet.
 
     Args:
-        session: one that knows ``format("jms")``.
-        order: what and where. A folder without an archive gets one.
+        session: a session with ``format("jms")`` registered.
+        order: archive order. A folder without an archive gets one.
 
     Returns:
-        The summary: rows, files, and what the archive holds now.
+        The summary: rows, files, and the contents of the archive.
 
     Raises:
-        ConfigurationError: an option that can't be used, or the folder has an archive of something else.
-        DataLossError: messages that were to be archived are gone; nothing was added.
+        ConfigurationError: an option is invalid, or the folder has an archive of something else.
+        DataLossError: messages to archive no longer exist; nothing was added.
         TransportError: the broker failed; nothing was added.
     """
     began = time.monotonic()
     with open_archive(order) as archived:
         plan = plan_archive(order, archived)
         archived = accept(order, archived, plan)
-        cursor = ArchiveCursor.begin(order, archived)  # not before the plan, which asks whether it was there
+        cursor = ArchiveCursor.begin(order, archived)  # after the plan, which checks whether it existed
         run = None
         if plan.extents:
             with own_errors():
@@ -110,9 +110,9 @@ def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
 
 
 def accept(order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Manifest:
-    """The manifest with the losses of a plan, written, so that they are found once.
+    """Add the losses of a plan to the manifest and write it, so that they are detected only once.
 
-    A run that fails has no summary: each stays in a file until the summary of a later one tells it.
+    A failed run has no summary: each loss stays in a file until the summary of a later run reports it.
     """
     if plan.losses:
         for sentence in plan.lost:
@@ -123,19 +123,19 @@ def accept(order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Manife
 
 
 def take_untold(order: ArchiveOrder) -> tuple[str, ...]:
-    """The accepted losses that no summary has told, for one that does."""
+    """Return and delete the accepted losses that no summary has reported."""
     lost = read_losses(order.untold)
     shutil.rmtree(order.untold, ignore_errors=True)
     return lost
 
 
 def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents: Iterable[Extent]) -> Run:
-    """Add the rows of a run to the archive, whole or not at all.
+    """Add the rows of a run to the archive, completely or not at all.
 
     Args:
-        frame: the rows, with all columns and ``body=raw``.
-        order: whose times choose among them.
-        archived: what is there.
+        frame: rows with all columns and ``body=raw``.
+        order: the order; its times filter the rows.
+        archived: manifest before the run.
         extents: what the run reads of each partition.
     """
     staging, session = order.folder / _STAGING, frame.sparkSession
@@ -154,14 +154,14 @@ def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents
 def summarize(
     order: ArchiveOrder, archived: Manifest, added: Run | None, lost: Sequence[str], began: float
 ) -> dict[str, Any]:
-    """The summary of what was added.
+    """Build the summary of added messages.
 
     Args:
-        order: what was archived where.
-        archived: what was there before.
-        added: by one run, or by all that followed each other; None: nothing.
-        lost: what was gone before they began, in sentences.
-        began: when that began, by ``time.monotonic``.
+        order: archive order.
+        archived: manifest before the runs.
+        added: what one run, or all consecutive ones, added; None: nothing.
+        lost: losses before the first run, as sentences.
+        began: start of the first run, by ``time.monotonic``.
     """
     if added is None:
         added = Run(archived, (), 0, 0)
@@ -180,7 +180,7 @@ def summarize(
 
 
 def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
-    """What ``archive_range`` would read. Needs no session and writes nothing.
+    """Describe what ``archive_range`` would read. Needs no session and writes nothing.
 
     Raises:
         As ``archive_range``.
@@ -202,16 +202,16 @@ def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
 
 @contextmanager
 def open_archive(order: ArchiveOrder) -> Iterator[Manifest]:
-    """The archive that an order goes on with, after what a crashed run left in its folder is deleted.
+    """Open and lock the archive of an order, after deleting what a crashed run left in its folder.
 
-    It is locked as long as the block runs: another run would delete, or count again, what this one writes. The lock
-    holds for the processes of this machine, and of others where the file system has such locks.
+    It is locked while the block runs: another run would delete the files of this one, or count them again. The lock
+    applies to the processes of this machine, and to others if the file system supports such locks.
 
     Raises:
-        ConfigurationError: it is an archive of something else.
-        IllegalStateError: another run is at work.
+        ConfigurationError: the folder has an archive of something else.
+        IllegalStateError: another run is active.
     """
-    _archived(order)  # before a folder is made
+    _archived(order)  # before creating the folder
     order.folder.mkdir(parents=True, exist_ok=True)
     with (order.folder / _LOCK).open("w") as lock:
         try:
@@ -247,7 +247,7 @@ def _write(frame: DataFrame, order: ArchiveOrder, staging: Path) -> None:
 
 
 def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Counted]) -> Iterator[Part]:
-    """What the run has added. A topic may have been made while it ran: what was read of it counts."""
+    """Yield what the run has added. Topics created during the run count as well."""
     by_topic, ends = {extent.topic: extent for extent in extents}, archived.ends()
     for topic in sorted({*by_topic, *found}):
         row, extent = found.get(topic), by_topic.get(topic)
@@ -264,7 +264,7 @@ def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Co
 
 
 def _publish(staging: Path, folder: Path, run: int) -> int:
-    """Move the files of a run to their places."""
+    """Move the files of a run to their places; return their number."""
     files = sorted(staging.glob("*/*/*.parquet"))
     for path in files:
         place = folder / path.parent.relative_to(staging)

@@ -1,4 +1,4 @@
-"""Whether this machine and Spark's workers have what the data source needs, and reach the broker."""
+"""Checks that this machine and Spark's workers have what the data source needs, and reach the broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from jmsaio.model.version import __version__
 from jmsaio.spark.jobs.failures import reason_of
 from jmsaio.spark.options.parse import Use, parse_options
 
-#: Oldest versions that work: of the package, and what to do about an older one.
+#: Minimum versions of packages.
 _OLDEST: Final[Mapping[str, tuple[int, ...]]] = {"pyspark": (4, 3), "pyarrow": (18,)}
 _OLDEST_JAVA: Final = 17
 _INSTALL: Final = "pip install 'jmsaio[spark]'"
@@ -28,12 +28,12 @@ _INSTALL: Final = "pip install 'jmsaio[spark]'"
 
 @attrs.frozen
 class Finding:
-    """One thing that was looked at.
+    """Result of one check.
 
     Attributes:
-        what: what it is.
-        found: what is there.
-        advice: what is wrong and what to do, in one sentence; "" where nothing is.
+        what: subject of the check.
+        found: what was found.
+        advice: the problem and its remedy, in one sentence; "" without a problem.
     """
 
     what: str
@@ -42,16 +42,16 @@ class Finding:
 
 
 def check_driver() -> list[Finding]:
-    """What can be said before a session starts: Java, and the packages of this interpreter."""
+    """Check what needs no session: Java, and the packages of this interpreter."""
     versions = {name: _version(name) for name in _OLDEST}
     return [_check_java(), *(check_package(name, found, "here") for name, found in versions.items())]
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Refuse what the data source refuses: options of its connection that are wrong, and secrets that stand in them.
+    """Reject invalid connection options, and secrets in their texts, as the data source does.
 
     Args:
-        options: of the data source, those of its connection alone.
+        options: connection options of the data source.
 
     Raises:
         ConfigurationError: as ``parse_options``.
@@ -60,11 +60,11 @@ def check_options(options: Mapping[str, str]) -> None:
 
 
 def check_session(session: SparkSession, options: Mapping[str, str], timeout: float = 10.0) -> list[Finding]:
-    """What a session says: its Java, and by a job of one row a worker's interpreter, packages and way to the broker.
+    """Check a session's Java, and by a job of one row a worker's interpreter, packages and connection to the broker.
 
     Args:
-        session: any.
-        options: of the data source, those of its connection alone; without any, the broker is left out.
+        session: any session.
+        options: connection options of the data source; without any, the broker is left out.
         timeout: seconds for the worker to connect.
 
     Raises:
@@ -75,17 +75,17 @@ def check_session(session: SparkSession, options: Mapping[str, str], timeout: fl
     findings = [Finding("java of Spark", _java_of(session))]
     try:
         report = json.loads(_ask_worker(session, _probe(dict(options), timeout)))
-    except Exception as error:  # whatever keeps a worker from starting
+    except Exception as error:  # anything that keeps a worker from starting
         return [*findings, _no_worker(error)]
     return findings + check_report(report)
 
 
 def check_report(report: Mapping[str, Any]) -> list[Finding]:
-    """What a worker reports of itself.
+    """Check a worker's report.
 
     Args:
-        report: ``python`` (its interpreter), ``version`` of that, ``packages`` with versions or None, ``broker`` with
-            the reason why it can't be reached, "" if it can, or None where that was not tried.
+        report: ``python`` (its interpreter), ``version`` of that, ``packages`` with versions or None, and ``broker``
+            with the connection error, "" if there was none, or None if it was not tried.
     """
     packages = report["packages"]
     findings = [Finding("worker", f"{report['python']}, Python {report['version']}")]
@@ -97,12 +97,12 @@ def check_report(report: Mapping[str, Any]) -> list[Finding]:
 
 
 def check_package(name: str, found: str | None, where: str) -> Finding:
-    """Whether a package is there and new enough.
+    """Check that a package is installed and new enough.
 
     Args:
         name: ``pyspark`` or ``pyarrow``.
-        found: its version, None if it is missing.
-        where: where that is, for the sentence.
+        found: installed version; None if it is missing.
+        where: place of the installation, for the sentence.
     """
     oldest = ".".join(map(str, _OLDEST[name]))
     what = f"{name} {where}"
@@ -149,7 +149,7 @@ def _check_java() -> Finding:
 
 
 def _java_version(java: str) -> str:
-    """What the file ``release`` beside it says, such as ``17.0.15`` or ``1.8.0_392``; "" without one."""
+    """Return the version in the file ``release`` beside Java, such as ``17.0.15`` or ``1.8.0_392``; "" without one."""
     try:
         text = Path(java).resolve().parents[1].joinpath("release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -173,12 +173,12 @@ def _no_worker(error: Exception) -> Finding:
 
 
 def _ask_worker(session: SparkSession, probe: Callable[[int], str]) -> str:
-    ask = f.udf(probe, "string", useArrow=False)  # without Arrow, which may be what is missing
+    ask = f.udf(probe, "string", useArrow=False)  # without Arrow, which can be missing
     return str(session.range(0, 1, 1, 1).select(ask("id")).collect()[0][0])
 
 
 def _probe(options: dict[str, str], timeout: float) -> Callable[[int], str]:
-    """A function that travels to the worker whole, since jmsaio may be missing there."""
+    """Return a function that is sent to the worker whole, since jmsaio can be missing there."""
 
     def probe(_: int) -> str:
         import asyncio
@@ -188,7 +188,7 @@ def _probe(options: dict[str, str], timeout: float) -> Callable[[int], str]:
         from importlib.metadata import PackageNotFoundError, version
 
         def find(name: str) -> str | None:
-            if name == "pyspark":  # on a cluster it is Spark's own, which no package manager knows
+            if name == "pyspark":  # a cluster has Spark's own, without package metadata
                 return str(__import__(name).__version__)
             try:
                 return version(name)
@@ -226,7 +226,7 @@ def _version(name: str) -> str | None:
 
 
 def _numbers(text: str) -> tuple[int, ...]:
-    """The numbers at the start of a version: (4, 3) of ``4.3.dev1``."""
+    """Return the numbers at the start of a version: (4, 3) for ``4.3.dev1``."""
     found: list[int] = []
     for part in text.split("."):
         digits = part[: len(part) - len(part.lstrip("0123456789"))]

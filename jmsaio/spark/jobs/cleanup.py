@@ -1,4 +1,4 @@
-"""Deletes subscriptions that jobs made. Needs no session of Spark."""
+"""Deletion of subscriptions created by jobs. Needs no Spark session."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _LEFT: Final = "without it the next redrive sends letters again; delete it by it
 
 @attrs.frozen(kw_only=True)
 class CleanupOrder:
-    """What is deleted.
+    """Subscriptions to delete.
 
     Attributes:
-        connection: the options of the data source that name the broker: ``url`` and connection options.
-        destination: ``queue://name`` or ``topic://name``, also of several: ``multi:``, ``regex:``.
-        of: the name of a subscription: its dead letter topics are cleaned in place of the destination.
+        connection: connection options of the data source, including ``url``.
+        destination: ``queue://name`` or ``topic://name``; also several: ``multi:``, ``regex:``.
+        of: name of a subscription: clean its dead letter topics instead of the destination.
         subscription: only this one; None: all whose name begins with ``jmsaio-spark-``, except
-            ``jmsaio-spark-redrive``, which knows what was sent.
+            ``jmsaio-spark-redrive``, which records sent dead letters.
     """
 
     connection: Mapping[str, str]
@@ -40,19 +40,19 @@ class CleanupOrder:
 
 
 def clean_up(order: CleanupOrder, *, dry_run: bool = False) -> dict[str, Any]:
-    """Delete subscriptions that jobs made, with what they keep; one with consumers is kept.
+    """Delete subscriptions created by jobs, with their backlog; a subscription with consumers is kept.
 
     Args:
-        order: which.
+        order: subscriptions to delete.
         dry_run: only find them.
 
     Returns:
-        The summary: ``cursors``, each with its ``state``: ``found``, ``deleted``, ``kept`` or, where only its name
-        deletes it, ``left``, and why.
+        The summary: ``cursors``, each with its ``state`` and the reason: ``found``, ``deleted``, ``kept`` or, if it is
+        only deleted by name, ``left``.
 
     Raises:
-        ConfigurationError: no job makes a subscription of that name, or there is no administration.
-        NotFoundError: no such topic.
+        ConfigurationError: no job creates a subscription with that name, or there is no administration.
+        NotFoundError: a topic does not exist.
         TransportError: the broker does not answer.
     """
     began = time.monotonic()
@@ -72,7 +72,7 @@ def clean_up(order: CleanupOrder, *, dry_run: bool = False) -> dict[str, Any]:
 async def _clean_up(
     order: CleanupOrder, dry_run: bool
 ) -> tuple[dict[JobCursor, JMSError | None], list[JobCursor]]:  # fmt: skip
-    """What became of each, and those that only their name deletes."""
+    """Return the result for each subscription, and the subscriptions that are only deleted by name."""
     configuration = configuration_of(parse_options(order.connection, Use.WRITE))
     resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
     async with connected(configuration) as transport:

@@ -1,4 +1,4 @@
-"""The subscription that an archive moves behind what it has stored."""
+"""The subscription that an archive moves to the end of what it has stored."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _log = logging.getLogger(__name__)
 
 
 def subscription_of(folder: Path) -> str:
-    """The subscription of the archive in a folder, where the user names none.
+    """Return the default subscription of the archive in a folder.
 
-    No other folder of this machine has it; one with the same path on another machine does.
+    It is unique on this machine; the same path on another machine has the same subscription.
     """
     whole = folder.resolve()
     readable = re.sub(r"[^\w.-]", "-", whole.name, flags=re.ASCII)
@@ -38,10 +38,10 @@ def subscription_of(folder: Path) -> str:
 
 @attrs.define(eq=False)
 class ArchiveCursor:
-    """Moves a subscription behind what the manifest of an archive counts, and nothing else.
+    """Moves a subscription to the end of what an archive's manifest counts, and no further.
 
     Args:
-        order: of the archive; without ``consume`` nothing is done.
+        order: order of the archive; without ``consume``, nothing is done.
     """
 
     order: ArchiveOrder
@@ -50,11 +50,11 @@ class ArchiveCursor:
 
     @classmethod
     def begin(cls, order: ArchiveOrder, archived: Manifest) -> Self:
-        """Create the subscription where it is missing, and move it behind what is archived already.
+        """Create the subscription if it is missing, and move it to the end of what is archived.
 
         Raises:
             ConfigurationError: it has consumers, or there is no administration.
-            NotFoundError: no such topic.
+            NotFoundError: a topic does not exist.
             TransportError: the broker does not answer.
         """
         cursor = cls(order)
@@ -63,7 +63,7 @@ class ArchiveCursor:
         return cursor
 
     def follow(self, archived: Manifest) -> None:
-        """Move it behind what is archived now. A failure is a warning: the next call, or run, moves it."""
+        """Move the subscription to the end of what is archived. Warn about a failure: the next call or run retries."""
         if self.order.consume is None:
             return
         try:
@@ -73,7 +73,7 @@ class ArchiveCursor:
             _log.warning("subscription %s was not moved: %s", self.order.consume, error)
 
     def summary(self) -> dict[str, Any]:
-        """``subscription``, and ``unmoved``, the topics where it is not behind what is archived; or nothing."""
+        """Return ``subscription``, and ``unmoved``, the topics where moving it failed; empty without ``consume``."""
         if self.order.consume is None:
             return {}
         return {"subscription": self.order.consume, "unmoved": self._unmoved}
@@ -81,7 +81,7 @@ class ArchiveCursor:
     async def _move(self, archived: Manifest) -> None:
         options = parse_options(self.order.reader_options(), Use.READ)
         configuration = configuration_of(options)
-        assert options.destination is not None  # an archive has one
+        assert options.destination is not None  # set for every archive
         async with connected(configuration) as transport:
             if transport.admin is None:
                 raise ConfigurationError(

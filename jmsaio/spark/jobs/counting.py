@@ -1,7 +1,7 @@
-"""Count the rows that a run wrote, as its files say, without another job of Spark.
+"""Counting of the rows that a run wrote, from its files, without another Spark job.
 
-For Spark that is a query with an exchange, whose planning and compiling alone took a fifth of a small run's time. Only
-the columns that are counted are read, some thousand rows at a time.
+In Spark, that is a query with an exchange, whose planning and compiling alone took a fifth of a small run's time. Only
+the counted columns are read, some thousand rows at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jmsaio.spark.model.places import Place
 
 _COLUMNS: Final = ("topic", "publish_time", "position", "decode_error")
 _MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
-#: Rows that are looked at together.
+#: Rows counted per batch.
 _ROWS: Final = 65_536
 
 
@@ -27,12 +27,12 @@ class Counted:
     """Rows of one topic.
 
     Attributes:
-        rows: how many.
-        undecodable: how many of them could not be read in whole.
-        first: publish time of the earliest in ms since the epoch; None where none has one that a row can hold.
-        last: that of the latest.
-        low: entry of the first.
-        high: entry of the last.
+        rows: number of rows.
+        undecodable: number of rows that could not be decoded completely.
+        first: earliest publish time in ms since the epoch; None if no row has a valid one.
+        last: latest publish time in ms since the epoch, or None.
+        low: first entry.
+        high: last entry.
     """
 
     rows: int
@@ -43,7 +43,7 @@ class Counted:
     high: Place
 
     def plus(self, other: Counted) -> Counted:
-        """These rows and others of the same topic."""
+        """Add the counts of other rows of the same topic."""
         times = [time for time in (self.first, self.last, other.first, other.last) if time is not None]
         return Counted(
             rows=self.rows + other.rows,
@@ -56,11 +56,11 @@ class Counted:
 
 
 def count_files(paths: Iterable[Path]) -> dict[str, Counted]:
-    """The rows of Parquet files of an archive, by topic.
+    """Count the rows of an archive's Parquet files, by topic.
 
     Raises:
         OSError: a file can't be read.
-        pyarrow.ArrowInvalid: it is no Parquet file, or damaged.
+        pyarrow.ArrowInvalid: it is damaged, or not a Parquet file.
     """
     found: dict[str, Counted] = {}
     for path in paths:
@@ -72,14 +72,14 @@ def count_files(paths: Iterable[Path]) -> dict[str, Counted]:
 
 
 def _count(batch: pa.RecordBatch) -> Iterator[tuple[str, Counted]]:
-    """The rows of each topic in a batch."""
+    """Count the rows of each topic in a batch."""
     ledgers, entries, _ = batch.column("position").flatten()
     moments = batch.column("publish_time").cast(_MILLISECONDS, safe=False).view(pa.int64())
     rows = pa.table(
         {"topic": batch.column("topic"), "ledger": ledgers, "entry": entries, "time": moments,
          "error": batch.column("decode_error")}
     )  # fmt: skip
-    # Entries are compared within their ledger, of which a batch has few.
+    # Entries are compared within their ledger; a batch has few ledgers.
     groups = rows.group_by(["topic", "ledger"], use_threads=False).aggregate(
         [([], "count_all"), ("error", "count"), ("time", "min_max"), ("entry", "min_max")]
     )

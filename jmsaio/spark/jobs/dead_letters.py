@@ -1,4 +1,4 @@
-"""A report on dead letters: how many there are of each origin and kind, since when, and samples. It only reads."""
+"""A report on dead letters: numbers by origin and kind, ages, and samples. Changes nothing."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from jmsaio.spark.model.destination_text import parse_destination_text
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.transport.registry import connected
 
-#: Samples of a group.
+#: Samples per group.
 _SAMPLES: Final = 3
-#: Characters of a sample's body.
+#: Maximum characters of a sample's body.
 _BODY: Final = 200
 _COLUMNS: Final = ("topic", "position", "publish_time", "JMSMessageID", "JMSType", "properties", "payload")
 _PARTITION: Final = "-partition-[0-9]{1,9}$"
@@ -33,19 +33,19 @@ _PARTITION: Final = "-partition-[0-9]{1,9}$"
 
 @attrs.frozen(kw_only=True)
 class ReportOrder:
-    """What is reported.
+    """Dead letters to report.
 
     Attributes:
-        connection: the options of the data source that name the broker: ``url`` and connection options.
+        connection: connection options of the data source, including ``url``.
         destination: ``queue://name`` or ``topic://name`` with the dead letters; also ``multi:`` and ``regex:``.
-        of: the name of a subscription: ``destination`` is where messages failed, and the dead letters are those of this
+        of: name of a subscription: ``destination`` is where messages failed, and the dead letters are those of this
             subscription. None: ``destination`` has the dead letters.
-        properties: names of properties whose values make groups, too.
-        selector: only dead letters that it selects; None: all.
-        pending: leave out what the subscription of a queue has acknowledged: the one that the name ends with; else the
-            one that a redrive has made; else ``jms-queue``.
-        bodies: samples have the first 200 characters of a text body.
-        groups: groups at most, those with the most dead letters.
+        properties: names of properties that groups are also split by.
+        selector: selector that dead letters must match; None: all match.
+        pending: leave out what the queue's subscription has acknowledged: the one at the end of the name, else the one
+            created by a redrive, else ``jms-queue``.
+        bodies: include the first 200 characters of text bodies in samples.
+        groups: maximum number of groups; those with the most dead letters are reported.
     """
 
     connection: Mapping[str, str]
@@ -62,17 +62,17 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
     """Count dead letters by origin, subscription, JMSType and chosen properties.
 
     Args:
-        session: one that knows ``format("jms")``.
-        order: which.
+        session: a session with ``format("jms")`` registered.
+        order: dead letters to report.
 
     Returns:
         The summary: totals, and the groups, largest first. The time of a dead letter is when it became one, by the
-        clock of the client that moved it; ``bytes`` are those of bodies. ``redriven`` ones were sent to their origin
-        before, and failed again. Samples are the oldest ones.
+        clock of the client that moved it. ``bytes`` counts the bodies, ``redriven`` the dead letters that were sent to
+        their origin before and failed again. Samples are the oldest dead letters.
 
     Raises:
-        ConfigurationError: an option that can't be used.
-        NotFoundError: no such topic.
+        ConfigurationError: an option is invalid.
+        NotFoundError: a topic does not exist.
         TransportError: the broker failed.
     """
     began = time.monotonic()
@@ -99,9 +99,9 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
 
 
 async def _letters(order: ReportOrder) -> tuple[list[str], str | None]:
-    """The full names of the topics with dead letters, and the subscription that a redrive has made there.
+    """Return the full names of the topics with dead letters, and the subscription that a redrive created there.
 
-    No topics where the destination says it all, and no subscription where it counts for nothing.
+    The topics are empty if the destination is sufficient; the subscription is None if it is not used.
     """
     if order.of is None and not order.pending:
         return [], None
@@ -136,11 +136,11 @@ def _options(order: ReportOrder, topics: Sequence[str], subscription: str | None
 
 
 def group_letters(frame: DataFrame, order: ReportOrder) -> DataFrame:
-    """The groups: ``origin``, ``subscription``, ``type`` and ``p0``, ``p1`` ... for the chosen properties.
+    """Group dead letters by ``origin``, ``subscription``, ``type``, and ``p0``, ``p1`` ... for the chosen properties.
 
     Args:
         frame: dead letters, with the columns of this report.
-        order: which properties, and whether samples have bodies.
+        order: determines the properties, and whether samples have bodies.
     """
     wire, real = f.col("properties"), f.col("properties")[REAL_TOPIC]
     keys = {
@@ -172,7 +172,7 @@ def group_letters(frame: DataFrame, order: ReportOrder) -> DataFrame:
 
 
 def _subscription(real: Column) -> Column:
-    """The subscription that is part of a topic's name: ``<origin>-<subscription>-DLQ``; NULL for another name."""
+    """Extract the subscription from a topic's name: ``<origin>-<subscription>-DLQ``; NULL for another name."""
     base = f.regexp_replace("topic", _PARTITION, "")
     rest = f.substr(base, f.length(real) + f.lit(2), f.length(base) - f.length(real) - f.lit(len("--DLQ")))
     named = f.regexp_replace(rest, "^partition-[0-9]{1,9}-", "")
@@ -180,12 +180,12 @@ def _subscription(real: Column) -> Column:
 
 
 def describe_group(row: Row, properties: Sequence[str], now: int) -> dict[str, Any]:
-    """A group for the summary.
+    """Describe a group for the summary.
 
     Args:
-        row: of ``group_letters``.
-        properties: the chosen ones.
-        now: ms since the epoch.
+        row: row of ``group_letters``.
+        properties: the chosen properties.
+        now: current time in ms since the epoch.
     """
     return {
         "origin": row.origin,
@@ -204,7 +204,7 @@ def describe_group(row: Row, properties: Sequence[str], now: int) -> dict[str, A
 
 
 def _age(milliseconds: int | None, now: int) -> int | None:
-    """Seconds since then."""
+    """Return the seconds since a time."""
     return None if milliseconds is None else round(max(0, now - milliseconds) / 1000)
 
 

@@ -1,4 +1,4 @@
-"""What an archive is asked for, and what of it the broker stores now. Needs no session of Spark."""
+"""Archive orders, and the part of their messages that the broker stores. Needs no Spark session."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import connected
 from jmsaio.transport.topics import list_partitions
 
-#: Where tasks note what is lost, in the archive's folder; the underscore hides it from whoever reads the folder.
+#: Folder where tasks record losses, in the archive's folder; the underscore hides it from readers of the folder.
 _LOSSES: Final = "_losses"
-#: Where accepted losses stay until a summary tells them.
+#: Folder where accepted losses are kept until a summary reports them.
 _UNTOLD: Final = "_untold"
 _GONE: Final = "the topic, or the partition, does not exist any more"
 
 
 @attrs.frozen(kw_only=True)
 class ArchiveOrder:
-    """What is archived where.
+    """Archive order: destination, filters and folder.
 
     Attributes:
-        connection: the options of the data source that name the broker: ``url`` and connection options.
-        destination: ``queue://name`` or ``topic://name``, also of several: ``multi:``, ``regex:``.
-        folder: of the archive; on a file system that the driver and all workers share.
-        selector: only messages that it selects; None: all.
-        since: publish time of the first messages, in ISO 8601 or ms since the epoch; None: from the oldest on.
-        until: publish time of the first messages that are left out, likewise; None: up to the last.
-        fail_on_data_loss: fail when messages are gone that should follow what is archived already; else go on.
-        consume: subscription that is moved behind what is archived; None: none is. Not with a selector or times, which
-            leave out messages.
+        connection: connection options of the data source, including ``url``.
+        destination: ``queue://name`` or ``topic://name``; also several: ``multi:``, ``regex:``.
+        folder: folder of the archive, on a file system that the driver and all workers share.
+        selector: selector that messages must match; None: all match.
+        since: publish time of the first messages, in ISO 8601 or ms since the epoch; None: from the oldest message.
+        until: publish time from which messages are left out, likewise; None: up to the newest message.
+        fail_on_data_loss: fail if messages that should follow the archived ones no longer exist; if False, continue.
+        consume: subscription to move to the end of what is archived, or None. Not with a selector or times, which leave
+            out messages.
 
     Raises:
-        ConfigurationError: ``consume`` together with one of these.
+        ConfigurationError: ``consume`` is set together with one of these.
     """
 
     connection: Mapping[str, str]
@@ -73,22 +73,22 @@ class ArchiveOrder:
 
     @property
     def losses(self) -> Path:
-        """The folder where tasks note what is lost: absolute, since their working directory is another."""
+        """Folder where tasks record losses: absolute, since their working directory differs."""
         return (self.folder / _LOSSES).absolute()
 
     @property
     def untold(self) -> Path:
-        """The folder of losses that were accepted, until the summary of a run tells them."""
+        """Folder of accepted losses, until the summary of a run reports them."""
         return self.folder / _UNTOLD
 
     def manifest(self) -> Manifest:
-        """The manifest of an archive that was not begun yet."""
+        """Create the manifest of a new archive."""
         return Manifest(
             destination=self.destination, selector=self.selector, since=self.since, until=self.until
         )  # fmt: skip
 
     def reader_options(self) -> dict[str, str]:
-        """The options of the data source that say what is read, but not from where to where."""
+        """Return the options of the data source, except for start and end."""
         filters = {"selector": self.selector, "endingTime": self.until, "startingTime": self.since}
         losses = {"failOnDataLoss": "true"}
         if not self.fail_on_data_loss:
@@ -104,14 +104,14 @@ class ArchiveOrder:
 
 @attrs.frozen(kw_only=True)
 class Extent:
-    """What a run reads of one partition.
+    """Part of one partition that a run reads.
 
     Attributes:
-        topic: its full name.
+        topic: full name of the partition.
         start: the first message.
         end: the first message that is not read.
-        entries: how many entries lie between, where the broker tells; a batch of messages is one.
-        bytes: about how many bytes they have.
+        entries: number of entries, if the broker reports it; a batch of messages counts as one.
+        bytes: approximate number of bytes.
     """
 
     topic: str
@@ -123,13 +123,14 @@ class Extent:
 
 @attrs.frozen
 class ArchivePlan:
-    """What a run reads.
+    """Plan of a run.
 
     Attributes:
-        destination: what of the archive's destination exists, as ``queue://name`` or ``topic://name``; "" for nothing.
-        starts: where it goes on, by topic; topics that are not named start at their oldest message, or by time.
-        extents: of each partition that has something, by topic.
-        losses: what is gone that should have been archived.
+        destination: existing part of the archive's destination, as ``queue://name`` or ``topic://name``; "" if there is
+            none.
+        starts: start by topic; topics not named start at their oldest message, or by time.
+        extents: what to read of each partition with new messages, by topic.
+        losses: messages to archive that no longer exist.
     """
 
     destination: str
@@ -139,29 +140,29 @@ class ArchivePlan:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """What is gone, one sentence each."""
+        """Losses, one sentence each."""
         return tuple(map(str, self.losses))
 
     def ends(self) -> dict[str, Place]:
-        """Where the run ends, by topic."""
+        """Return the end of the run, by topic."""
         return {extent.topic: extent.end for extent in self.extents}
 
     def options(self, order: ArchiveOrder) -> dict[str, str]:
-        """The options of the data source for the run, but for its end."""
+        """Return the options of the data source for the run, without its end."""
         options = {**order.reader_options(), "destination": self.destination}
         if self.starts:
-            options.pop("startingTime", None)  # it would win over offsets; later runs leave out what is earlier
+            options.pop("startingTime", None)  # it would override offsets; rows before it are filtered
             options["startingOffsets"] = places_json(self.starts)
         return options
 
 
 def plan_archive(order: ArchiveOrder, archived: Manifest) -> ArchivePlan:
-    """Ask the broker what the next run reads.
+    """Plan the next run from the state of the broker.
 
     Raises:
-        ConfigurationError: an option that can't be used.
-        DataLossError: messages behind what is archived are gone, and ``fail_on_data_loss``.
-        NotFoundError: no such topic.
+        ConfigurationError: an option is invalid.
+        DataLossError: messages after the archived ones no longer exist, and ``fail_on_data_loss`` is set.
+        NotFoundError: a topic does not exist.
         TransportError: the broker does not answer.
     """
     return asyncio.run(_plan(order, archived, parse_options(order.reader_options(), Use.READ)))
@@ -186,7 +187,7 @@ async def _plan(order: ArchiveOrder, archived: Manifest, options: SourceOptions)
 
 
 async def _without_gone(transport: Transport, source: Resolved, archived: Manifest) -> Resolved:
-    """The topics of a destination without those that were archived once and do not exist any more."""
+    """Remove the topics of a destination that were archived once and no longer exist."""
     if transport.admin is None or source.pattern is not None:
         return source
     known = {split_partition(part.topic)[0] for part in archived.parts}
@@ -197,7 +198,7 @@ async def _without_gone(transport: Transport, source: Resolved, archived: Manife
 async def _kept(
     transport: Transport, order: ArchiveOrder, ends: Mapping[str, Place], stores: Mapping[str, Stored]
 ) -> Container[str]:
-    """The topics of which the subscription has kept what is not archived."""
+    """Return the topics whose subscription has kept everything that is not archived."""
     if order.consume is None or transport.admin is None:
         return ()
     trimmed = [topic for topic, end in ends.items() if topic in stores and end < stores[topic].first]
@@ -207,20 +208,20 @@ async def _kept(
 
 
 def is_ahead(mark: WireId | None, end: Place) -> bool:
-    """Whether a subscription has acknowledged entries behind what is archived.
+    """Return True if a subscription has acknowledged entries after the archived ones.
 
-    Time to live, a backlog quota or consumers do that. The archive moves it only behind what its manifest counts, and
-    the broker moves it from the end of a ledger that it deletes to before the first entry of the next one.
+    Time to live, a backlog quota or consumers do that. The archive moves it only to the end of what its manifest
+    counts; the broker moves it from the end of a ledger that it deletes to before the first entry of the next one.
 
     Args:
-        mark: the last entry that is acknowledged; None before the first one of a ledger.
-        end: of the archive.
+        mark: the last acknowledged entry; None before the first one of a ledger.
+        end: end of the archive.
     """
     return mark is not None and Place(mark.ledger, mark.entry) >= end
 
 
 def _text(order: ArchiveOrder, whole: Resolved, left: Resolved) -> str:
-    """The destination of an order, or what is left of it."""
+    """Return the text of an order's destination, or of its existing part."""
     if left == whole:
         return order.destination
     if not left.topics:
@@ -231,12 +232,12 @@ def _text(order: ArchiveOrder, whole: Resolved, left: Resolved) -> str:
 def locate_all(
     ends: Mapping[str, Place], stores: Mapping[str, Stored], kept: Container[str]
 ) -> tuple[dict[str, Place], list[Loss]]:
-    """Where an archive goes on, and what is gone behind what it has.
+    """Return the starts of an archive's next run, and the lost messages after the archived ones.
 
     Args:
-        ends: where it ended, by topic.
+        ends: previous ends, by topic.
         stores: what each topic stores.
-        kept: topics of which a subscription keeps what is not archived: what was deleted of them had been archived.
+        kept: topics whose subscription keeps what is not archived: what was deleted had been archived.
     """
     starts: dict[str, Place] = {}
     losses = []
@@ -245,7 +246,7 @@ def locate_all(
             losses.append(Loss(topic, end, None, _GONE))
             continue
         starts[topic], loss = locate(topic, end, stores[topic])
-        if loss is not None and end.ledger > stores[topic].ledgers[-1].id:  # a topic made anew: all of it is new
+        if loss is not None and end.ledger > stores[topic].ledgers[-1].id:  # a recreated topic: all of it is new
             starts[topic] = stores[topic].first
             loss = attrs.evolve(loss, found=starts[topic])
         if loss is not None and not (topic in kept and is_trimmed(loss, stores[topic])):
@@ -254,10 +255,10 @@ def locate_all(
 
 
 def extents_of(ranges: Iterable[Range], stores: Mapping[str, Stored]) -> list[Extent]:
-    """The ranges of tasks put together by partition.
+    """Combine the ranges of tasks by partition.
 
     Args:
-        ranges: of a batch.
+        ranges: ranges of a batch.
         stores: what each topic stores.
     """
     by_topic: dict[str, list[Range]] = {}
@@ -276,5 +277,5 @@ def extents_of(ranges: Iterable[Range], stores: Mapping[str, Stored]) -> list[Ex
 
 
 def places_json(places: Mapping[str, Place]) -> str:
-    """Places as the data source reads them."""
+    """Return places as JSON for the data source."""
     return json.dumps({topic: str(place) for topic, place in places.items()})

@@ -1,4 +1,4 @@
-"""What Spark says when our own code fails in another process, as the error that it was."""
+"""Conversion of Spark's exceptions back to the errors of jmsaio raised in other processes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 from jmsaio import errors
 from jmsaio.errors import JMSError
 
-#: The last line of a traceback that Spark quotes.
+#: Last line of a traceback in an exception of Spark.
 _OURS: Final = re.compile(r"^\s*(?:\S+Exception: )?jmsaio\.(?:errors\.)?(\w+): (.+)$", re.MULTILINE)
 
 _CAUSE: Final = "Caused by: "
 
 
 def find_cause(text: str) -> JMSError | None:
-    """The error of ours that a text of Spark quotes, None if there is none.
+    """Return the jmsaio error quoted in a text of Spark; None without one.
 
     Args:
-        text: what Spark's exception says, with the traceback of the process that failed.
+        text: text of Spark's exception, with the traceback of the process that failed.
     """
     found = _OURS.findall(text)
     if not found:
@@ -31,12 +31,12 @@ def find_cause(text: str) -> JMSError | None:
         return None
     try:
         return kind(sentence.strip())
-    except TypeError:  # it is made of more than a sentence
+    except TypeError:  # its constructor needs more than a sentence
         return JMSError(sentence.strip())
 
 
 def reason_of(error: Exception) -> str:
-    """What an exception of Spark comes down to, in one line: its last cause, else what it says first."""
+    """Return the reason of a Spark exception in one line: its last cause, else its first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     return (causes[-1:] or lines[:1] or [type(error).__name__])[0]
@@ -44,7 +44,7 @@ def reason_of(error: Exception) -> str:
 
 @contextmanager
 def own_errors() -> Iterator[None]:
-    """Raise what failed in a planner or task of ours as itself, in place of Spark's exception, which is its cause."""
+    """Raise the original jmsaio error of a planner or task instead of Spark's exception, which becomes its cause."""
     try:
         yield
     except JMSError:

@@ -1,4 +1,4 @@
-"""The manifest of an archive: what it holds of each partition, and where the next run goes on."""
+"""The manifest of an archive: its contents by partition, and the start of the next run."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from jmsaio.spark.model import schema
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.planning.ranges import Loss
 
-#: Name of the file in the archive's folder. Spark leaves out names with an underscore when it reads the folder.
+#: Name of the file in the archive's folder. Spark ignores names with an underscore when it reads the folder.
 NAME: Final = "_manifest.json"
-#: Version of the written form. Version 1 has neither ``id`` nor ``next``.
+#: Version of the JSON form. Version 1 has neither ``id`` nor ``next``.
 VERSION: Final = 2
 _READABLE: Final = (1, VERSION)
-#: How a URL begins, also where a path has made one slash of two.
+#: Beginning of a URL, also if a path has merged its two slashes.
 _URL: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @attrs.frozen(kw_only=True)
 class Part:
-    """What an archive holds of one partition, or of a topic without.
+    """Contents of an archive for one partition, or for a topic without partitions.
 
     Attributes:
-        topic: its full name.
-        start: the first message that was looked at.
-        end: the first message that was not.
-        rows: messages that are in the archive; with a selector or times, fewer than were looked at.
-        first: publish time of the earliest of them in ms since the epoch; None without rows.
-        last: that of the latest.
-        next: where the next run goes on: ``end``, unless what came behind it is gone; None: the topic was gone, and if
-            it comes back, at its oldest message.
+        topic: full name of the topic or partition.
+        start: the first message inspected.
+        end: the first message not inspected.
+        rows: number of archived messages; with a selector or times, fewer than were inspected.
+        first: earliest publish time in ms since the epoch; None without rows.
+        last: latest publish time in ms since the epoch; None without rows.
+        next: start of the next run: ``end``, unless messages after it were lost; None: the topic no longer existed, and
+            if it is recreated, its oldest message.
     """
 
     topic: str
@@ -52,7 +52,7 @@ class Part:
     next: Place | None = attrs.field(default=attrs.Factory(lambda part: part.end, takes_self=True))
 
     def followed_by(self, other: Part) -> Part:
-        """This part and one of the same partition that was read later."""
+        """Combine this part with a later one of the same partition."""
         times = [time for time in (self.first, self.last, other.first, other.last) if time is not None]
         return Part(
             topic=self.topic,
@@ -67,19 +67,19 @@ class Part:
 
 @attrs.frozen(kw_only=True)
 class Manifest:
-    """What an archive holds.
+    """Contents of an archive.
 
     Attributes:
-        destination: what is archived, as ``queue://name`` or ``topic://name``.
-        selector: only messages that it selects; None: all.
-        since: publish time of the first messages, as it was given; None: from the oldest on.
-        until: publish time of the first messages that are left out, likewise.
+        destination: archived destination, as ``queue://name`` or ``topic://name``.
+        selector: selector that messages must match; None: all match.
+        since: publish time of the first messages, as given; None: from the oldest message.
+        until: publish time from which messages are left out, likewise.
         tool: name and version of the program that wrote it last.
         schema: version of the columns, ``jmsaio.spark.model.schema.VERSION``.
-        runs: how many runs added something.
-        lost: what the broker had deleted before it could be archived, one sentence each.
-        parts: by topic, in the order of their names.
-        id: of this archive, and of no other; "" until something was added.
+        runs: number of runs that added something.
+        lost: messages that the broker deleted before they were archived, one sentence per loss.
+        parts: parts, sorted by topic.
+        id: unique id of the archive; "" until something was added.
     """
 
     destination: str
@@ -95,15 +95,15 @@ class Manifest:
 
     @property
     def rows(self) -> int:
-        """Messages in the archive."""
+        """Number of messages in the archive."""
         return sum(part.rows for part in self.parts)
 
     def ends(self) -> dict[str, Place]:
-        """Where the next run goes on, by topic; a topic that was gone is not among them."""
+        """Return the start of the next run, by topic; topics that no longer existed are left out."""
         return {part.topic: part.next for part in self.parts if part.next is not None}
 
     def after_run(self, parts: Iterable[Part], lost: Iterable[str] = ()) -> Manifest:
-        """The manifest when one more run has added its parts."""
+        """Return the manifest after another run with these parts."""
         by_topic = {part.topic: part for part in self.parts}
         for part in parts:
             before = by_topic.get(part.topic)
@@ -118,7 +118,7 @@ class Manifest:
         )
 
     def after_losses(self, losses: Iterable[Loss]) -> Manifest:
-        """The manifest when losses behind what is archived were accepted: they are noted, and not told again."""
+        """Return the manifest after accepting losses: they are recorded, and not reported again."""
         found = {loss.topic: loss for loss in losses}
         return attrs.evolve(
             self,
@@ -129,10 +129,10 @@ class Manifest:
         )
 
     def check_same(self, other: Manifest) -> None:
-        """Check that a run which ``other`` describes may go on with this archive.
+        """Check that a run described by ``other`` can add to this archive.
 
         Raises:
-            ConfigurationError: it would archive something else. The error names what differs.
+            ConfigurationError: it would archive something else. The error names the difference.
         """
         for name in ("destination", "selector", "since", "until", "schema"):
             mine, wanted = getattr(self, name), getattr(other, name)
@@ -143,7 +143,7 @@ class Manifest:
                 )
 
     def to_json(self) -> dict[str, Any]:
-        """As it is written."""
+        """Return the manifest as JSON."""
         return {
             "version": VERSION,
             "id": self.id,
@@ -155,10 +155,10 @@ class Manifest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """From what was written.
+        """Read a manifest from JSON.
 
         Raises:
-            ConfigurationError: another version wrote it, or it is no manifest.
+            ConfigurationError: another version wrote it, or it is not a manifest.
         """
         if data.get("version") not in _READABLE:
             raise ConfigurationError(
@@ -189,10 +189,10 @@ def check_folder(folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of the archive in a folder, None if there is none.
+    """Read the manifest of the archive in a folder; return None if there is none.
 
     Raises:
-        ConfigurationError: there is one that can't be read, or the folder is a URL.
+        ConfigurationError: the manifest can't be read, or the folder is a URL.
     """
     check_folder(folder)
     path = folder / NAME
@@ -211,7 +211,7 @@ def read_manifest(folder: Path) -> Manifest | None:
 
 
 def require_manifest(folder: Path) -> Manifest:
-    """As ``read_manifest``, where there must be one."""
+    """Read the manifest as ``read_manifest`` does; raise ConfigurationError if there is none."""
     manifest = read_manifest(folder)
     if manifest is None:
         raise ConfigurationError(
@@ -221,7 +221,7 @@ def require_manifest(folder: Path) -> Manifest:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest whole: whoever reads it sees the one before or this one, also after a crash."""
+    """Write the manifest atomically: readers see the previous one or this one, also after a crash."""
     path, new = folder / NAME, folder / f"{NAME}.new"
     with new.open("w", encoding="utf-8") as file:
         json.dump(manifest.to_json(), file, indent=2, ensure_ascii=False)
@@ -258,7 +258,7 @@ def _part_from_json(data: Mapping[str, Any]) -> Part:
 
 
 def time_text(milliseconds: int | None) -> str | None:
-    """A time in ms since the epoch as ISO 8601 in UTC."""
+    """Format a time in ms since the epoch as ISO 8601 in UTC."""
     if milliseconds is None:
         return None
     moment = _EPOCH + datetime.timedelta(milliseconds=milliseconds)

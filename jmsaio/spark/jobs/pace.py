@@ -1,4 +1,4 @@
-"""The runs of an archive by a stream: how it is cut into them, how fast they go, and how much is left."""
+"""The runs of an archive by a stream: their size, their speed, and the remaining backlog."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import attrs
 import jmsaio.spark
 from jmsaio.spark.jobs.archive import Run
 
-#: Entries of a run at most, where the caller does not say.
+#: Default maximum entries per run.
 ENTRIES: Final = 100_000
-#: Called with the record of each run.
+#: Function called with the record of each run.
 Tell = Callable[[Mapping[str, Any]], None]
 
 
 @attrs.frozen(kw_only=True)
 class Pace:
-    """How a stream is cut into runs.
+    """Size and interval of a stream's runs.
 
     Attributes:
-        entries: of a run at most; a batch of messages is one. A run begins when so many wait.
-        interval: seconds after which a run begins with whatever waits; None: end with what is stored now.
+        entries: maximum entries per run; a batch of messages counts as one. A run starts when this many are waiting.
+        interval: seconds after which a run starts with fewer; None: stop at the end of what is stored now.
     """
 
     entries: int = ENTRIES
@@ -31,18 +31,18 @@ class Pace:
 
 
 def run_record(number: int, run: Run, progress: Mapping[str, Any] | None, entries: int) -> dict[str, Any]:
-    """What is told of a run of a stream.
+    """Return the record of a stream's run.
 
     Args:
-        number: of the run in this stream, from 0 on.
-        run: what it added.
-        progress: what Spark says of its batch; None where it has not said it.
-        entries: of a run at most.
+        number: number of the run in this stream, from 0.
+        run: result of the run.
+        progress: Spark's progress of its batch; None if there is none.
+        entries: maximum entries per run.
 
     Returns:
-        ``rows`` and ``files`` of the run, ``archived`` (rows in all), ``lost`` (sentences), ``seconds`` that it took,
-        ``rows_per_second``, ``entries_behind`` (what it has left), and ``seconds_left`` for that at this speed, without
-        what comes meanwhile. The last four are None without ``progress``.
+        ``rows`` and ``files`` of the run, ``archived`` (rows in all), ``lost`` (sentences), ``seconds`` of the run,
+        ``rows_per_second``, ``entries_behind`` (remaining entries), and ``seconds_left`` for them at this speed,
+        without new messages. The four from ``seconds`` on are None without ``progress``.
     """
     record: dict[str, Any] = {
         "job": "archive",
@@ -61,16 +61,16 @@ def run_record(number: int, run: Run, progress: Mapping[str, Any] | None, entrie
         seconds=seconds,
         rows_per_second=round(record["rows"] / seconds, 1),
         entries_behind=behind,
-        seconds_left=round(behind * seconds / entries),  # a run that leaves something was a full one
+        seconds_left=round(behind * seconds / entries),  # a run that leaves entries was a full one
     )
     return record
 
 
 def outage_record(progress: Mapping[str, Any] | None) -> dict[str, Any]:
-    """What is told when an outage of the broker begins or ends: ``unreachable``, the reason, or None.
+    """Return the record of the beginning or end of a broker outage: ``unreachable``, the reason, or None.
 
     Args:
-        progress: what Spark says of the newest trigger.
+        progress: Spark's progress of the newest trigger.
     """
     shown = None if progress is None else progress["sources"][0]["latestOffset"]
     if isinstance(shown, str):
@@ -80,7 +80,7 @@ def outage_record(progress: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def pace_text(record: Mapping[str, Any]) -> str:
-    """A record of a run, or of an outage, as a line."""
+    """Format the record of a run or of an outage as a line."""
     if "unreachable" in record:
         reason = record["unreachable"]
         return "the broker answers again" if reason is None else f"waiting for the broker: {reason}"

@@ -1,4 +1,4 @@
-"""Sends dead letters to where they come from: a task for each topic or partition with dead letters."""
+"""Redrive of dead letters to their origins: one task for each topic or partition with dead letters."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from jmsaio.transport.registry import connected
 
 @attrs.frozen(kw_only=True)
 class RedriveJob:
-    """Which dead letters are sent where.
+    """Dead letters to redrive, and their target.
 
     Attributes:
-        connection: the options of the data source that name the broker: ``url`` and connection options.
+        connection: connection options of the data source, including ``url``.
         destination: ``queue://name`` or ``topic://name`` with the dead letters; also ``multi:`` and ``regex:``.
-        of: the name of a subscription: ``destination`` is where messages failed, and the dead letters are those of this
+        of: name of a subscription: ``destination`` is where messages failed, and the dead letters are those of this
             subscription. None: ``destination`` has the dead letters.
-        selector: only dead letters that it selects; None: all.
-        to: destination that all are sent to; None: each goes to where it comes from.
-        max_redrives: one that was sent so often already is left.
+        selector: selector that dead letters must match; None: all match.
+        to: destination of all dead letters; None: each one's origin.
+        max_redrives: skip dead letters that were already redriven this many times.
     """
 
     connection: Mapping[str, str]
@@ -46,10 +46,10 @@ class RedriveJob:
     max_redrives: int = 3
 
     def request(self, *, dry_run: bool) -> RedriveRequest:
-        """What is asked for, without the connection.
+        """Return the request without the connection.
 
         Raises:
-            InvalidDestinationError: a destination that can't be read.
+            InvalidDestinationError: a destination is invalid.
         """
         return RedriveRequest(
             destination=parse_destination_text(self.destination),
@@ -62,20 +62,20 @@ class RedriveJob:
 
 
 def redrive_letters(session: SparkSession, job: RedriveJob) -> dict[str, Any]:
-    """Send dead letters to where they come from, at least once; see ``jmsaio.maintenance.redrive``.
+    """Send dead letters to their origins, at least once; see ``jmsaio.maintenance.redrive``.
 
-    Those that come while it runs are left alone.
+    Dead letters that are added during the redrive are ignored.
 
     Args:
-        session: any.
-        job: which, and where to.
+        session: any session.
+        job: dead letters to redrive, and their target.
 
     Returns:
-        The summary; ``left``, ``unseen`` and ``errors`` are empty where nothing was left.
+        The summary; ``left``, ``unseen`` and ``errors`` are empty if everything was sent.
 
     Raises:
-        InvalidSelectorError: the selector is none.
-        NotFoundError: no such topic, or no such subscription.
+        InvalidSelectorError: the selector is invalid.
+        NotFoundError: a topic or the subscription does not exist.
         TransportError: the broker does not answer; nothing was sent.
     """
     began = time.monotonic()
@@ -91,7 +91,7 @@ def redrive_letters(session: SparkSession, job: RedriveJob) -> dict[str, Any]:
 
 
 def describe_redrive(job: RedriveJob) -> dict[str, Any]:
-    """What ``redrive_letters`` would send. Needs no session and sends nothing.
+    """Describe what ``redrive_letters`` would send. Needs no session and sends nothing.
 
     Raises:
         As ``redrive_letters``.
@@ -114,7 +114,7 @@ async def _look(options: SourceOptions, request: RedriveRequest) -> list[Redrive
 
 
 def _redrive_one(options: SourceOptions, orders: Sequence[RedriveOrder], number: int) -> str:
-    """What a task does. An error is part of the outcome: another task may have sent something."""
+    """Redrive one topic in a task. An error is part of the result: another task can have sent something."""
     order = orders[number]
     try:
         here = worker(options.connection, partial(configuration_of, options))
@@ -122,7 +122,7 @@ def _redrive_one(options: SourceOptions, orders: Sequence[RedriveOrder], number:
     except JMSError as error:
         text = f"{order.topic}: {error}"
         outcome = Redriven(topic=order.topic, sent={}, not_selected=0, left={}, errors=(text,), complete=False)
-    if outcome.errors and not outcome.complete:  # the connection may be lost
+    if outcome.errors and not outcome.complete:  # the connection can be lost
         forget(options.connection)
     return json.dumps(attrs.asdict(outcome))
 

@@ -1,4 +1,4 @@
-"""Send what an archive holds, in the order of each partition that it comes from."""
+"""Replay of an archive's messages, in the order of each original partition."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from jmsaio.spark.planning.batch_planning import list_sources
 from jmsaio.spark.session import set_for_now
 from jmsaio.transport.registry import connected
 
-#: Property of a message that was replayed: the JMSMessageID that it had before.
+#: Property of a replayed message: its previous JMSMessageID.
 ORIGINAL_ID: Final = "jmsaio_original_id"
-#: Pieces that a task with a rate sends in a second, and the settings for the rows of a piece.
+#: Pieces that a task with a rate sends per second, and the settings for the rows of a piece.
 _PIECES: Final = 10
 _BATCHES: Final = (
     "spark.sql.execution.arrow.maxRecordsPerBatch",
@@ -43,18 +43,18 @@ _BATCHES: Final = (
 
 @attrs.frozen(kw_only=True)
 class ReplayOrder:
-    """What is sent where.
+    """Replay order: archive, targets and filters.
 
     Attributes:
-        connection: the options of the data source that name the broker: ``url`` and connection options.
-        folder: of the archive.
-        mapping: destination to send to by archived destination, both as ``queue://name`` or ``topic://name``, or as a
-            name alone; others are sent to where they come from.
-        selector: only messages that it selects; None: all.
-        rate: messages per second at most, of all tasks together; None: no limit.
-        allow_same: messages may be sent to where they come from.
-        dedup: let the broker drop what an earlier replay of the same archive with the same selector has sent; the
-            targets must exist and deduplicate.
+        connection: connection options of the data source, including ``url``.
+        folder: folder of the archive.
+        mapping: target by archived destination, both as ``queue://name``, ``topic://name`` or a bare name; messages of
+            other destinations are sent to their origin.
+        selector: selector that messages must match; None: all match.
+        rate: maximum messages per second of all tasks together; None: no limit.
+        allow_same: allow sending messages to their origin.
+        dedup: let the broker drop messages that an earlier replay of the same archive with the same selector has sent;
+            the targets must exist and deduplicate.
     """
 
     connection: Mapping[str, str]
@@ -66,14 +66,14 @@ class ReplayOrder:
     dedup: bool = False
 
     def options(self) -> dict[str, str]:
-        """The options of the data source."""
+        """Return the options of the data source."""
         return {**self.connection, **({"dedup": "columns"} if self.dedup else {})}
 
     def job(self, archived: Manifest) -> str | None:
-        """What names the producers of a replay that deduplicates; None for another.
+        """Return the prefix of the producer names of a deduplicating replay; None for another replay.
 
-        The broker drops what lies below the last number of a producer. So an archive that may have other messages, or
-        another selector, needs other producers: else messages would be lost.
+        The broker drops messages up to the last number of a producer. So an archive that can have other messages, or
+        another selector, needs other producers: otherwise messages would be lost.
         """
         if not self.dedup:
             return None
@@ -82,7 +82,7 @@ class ReplayOrder:
 
 
 class Counted(NamedTuple):
-    """What an archive has of one destination; see ``Target``."""
+    """Counts of one archived destination; see ``Target``."""
 
     source: str
     rows: int
@@ -93,15 +93,15 @@ class Counted(NamedTuple):
 
 @attrs.frozen
 class Target:
-    """Where the messages of one archived destination go.
+    """Target of the messages of one archived destination.
 
     Attributes:
         source: the archived destination.
-        target: where they go.
-        rows: how many.
-        undecodable: how many more can't be sent, since a part of them could not be read.
-        partitions: how many partitions their topic had at least; 0 for a topic without.
-        topic: one of the topics or partitions that they come from, by its full name.
+        target: destination to send to.
+        rows: number of messages.
+        undecodable: number of further messages that can't be sent, since a part could not be decoded.
+        partitions: minimum number of partitions that their topic had; 0 for a topic without partitions.
+        topic: full name of one of their topics or partitions.
     """
 
     source: str
@@ -113,26 +113,26 @@ class Target:
 
 
 def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) -> dict[str, Any]:
-    """Send the messages of an archive as new ones, at least once; with ``dedup`` once, also when that is repeated.
+    """Send the messages of an archive as new ones, at least once; with ``dedup``, once even if it is repeated.
 
-    Each has its old JMSMessageID in the property ``jmsaio_original_id``, and the time to live that it had, from now on;
-    a delivery time is not kept. Messages of one partition are sent in their order, and to the same partition where the
-    target has as many. With ``dedup`` that must not change between two replays, and the broker must remember the
-    producers (``brokerDeduplicationProducerInactivityTimeoutMinutes``).
+    Each message has its old JMSMessageID in the property ``jmsaio_original_id``, and its original time to live,
+    starting now; a delivery time is not kept. Messages of one partition are sent in order, and to the same partition if
+    the target has as many. With ``dedup``, that number must not change between two replays, and the broker must
+    remember the producers (``brokerDeduplicationProducerInactivityTimeoutMinutes``).
 
     Args:
-        session: one that knows ``format("jms")``.
-        order: what and where.
-        dry_run: only say what would be sent.
+        session: a session with ``format("jms")`` registered.
+        order: archive, targets and filters.
+        dry_run: only report what would be sent.
 
     Returns:
-        The summary. With ``deduplicated``, ``rows`` counts what the broker was offered: it leaves out what it has.
+        The summary. With ``deduplicated``, ``rows`` includes messages that the broker drops as duplicates.
 
     Raises:
-        ConfigurationError: the folder has no archive; or a message would go to where it comes from, and ``allow_same``
-            is not set; or ``mapping`` names a destination that is not archived; or ``dedup``, and a target does not
+        ConfigurationError: the folder has no archive; or a message would be sent to its origin, and ``allow_same`` is
+            not set; or ``mapping`` names a destination that is not archived; or ``dedup`` is set, and a target does not
             exist, or does not deduplicate.
-        JMSError: a message that can't be sent; those before it may be sent.
+        JMSError: a message can't be sent; earlier ones can be sent already.
     """
     began = time.monotonic()
     archived = require_manifest(order.folder)
@@ -162,21 +162,21 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
 
 
 def _counts(frame: DataFrame) -> list[Counted]:
-    """Destination, rows, rows that can't be sent, partitions, and a topic."""
+    """Return destination, rows, rows that can't be sent, partitions, and a topic."""
     bad, partitions = f.count("decode_error"), f.coalesce(f.max("partition") + 1, f.lit(0))
     counted = frame.groupBy("destination").agg(f.count("*") - bad, bad, partitions, f.min("topic"))
     return [Counted(*row) for row in counted.orderBy("destination").collect()]
 
 
 def find_targets(counts: Iterable[Counted], mapping: Mapping[str, str]) -> list[Target]:
-    """Where the messages of each archived destination go.
+    """Determine the target of each archived destination.
 
     Args:
-        counts: what is archived.
-        mapping: as ``ReplayOrder.mapping``.
+        counts: counts of the archive.
+        mapping: see ``ReplayOrder.mapping``.
 
     Raises:
-        ConfigurationError: the mapping names one that is not archived.
+        ConfigurationError: the mapping names a destination that is not archived.
     """
     left = dict(mapping)
     targets = []
@@ -192,14 +192,14 @@ def find_targets(counts: Iterable[Counted], mapping: Mapping[str, str]) -> list[
 
 
 def check_targets(targets: Iterable[Target], namespace: str) -> None:
-    """Refuse messages that would go to where they come from.
+    """Reject targets that are origins of archived messages.
 
     Args:
-        targets: where messages go.
-        namespace: ``tenant/namespace`` of names without one.
+        targets: targets of the messages.
+        namespace: ``tenant/namespace`` for names without one.
 
     Raises:
-        ConfigurationError: some would.
+        ConfigurationError: a target is an origin.
     """
     targets = list(targets)
     sources = {split_partition(each.topic)[0]: each.source for each in targets}
@@ -217,15 +217,15 @@ def _topic(destination: str, namespace: str) -> str:
 
 
 async def same_partitions(configuration: Configuration, targets: Iterable[Target], dedup: bool) -> list[str]:
-    """The archived destinations whose target has as many partitions as they have, at least.
+    """Return the archived destinations whose target has as many partitions as they have, or more.
 
     Args:
-        configuration: of the connection.
-        targets: where messages go.
-        dedup: they must exist, and deduplicate.
+        configuration: configuration of the connection.
+        targets: targets of the messages.
+        dedup: targets must exist and deduplicate.
 
     Raises:
-        ConfigurationError: ``dedup``, and a target does not exist or does not deduplicate.
+        ConfigurationError: ``dedup`` is set, and a target does not exist or does not deduplicate.
     """
     found = []
     async with connected(configuration) as transport:
@@ -233,7 +233,7 @@ async def same_partitions(configuration: Configuration, targets: Iterable[Target
             resolved = resolve(parse_destination_text(each.target), configuration.system_namespace)
             try:
                 topics = await list_sources(transport, resolved)
-            except NotFoundError:  # it is made when the first message is sent
+            except NotFoundError:  # created with the first message
                 if dedup:
                     raise ConfigurationError(f"dedup: {each.target} does not exist; create it first") from None
                 continue
@@ -266,21 +266,21 @@ def _send(
 
 
 def in_order(frame: DataFrame, tasks: int) -> DataFrame:
-    """The rows in the order of each partition that they come from.
+    """Sort rows in the order of each original partition.
 
     Args:
         frame: archived rows.
-        tasks: how many tasks send.
+        tasks: number of sending tasks.
     """
     return frame.repartition(tasks, "topic").sortWithinPartitions("topic", "position")
 
 
 def outgoing_rows(frame: DataFrame, targets: Iterable[Target], same: list[str]) -> DataFrame:
-    """The rows to write.
+    """Return the rows to write.
 
     Args:
-        frame: archived rows, in their order.
-        targets: where they go.
+        frame: archived rows, in order.
+        targets: targets of the messages.
         same: archived destinations whose messages keep their partition.
     """
     moves = f.create_map(*[f.lit(text) for each in targets for text in (each.source, each.target)])
@@ -297,7 +297,7 @@ def outgoing_rows(frame: DataFrame, targets: Iterable[Target], same: list[str]) 
 
 
 def _without_original() -> Column:
-    """The properties without the id of a message that was replayed before: a map has each key once."""
+    """Return the properties without the id of an earlier replay: a map can't have a key twice."""
     empty = f.expr("map()").cast("map<string,string>")
     return f.map_filter(f.coalesce(f.col("properties"), empty), lambda name, _: name != ORIGINAL_ID)
 
@@ -305,13 +305,13 @@ def _without_original() -> Column:
 def pacer(
     rate: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
 ) -> Callable[[object], bool]:
-    """A function of a row that returns when the row may go: at most ``rate`` a second."""
+    """Return a function of a row that blocks until the row can be sent, with a maximum of ``rate`` rows per second."""
     due: float | None = None
 
     def wait(_: object) -> bool:
         nonlocal due
         now = clock()
-        due = now if due is None else max(due, now - 1.0)  # what was missed is made up for a second at most
+        due = now if due is None else max(due, now - 1.0)  # catches up on a maximum of one second
         if due > now:
             sleep(due - now)
         due += 1 / rate

@@ -1,4 +1,4 @@
-"""JMS selectors on rows that were archived."""
+"""JMS selectors on archived rows."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pyspark.sql import functions as f
 from jmsaio.codec.properties import value_of
 from jmsaio.selector import Selector
 
-#: Headers that a selector may name, besides the time (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax).
+#: Headers that a selector can name, besides the time (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax).
 _HEADERS: Final = ("JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSCorrelationID", "JMSType")
 _Texts = Mapping[str, str | None] | None
 
 
 def select_rows(frame: DataFrame, selector: str) -> DataFrame:
-    """The rows that a selector selects, evaluated in the tasks.
+    """Return the rows that match a selector, which is evaluated in the tasks.
 
     Args:
-        frame: rows of the data source or of an archive, with the columns that a selector may name.
-        selector: its text.
+        frame: rows of the data source or of an archive, with the columns that a selector can name.
+        selector: text of the selector.
 
     Raises:
-        InvalidSelectorError: it is no selector.
+        InvalidSelectorError: the selector is invalid.
     """
-    Selector(selector)  # refused here, not in a task
+    Selector(selector)  # raises here, not in a task
     selected = f.udf(_matcher(selector), "boolean", useArrow=False)  # Spark's functions on Arrow batches need pandas
     columns = [f.col(name) for name in ("properties", "property_types", *_HEADERS)]
     return frame.where(selected(f.unix_millis("JMSTimestamp"), *columns))
@@ -45,11 +45,11 @@ def _matcher(selector: str) -> Callable[..., bool]:
 
 
 def values_of(texts: _Texts, words: _Texts) -> dict[str, object]:
-    """The values of properties.
+    """Return the values of properties.
 
     Args:
-        texts: of the column ``properties``.
-        words: of the column ``property_types``.
+        texts: the column ``properties``.
+        words: the column ``property_types``.
     """
     kinds = words or {}
     return {

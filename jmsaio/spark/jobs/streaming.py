@@ -1,7 +1,7 @@
-"""Archive a destination by a stream, in runs that follow each other: up to what is stored now, or until told to stop.
+"""Archiving of a destination by a stream, in consecutive runs: up to what is stored now, or until stopped.
 
-Each run stays when a later one fails. The manifest says where the next one starts, not the checkpoint of the stream: it
-is written with the rows that it counts, and ``archive_range`` goes on with the same archive.
+Each run is kept if a later one fails. The manifest determines the start of the next run, not the checkpoint of the
+stream: it is written with the rows that it counts, and ``archive_range`` can continue the same archive.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from jmsaio.spark.jobs.pace import ENTRIES, Pace, Tell, outage_record, run_recor
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.offsets import from_json
 
-#: Seconds between two looks at a query, and at the broker while it has nothing.
+#: Seconds between checks of a query, and the interval of checks for new messages.
 _LOOK: Final = 0.5
 _POLL: Final = "1 second"
 
@@ -36,20 +36,20 @@ _POLL: Final = "1 second"
 def archive_once(
     session: SparkSession, order: ArchiveOrder, entries: int = ENTRIES, stop: Callable[[], bool] = lambda: False
 ) -> dict[str, Any]:
-    """Archive what the destination stores now, as ``archive_range`` does, but in runs of some entries.
+    """Archive what the destination stores now, as ``archive_range`` does, but in runs of limited size.
 
     Args:
-        session: one that knows ``format("jms")``; not of Spark Connect.
-        order: what and where.
-        entries: of a run at most; a batch of messages is one.
-        stop: asked twice a second; once it says True, the run at work is finished and kept, and that is the end.
+        session: a session with ``format("jms")`` registered; not of Spark Connect.
+        order: archive order.
+        entries: maximum entries per run; a batch of messages counts as one.
+        stop: called twice a second; once it returns True, the current run is finished and kept, and archiving ends.
 
     Returns:
-        The summary of all runs. Where a later one failed, or ``stop`` left something, it has ``stopped``, the reason;
-        the same call goes on.
+        The summary of all runs. If a later one failed, or ``stop`` ended it early, it has ``stopped``, the reason; the
+        same call continues.
 
     Raises:
-        As ``archive_range``, where nothing was added.
+        As ``archive_range``, if nothing was added.
     """
     return _archive(session, order, Pace(entries=entries), stop, _no_one)
 
@@ -57,24 +57,24 @@ def archive_once(
 def archive_on(
     session: SparkSession, order: ArchiveOrder, stop: Callable[[], bool], *, pace: Pace, tell: Tell
 ) -> dict[str, Any]:  # fmt: skip
-    """Archive what the destination stores and what comes, until told to stop.
+    """Archive what the destination stores, and new messages, until stopped.
 
     Args:
         session: as for ``archive_once``.
-        order: what and where; one with ``until`` is refused.
-        stop: asked twice a second; once it says True, the run at work is finished and kept, and that is the end.
-        pace: with an interval.
-        tell: called after each run, and when an outage begins or ends, in the thread of the caller, with the record of
-            it; see ``run_record`` and ``outage_record``.
+        order: archive order; ``until`` is rejected.
+        stop: called twice a second; once it returns True, the current run is finished and kept, and archiving ends.
+        pace: size and interval of the runs; the interval is required.
+        tell: called with a record after each run, and when an outage begins or ends, in the thread of the caller; see
+            ``run_record`` and ``outage_record``.
 
     Returns:
         The summary of all runs, as ``archive_once``.
 
     Raises:
         ConfigurationError: ``until`` is set.
-        As ``archive_range``, where nothing was added.
+        As ``archive_range``, if nothing was added.
 
-    A KeyboardInterrupt ends the query and drops the run at work; what was added before stays.
+    A KeyboardInterrupt ends the query and drops the current run; earlier runs are kept.
     """
     if order.until is not None:
         raise ConfigurationError("an archive that goes on has no end: leave out until, or archive what is stored now")
@@ -82,7 +82,7 @@ def archive_on(
 
 
 def _no_one(record: Mapping[str, Any]) -> None:
-    """Tell no one."""
+    """Ignore a record."""
 
 
 def _archive(
@@ -106,19 +106,19 @@ class _Runs:
     """The runs of one stream.
 
     Attributes:
-        order: what is archived where.
-        plan: where the stream begins.
-        before: what was there before.
-        cursor: follows what is archived.
-        checkpoint: of the stream.
-        added: what all of them together have added.
-        untold: what each has added, as long as nobody was told.
-        told: how many were.
-        failure: why a run was not added.
-        at_work: a run is.
-        is_out: the broker was unreachable when Spark last told of the query.
-        stopping: no more runs begin.
-        skipped: a run did not begin for that.
+        order: archive order.
+        plan: start of the stream.
+        before: manifest before the stream.
+        cursor: subscription that follows the archive.
+        checkpoint: checkpoint folder of the stream.
+        added: combined result of all runs.
+        untold: results of the unreported runs.
+        told: number of reported runs.
+        failure: the error of a failed run.
+        at_work: a run is active.
+        is_out: the broker was unreachable in Spark's last progress.
+        stopping: start no more runs.
+        skipped: a run was not started because of ``stopping``.
     """
 
     order: ArchiveOrder
@@ -136,9 +136,9 @@ class _Runs:
     skipped: bool = False
 
     def store(self, frame: DataFrame, number: int) -> None:
-        """Add one run. Spark calls it, in a thread of its own."""
+        """Add one run. Spark calls it in a thread of its own."""
         archived = self.before if self.added is None else self.added.manifest
-        self.at_work = True  # before the look at the wish to stop, so that whoever has it sees the one or the other
+        self.at_work = True  # set before stopping is read, so that the other thread sees one of them
         try:
             if self.stopping:
                 self.skipped = True
@@ -149,20 +149,20 @@ class _Runs:
             self.added = run if self.added is None else self.added.followed_by(run)
             self.untold.append(run)
             self.cursor.follow(run.manifest)
-        except Exception as error:  # Spark would only quote it
+        except Exception as error:  # Spark only quotes it
             self.failure = error
             raise
         finally:
             self.at_work = False
 
     def tell_next(self, progress: Mapping[str, Any] | None, pace: Pace, tell: Tell) -> None:
-        """Tell of the first run of which nobody was told, which is forgotten then: a stream may have very many."""
+        """Report the oldest unreported run and forget it: a stream can have very many."""
         tell(run_record(self.told, self.untold.popleft(), progress, pace.entries))
         self.told += 1
 
 
 def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> str | None:
-    """Add runs until all is archived, or one fails; the reason why, where others came before it."""
+    """Add runs until everything is archived or one fails; return the reason if earlier runs were added."""
     try:
         with own_errors():
             is_done = _stream(session, runs, pace, stop, tell)
@@ -176,15 +176,15 @@ def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool
 
 
 def stream_options(order: ArchiveOrder, plan: ArchivePlan, pace: Pace) -> dict[str, str]:
-    """The options of the data source for a stream.
+    """Return the options of the data source for a stream.
 
     Args:
-        order: what is archived.
-        plan: where it begins.
-        pace: how it is cut into runs.
+        order: archive order.
+        plan: start of the stream.
+        pace: size and interval of the runs.
     """
     options = plan.options(order)
-    options.pop("endingTime", None)  # a stream has no end: later rows are left out where they are stored
+    options.pop("endingTime", None)  # a stream has no end: later rows are filtered when they are stored
     if "startingOffsets" not in options and "startingTime" not in options:
         options["startingOffsets"] = "earliest"
     options["maxEntriesPerTrigger"] = str(pace.entries)
@@ -197,12 +197,12 @@ def stream_options(order: ArchiveOrder, plan: ArchivePlan, pace: Pace) -> dict[s
 
 
 def batch_extents(checkpoint: Path, number: int, starts: Mapping[str, Place]) -> list[Extent]:
-    """What a batch of the stream reads of each partition, by the offsets that Spark writes before it starts.
+    """Return what a batch reads of each partition, from the offsets that Spark writes before it starts.
 
     Args:
-        checkpoint: of the stream.
-        number: of the batch.
-        starts: where it begins, by topic, as far as that is known.
+        checkpoint: checkpoint folder of the stream.
+        number: number of the batch.
+        starts: known starts, by topic.
     """
     written = (checkpoint / "offsets" / str(number)).read_text(encoding="utf-8").splitlines()[-1]
     ends = from_json(json.loads(written))
@@ -212,7 +212,7 @@ def batch_extents(checkpoint: Path, number: int, starts: Mapping[str, Place]) ->
 
 
 def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> bool:
-    """Run the query; whether it came to its end by itself."""
+    """Run the query; return True if it ended by itself."""
     frame = session.readStream.format("jms").options(**stream_options(runs.order, runs.plan, pace)).load()
     with tempfile.TemporaryDirectory(prefix="jmsaio-", ignore_cleanup_errors=True) as folder:
         runs.checkpoint = Path(folder)
@@ -226,13 +226,13 @@ def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], b
 
 
 def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> bool:
-    """Tell of each run until the query ends or is to; then no run is at work. Whether it has ended by itself."""
+    """Report runs until the query ends, or stops with no active run. Return True if it ended by itself."""
     has_ended = False
     while not has_ended and (not runs.stopping or runs.at_work):
         has_ended = bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type] # takes a float, too
         _tell(query, runs, pace, tell)
         runs.stopping = runs.stopping or stop()
-    if runs.failure is not None:  # of the run that was at work
+    if runs.failure is not None:  # of the run that was active
         raise runs.failure
     while runs.untold:
         runs.tell_next(None, pace, tell)
@@ -240,7 +240,7 @@ def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bo
 
 
 def _tell(query: StreamingQuery, runs: _Runs, pace: Pace, tell: Tell) -> None:
-    """Tell of the runs, and of the outages, of which Spark has told."""
+    """Report the runs and outages in Spark's progress."""
     outage = outage_record(query.lastProgress)
     if runs.is_out is not (outage["unreachable"] is not None):
         runs.is_out = not runs.is_out

@@ -1,4 +1,4 @@
-"""Count what an archive holds, and compare it with its manifest."""
+"""Comparison of an archive's rows with its manifest."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from jmsaio.spark.model.places import Place
 
 
 def verify(session: SparkSession, folder: Path) -> dict[str, Any]:
-    """Count the rows of an archive.
+    """Count the rows of an archive and compare them with its manifest.
 
     Args:
-        session: any.
-        folder: of the archive.
+        session: any session.
+        folder: folder of the archive.
 
     Returns:
-        The summary; ``problems`` has one sentence for each difference, and is empty where there is none.
+        The summary; ``problems`` has one sentence per difference.
 
     Raises:
         ConfigurationError: the folder has no archive.
@@ -50,14 +50,14 @@ def verify(session: SparkSession, folder: Path) -> dict[str, Any]:
 
 
 def read_archive(session: SparkSession, folder: Path) -> DataFrame | None:
-    """The rows of an archive; None where it has no files."""
+    """Return the rows of an archive; None if it has no files."""
     if next(folder.glob("destination=*/*/*.parquet"), None) is None:
         return None
     return session.read.parquet(str(folder))
 
 
 def _count_rows(frame: DataFrame) -> DataFrame:
-    """Rows, times, first and last position of each topic of archived rows."""
+    """Count the rows of each topic, with times, and first and last position."""
     return frame.groupBy("topic").agg(
         f.count("*").alias("rows"),
         f.count("decode_error").alias("undecodable"),
@@ -74,12 +74,12 @@ def _counted(frame: DataFrame) -> DataFrame:
 
 
 def compare(manifest: Manifest, found: Mapping[str, Row]) -> Iterator[str]:
-    """What is wrong with an archive, in sentences.
+    """Yield the differences between an archive and its manifest, as sentences.
 
     Args:
-        manifest: what it should hold.
-        found: what it holds, by topic: ``rows``, ``positions`` (different ones), ``first`` and ``last`` publish time in
-            ms, ``low`` and ``high`` position.
+        manifest: expected contents.
+        found: actual contents, by topic: ``rows``, ``positions`` (distinct), ``first`` and ``last`` publish time in ms,
+            ``low`` and ``high`` position.
     """
     parts = {part.topic: part for part in manifest.parts}
     for topic in sorted({*parts, *found}):
