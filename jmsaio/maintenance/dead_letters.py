@@ -1,8 +1,8 @@
-"""Dead letters: where each comes from, how often it was sent there again, and the record that is sent there.
+"""Dead letters: their origin, their number of redrives, and the record that is sent in their place.
 
-A client that moves a message to its dead letter topic adds properties that tell its origin: jmsaio, pulsar-client and
-the Java client write ``REAL_TOPIC`` and ``ORIGIN_MESSAGE_ID``, and only Java ``REAL_SUBSCRIPTION``. What is sent to the
-origin has none of them: the Java client keeps a ``REAL_TOPIC`` that is there, whatever topic a message fails on.
+A client that moves a message to its dead letter topic adds properties with its origin: jmsaio, pulsar-client and the
+Java client write ``REAL_TOPIC`` and ``ORIGIN_MESSAGE_ID``, and only Java ``REAL_SUBSCRIPTION``. The redriven record has
+none of them: the Java client keeps an existing ``REAL_TOPIC``, whatever topic the message fails on.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from jmsaio.model.wire import EXPIRATION, ORIGIN_MESSAGE_ID, REAL_TOPIC, TYPE_SU
 from jmsaio.transport.administration import Admin
 from jmsaio.transport.topics import list_partitions, list_topics
 
-#: The subscription that gave a message up, as Pulsar's Java client writes it.
+#: Property with the subscription where the message failed, as Pulsar's Java client writes it.
 REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
-#: Property of a message that was sent again: how often, an int.
+#: Property of a redriven message: its number of redrives, an int.
 REDRIVE_COUNT: Final = "jmsaio_redrive_count"
-#: Property of a message that was sent again: the id that it had at its origin when it failed for the first time. Copies
-#: of one message have the same.
+#: Property of a redriven message: its id at its origin when it failed for the first time. Copies of one message have
+#: the
+#: same.
 ORIGINAL_PLACE: Final = "jmsaio_origin_message_id"
-#: What the Java client writes besides, also when it delivers a message later (``reconsumeLater``). The last name
-#: is a slip of its authors.
+#: Further properties of the Java client, also written for later delivery (``reconsumeLater``). The last name is a slip
+#: of its authors.
 _OF_JAVA: Final = ("RECONSUMETIMES", "DELAY_TIME", "RETRY_TOPIC", "ORIGIN_MESSAGE_IDY_TIME")
 _OF_LETTERS: Final = frozenset(
     {REAL_TOPIC, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, *_OF_JAVA}
@@ -35,7 +36,7 @@ _OF_LETTERS: Final = frozenset(
 
 
 def origin_of(wire: Mapping[str, str]) -> str | None:
-    """The full name of the topic, or of its partition, that a dead letter comes from; None if it does not tell.
+    """Return the full name of the topic or partition that a dead letter comes from; None if it is unknown.
 
     Args:
         wire: the record's properties.
@@ -45,7 +46,7 @@ def origin_of(wire: Mapping[str, str]) -> str | None:
 
 
 def redrive_count(wire: Mapping[str, str]) -> int:
-    """How often a message was sent to its origin again; 0 where the property is not a number.
+    """Return a message's number of redrives; 0 if the property is not a number.
 
     Args:
         wire: the record's properties.
@@ -55,18 +56,18 @@ def redrive_count(wire: Mapping[str, str]) -> int:
 
 
 def redriven(letter: ReceivedRecord, now: int) -> OutgoingRecord:
-    """The record that is sent in place of a dead letter.
+    """Build the record to send in place of a dead letter.
 
-    It has no properties of a dead letter, counts one more redrive, and has ``ORIGINAL_PLACE``. A JMSExpiration that
-    has passed is left out: the message would be given up at once. So is one that had passed before it was moved
+    It has no properties of a dead letter, counts one more redrive, and has ``ORIGINAL_PLACE``. A JMSExpiration that has
+    passed is left out: the message would expire at once. So is one that had passed before the message was moved
     (``JMS_jmsaio_expired_at``).
 
     Args:
-        letter: as received.
-        now: milliseconds since the epoch.
+        letter: the received dead letter.
+        now: current time in milliseconds since the epoch.
 
     Raises:
-        MalformedMessageError: properties that can't be read.
+        MalformedMessageError: the properties can't be decoded.
     """
     found = letter.properties
     wire = {name: text for name, text in found.items() if name not in _OF_LETTERS}
@@ -80,15 +81,15 @@ def redriven(letter: ReceivedRecord, now: int) -> OutgoingRecord:
 
 
 async def find_dead_letter_topics(admin: Admin, origin: Resolved, subscription: str) -> list[str]:
-    """The full names of the dead letter topics of a subscription, partitioned ones by the name of the whole.
+    """Return the full names of a subscription's dead letter topics; for partitioned ones, the name of the whole.
 
-    Each partition has one of its own, since consumers are consumers of partitions; a Java client that delivers messages
-    later (``enableRetry``) has one for the whole topic.
+    Each partition has its own, since consumers are consumers of partitions; a Java client with later delivery
+    (``enableRetry``) has one for the whole topic.
 
     Args:
-        admin: of the broker.
-        origin: the destination whose messages fail.
-        subscription: the subscription that gives them up.
+        admin: admin client of the broker.
+        origin: destination whose messages fail.
+        subscription: subscription where they fail.
 
     Raises:
         TransportError: the broker does not answer.

@@ -1,7 +1,7 @@
-"""What ``jmsaio doctor`` asks about a broker, and what the answers mean: a table of checks, each judged by a function.
+"""The checks of ``jmsaio doctor``: a table of questions, consequences, remedies, and functions that judge them.
 
-Nothing here talks to a broker: ``jmsaio.maintenance.doctor`` collects the facts. A fact that could not be obtained is
-the error that says why; a check that needs it ends as not known. Nothing is guessed.
+Nothing here contacts a broker: ``jmsaio.maintenance.doctor`` collects the facts. A fact that could not be obtained is
+the error with the reason; a check that needs it ends as unknown. Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import attrs
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError
 
-#: Major version of the broker that the tests run with.
+#: Major version of the broker in the tests.
 _TESTED = "4"
-#: Seconds that the two clocks may differ.
+#: Maximum difference of the two clocks, in seconds.
 _SKEW = 2.0
 
 
 class State(enum.Enum):
-    """How a check ended. Only ``MISSING`` makes the command fail."""
+    """Result of a check. Only ``MISSING`` makes the command fail."""
 
     OK = "ok"
     WARNING = "warning"
@@ -32,15 +32,15 @@ class State(enum.Enum):
 
 @attrs.frozen
 class Facts:
-    """What was found out about a broker.
+    """Facts about a broker.
 
     Attributes:
-        config: how the client connects.
-        needed: the rights that the client needs: ``produce``, ``consume``, ``administer``.
-        found: the facts by name; a JMSError says why one is not known. ``connected``: the broker accepts the client.
-            ``anonymous``: also one without credentials. ``produce``, ``consume``, ``administer``: the client has the
-            right. ``same cluster``: the REST interface shows a reader that was opened at the broker. ``version`` of the
-            broker. ``skew``: seconds that this machine's clock is ahead. ``settings`` of the broker by name.
+        config: configuration of the client.
+        needed: rights that the client needs: ``produce``, ``consume``, ``administer``.
+        found: facts by name; a JMSError is the reason why one is unknown. ``connected``: the broker accepts the client.
+            ``anonymous``: also a client without credentials. ``produce``, ``consume``, ``administer``: the client has
+            the right. ``same cluster``: the REST interface lists a reader that was opened at the broker. ``version`` of
+            the broker. ``skew``: seconds that this machine's clock is ahead. ``settings`` of the broker by name.
             ``policies`` of the namespace; None if it does not exist. ``transactions``: the broker has a coordinator.
     """
 
@@ -49,32 +49,32 @@ class Facts:
     found: Mapping[str, Any]
 
     def known(self, name: str) -> Any:
-        """A fact. Raises JMSError: it is not known."""
+        """Return a fact. Raises JMSError if it is unknown."""
         fact = self.found[name]
         if isinstance(fact, JMSError):
             raise fact
         return fact
 
     def setting(self, name: str) -> str:
-        """A setting of the broker. Raises JMSError: it is not known."""
+        """Return a setting of the broker. Raises JMSError if it is unknown."""
         found = self.known("settings").get(name)
         if found is None:
             raise JMSError(f"the broker does not show its setting {name}")
         return str(found)
 
     def policy(self, name: str, default: Any = None) -> Any:
-        """A policy of the namespace; ``default`` if it has none. Raises JMSError: it is not known."""
+        """Return a policy of the namespace; ``default`` if it has none. Raises JMSError if it is unknown."""
         found = (self.known("policies") or {}).get(name)
         return default if found is None else found
 
 
-#: The state, and what was found. Raises JMSError: not known, and why.
+#: Returns the state and what was found. Raises JMSError with the reason if the answer is unknown.
 Judge = Callable[[Facts], tuple[State, str]]
 
 
 @attrs.frozen
 class Check:
-    """A row of the table: what is asked, what follows from the wrong answer, what to change then, and who judges."""
+    """A row of the table: question, consequence of the wrong answer, remedy, and the function that judges it."""
 
     name: str
     question: str
@@ -83,7 +83,7 @@ class Check:
     _judge: Judge
 
     def judge(self, facts: Facts) -> tuple[State, str]:
-        """The state, and what was found."""
+        """Return the state, and what was found."""
         try:
             return self._judge(facts)
         except JMSError as error:
@@ -95,7 +95,7 @@ def _warn_if(bad: bool, found: str) -> tuple[State, str]:
 
 
 def _switch(setting: str, policy: str = "", key: str = "") -> Judge:
-    """A switch that should be on: ``key`` of the namespace's policy if it has one, else the broker's setting."""
+    """Judge a switch that should be on: ``key`` of the namespace's policy if set, else the broker's setting."""
 
     def judge(facts: Facts) -> tuple[State, str]:
         own = facts.policy(policy, {}).get(key) if policy else None
@@ -106,7 +106,7 @@ def _switch(setting: str, policy: str = "", key: str = "") -> Judge:
 
 
 def _zero(setting: str, policy: str = "") -> Judge:
-    """A number that should be 0: the namespace's policy if it has one, else the broker's setting."""
+    """Judge a number that should be 0: the namespace's policy if set, else the broker's setting."""
 
     def judge(facts: Facts) -> tuple[State, str]:
         own = facts.policy(policy) if policy else None
@@ -175,7 +175,7 @@ def _filter(facts: Facts) -> tuple[State, str]:
 
 
 def _names(text: str) -> list[str]:
-    """The names of a setting that is a list, which the broker shows as ``[a, b]``."""
+    """Return the names in a list setting, which the broker shows as ``[a, b]``."""
     return [name.strip() for name in text.strip("[]").split(",") if name.strip()]
 
 
@@ -232,7 +232,7 @@ def _metadata(facts: Facts) -> tuple[State, str]:
 
 _GRANT = "pulsar-admin namespaces grant-permission NAMESPACE --role ROLE --actions"
 _AUTO_SUBSCRIPTION = "allowAutoSubscriptionCreation"
-#: The rows, in the order of the output.
+#: The checks, in the order of the output.
 CHECKS = (
     Check("broker", "Does the broker answer, and accept this client?", "Nothing works.",
           "correct what the message names; 'jmsaio guide security' lists each error", _broker),

@@ -1,8 +1,8 @@
-"""Collects the facts about a broker for ``jmsaio doctor``; nothing on the broker changes.
+"""Collects the facts about a broker for ``jmsaio doctor``, without changing the broker.
 
-To see whether it may send and receive, the client opens a producer and a reader of a non-persistent topic, which stores
-nothing, or of a topic that is given. To see whether it may administer the namespace, it asks to delete a topic whose
-name no one has.
+To check the rights to send and receive, the client opens a producer and a reader of a non-persistent topic, which
+stores nothing, or of a given topic. To check the right to administer the namespace, it requests the deletion of a topic
+that does not exist.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from jmsaio.transport.pulsar.admin.storage import NO_TRANSACTIONS
 from jmsaio.transport.pulsar.native.connecting import Reach
 from jmsaio.transport.pulsar.transport import PulsarTransport
 
-#: Seconds for one call, and for all that leads to one fact.
+#: Maximum seconds of one call, and of all calls for one fact.
 _CALL, _LIMIT = 10.0, 20.0
-#: Seconds for the look at what the broker says to a client without credentials.
+#: Seconds to wait for the broker's answer to a client without credentials.
 _LOOK = 5.0
 _AT_REST = ("settings", "policies", "transactions", "administer", "skew")
 
 
 async def examine(config: Configuration, needed: Iterable[str], topic: str | None = None) -> Facts:
-    """Find out everything that the checks ask about, at the same time. Takes 40 s at most.
+    """Collect all facts that the checks need, concurrently. Takes a maximum of 40 s.
 
     Args:
-        config: of a broker that is not embedded.
-        needed: the rights that the client needs, see `Facts`.
-        topic: full name of an existing topic to open the producer and the reader of; None: a non-persistent one.
+        config: configuration for a broker that is not embedded.
+        needed: rights that the client needs, see `Facts`.
+        topic: full name of an existing topic for the producer and the reader; None: a non-persistent one.
 
     Raises:
-        ConfigurationError: an option that can't be used, such as ``authPlugin``.
+        ConfigurationError: an option is invalid, such as ``authPlugin``.
 
     Cancelling closes what was opened.
     """
@@ -96,7 +96,7 @@ async def _ask_rest(admin: RestAdmin, namespace: str, found: dict[str, Any]) -> 
 
 
 async def _note(found: dict[str, Any], name: str, work: Awaitable[object]) -> None:
-    """Add a fact, or the error in its place."""
+    """Add a fact, or the error instead."""
     try:
         with anyio.fail_after(_LIMIT):
             found[name] = await work
@@ -107,7 +107,7 @@ async def _note(found: dict[str, Any], name: str, work: Awaitable[object]) -> No
 
 
 def _explain(config: Configuration, found: dict[str, Any]) -> None:
-    """Give the reason for each fact that is not known, and for those that may be of another cluster."""
+    """Add the reason for each unknown fact, and for those that could belong to another cluster."""
     rest = JMSError("jms.usePulsarAdmin=false") if not config.use_pulsar_admin else None
     for name in ("anonymous", "produce", "consume", "same cluster"):
         found.setdefault(name, JMSError("no connection to the broker"))
@@ -123,7 +123,7 @@ def _explain(config: Configuration, found: dict[str, Any]) -> None:
 
 
 async def _accepts_anyone(config: Configuration) -> bool:
-    """Whether the broker accepts a client without credentials."""
+    """Return True if the broker accepts a client without credentials."""
     without = attrs.evolve(
         config, auth_plugin=None, auth_params=None, tls_certificate_file_path=None, tls_key_file_path=None
     )
@@ -135,7 +135,7 @@ async def _accepts_anyone(config: Configuration) -> bool:
 
 
 def _own(config: Configuration) -> str:
-    """The topic that stores nothing."""
+    """Return the full name of the topic that stores nothing."""
     return f"non-persistent://{config.system_namespace}/{TOPIC}"
 
 
@@ -172,7 +172,7 @@ async def _may_administer(admin: RestAdmin, namespace: str) -> bool:
 
 
 async def _version(admin: RestAdmin, found: dict[str, Any]) -> str:
-    """The version; notes how far this machine's clock is ahead of the broker's."""
+    """Return the version; record the seconds that this machine's clock is ahead of the broker's."""
     before = time.time()
     version, date = await admin.version()
     middle = (before + time.time()) / 2
@@ -192,7 +192,7 @@ async def _has_transactions(admin: RestAdmin) -> bool:
 
 
 async def _read(admin: RestAdmin, path: str, right: str) -> Any:
-    """The answer of the REST interface. Raises JMSSecurityError with the right that is missing."""
+    """Return the answer of the REST interface. Raises JMSSecurityError with the missing right."""
     try:
         text, _ = await admin.ask("GET", path, path)
     except JMSSecurityError as error:

@@ -1,4 +1,4 @@
-"""Subscriptions that jobs made to know how far they came: they keep messages until they are deleted."""
+"""Subscriptions that jobs created to record their progress: they keep messages until they are deleted."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from jmsaio.transport.topics import list_partitions
 
 @attrs.frozen(kw_only=True)
 class JobCursor:
-    """One such subscription.
+    """A subscription created by a job.
 
     Attributes:
-        topic: full name of its topic; of the whole, where that has partitions.
-        subscription: its name.
-        backlog: how many entries it keeps.
-        consumers: how many consumers are connected.
+        topic: full name of its topic; for partitions, the name of the whole.
+        subscription: name of the subscription.
+        backlog: number of entries that it keeps.
+        consumers: number of connected consumers.
     """
 
     topic: str
@@ -30,7 +30,7 @@ class JobCursor:
 
 
 def check_name(subscription: str) -> None:
-    """Refuse a subscription that no job made.
+    """Reject a subscription that no job created.
 
     Raises:
         ConfigurationError: its name does not begin with ``jmsaio-spark-``.
@@ -42,16 +42,16 @@ def check_name(subscription: str) -> None:
 
 
 async def find_job_cursors(admin: Admin, topics: Iterable[str], subscription: str | None = None) -> list[JobCursor]:
-    """The subscriptions that jobs made on topics.
+    """Find the subscriptions that jobs created on topics.
 
     Args:
-        admin: of the broker.
-        topics: full names, of the whole where a topic has partitions.
+        admin: admin client of the broker.
+        topics: full names of topics; for partitions, the name of the whole.
         subscription: only this one; None: all of them.
 
     Raises:
-        ConfigurationError: no job makes a subscription of that name.
-        NotFoundError: no such topic.
+        ConfigurationError: no job creates a subscription with that name.
+        NotFoundError: a topic does not exist.
         TransportError: the broker does not answer.
 
     Cancelling changes nothing.
@@ -69,19 +69,19 @@ async def find_job_cursors(admin: Admin, topics: Iterable[str], subscription: st
 
 
 async def delete_job_cursors(admin: Admin, cursors: Iterable[JobCursor]) -> dict[JobCursor, JMSError | None]:
-    """Delete subscriptions without consumers; the broker refuses, too, if one has connected meanwhile.
+    """Delete subscriptions without consumers; the broker also refuses if one has connected meanwhile.
 
     Args:
-        admin: of the broker.
-        cursors: as found.
+        admin: admin client of the broker.
+        cursors: subscriptions as found.
 
     Returns:
-        For each that was deleted None, for each that was not the reason.
+        None for each deleted subscription, the reason for each other one.
 
     Raises:
-        ConfigurationError: one was not made by a job; nothing was deleted.
+        ConfigurationError: a subscription was not created by a job; nothing was deleted.
 
-    Cancelling leaves those behind that were not deleted yet.
+    Cancelling leaves the subscriptions that were not deleted yet.
     """
     wanted = list(cursors)
     for one in wanted:
@@ -99,7 +99,7 @@ async def _delete(admin: Admin, one: JobCursor) -> JMSError | None:
                 await admin.delete_subscription(topic, one.subscription)
                 gone.append(topic)
             except NotFoundError:
-                pass  # a job makes it only where it has something to do
+                pass  # a job creates it only where it has work
     except JMSError as error:
         return JMSError(f"{error}; it is deleted already on {', '.join(gone)}") if gone else error
     return None

@@ -15,12 +15,12 @@ from jmsaio.transport.sending import drain, has_room, longest_wait, sender_optio
 
 @attrs.define(eq=False)
 class Outlets:
-    """One sender for each topic, opened when it is needed, and so many at a time as ``jms.maxNumOfProducers`` allows.
+    """One sender for each topic, opened on demand, with ``jms.maxNumOfProducers`` as the maximum number.
 
     Args:
         transport: opens the senders.
-        configuration: its ``producer`` says how.
-        settled: as ``SenderOptions.settled``, of all senders.
+        configuration: its ``producer`` configures the senders.
+        settled: see ``SenderOptions.settled``; used for all senders.
     """
 
     _transport: Transport
@@ -30,14 +30,14 @@ class Outlets:
     _checked: dict[str, JMSError | None] = attrs.field(init=False, factory=dict)
 
     async def check(self, topic: str) -> None:
-        """Refuse a topic that would not keep what is sent to it. Asked once; without administration never.
+        """Reject a topic that would not keep messages. Checked once per topic, and never without administration.
 
         Args:
             topic: full name of a topic or of a partition.
 
         Raises:
-            NotFoundError: there is no such topic.
-            InvalidDestinationError: it has no subscription.
+            NotFoundError: the topic does not exist.
+            InvalidDestinationError: the topic has no subscription.
             TransportError: the broker does not answer.
         """
         if topic not in self._checked:
@@ -60,11 +60,11 @@ class Outlets:
         return InvalidDestinationError(f"{topic} has no subscription that would keep a message: name another (--to)")
 
     async def sender(self, topic: str) -> Sender:
-        """The sender to a topic, with room for a record.
+        """Return the sender to a topic, with room for a record.
 
         Raises:
-            OperationTimeoutError: the broker confirms nothing of what is on its way.
-            JMSError: as ``check`` and ``Transport.open_sender``; the same again for the next record.
+            OperationTimeoutError: the broker confirms none of the records in flight.
+            JMSError: as ``check`` and ``Transport.open_sender``; raised again for the next record.
 
         Cancelling changes nothing.
         """
@@ -93,16 +93,16 @@ class Outlets:
         return sender
 
     async def drain(self) -> None:
-        """Wait until every record has its outcome.
+        """Wait until every record is confirmed or rejected.
 
         Raises:
-            OperationTimeoutError: one has none in time.
+            OperationTimeoutError: a record was not settled in time.
         """
         for sender in self._senders.values():
             await drain(sender, self._configuration)
 
     async def aclose(self) -> None:
-        """Close every sender; what is not stored within ``close_timeout`` seconds is in doubt. Idempotent."""
+        """Close every sender; records not stored within ``close_timeout`` seconds are in doubt. Idempotent."""
         while self._senders:
             _, sender = self._senders.popitem()
             await sender.aclose(self._configuration.close_timeout)

@@ -1,4 +1,4 @@
-"""Sends dead letters to where they come from: each is sent, and acknowledged when the broker has it."""
+"""Redrive of dead letters: each is sent to its origin, and acknowledged when the broker has stored it."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Position, Receiver, Subscription, SubscriptionType, Transport
 
-#: Records that are looked at at a time.
+#: Records inspected per batch.
 _AT_ONCE: Final = 500
-#: Records on their way at most when others are taken: a process that is killed leaves about as many to be sent again.
+#: Maximum number of records in flight before more are taken; about as many are sent again after a killed process.
 _FLYING: Final = 1000
-#: Seconds to wait until fewer are on their way.
+#: Seconds to wait until fewer records are in flight.
 _LANDED: Final = 300.0
-#: Seconds to wait until the broker has all acknowledgements.
+#: Seconds to wait until the broker has received all acknowledgements.
 _ACKNOWLEDGED: Final = 30.0
-#: Different errors that are told.
+#: Maximum number of different errors reported.
 _ERRORS: Final = 5
 
 
 class Left(enum.Enum):
-    """Why a dead letter was left where it is."""
+    """Reason why a dead letter was not sent."""
 
     TOO_OFTEN = "redriven too often"
     NO_ORIGIN = "no origin"
@@ -44,18 +44,18 @@ class Left(enum.Enum):
 
 @attrs.frozen(kw_only=True)
 class RedriveOrder:
-    """Which dead letters of one topic are sent where.
+    """Dead letters of one topic to send, and their target.
 
     Attributes:
         topic: full name of a dead letter topic without partitions, or of one partition.
-        subscription: where they are taken from and acknowledged.
-        durable: False: the subscription does not exist, and ends with the redrive.
-        end: the last one that is looked at.
-        selector: others are left alone; None: all are sent.
-        to: full name of the topic that all are sent to; None: each goes to where it comes from.
-        max_redrives: one that was sent so often already is left.
-        dry_run: only count: nothing is sent, and everything is given back.
-        patience: seconds without another one after which the rest counts as out of reach.
+        subscription: subscription that delivers and acknowledges them.
+        durable: the subscription is kept after the redrive; if False, it is new and ends with the redrive.
+        end: the last dead letter inspected.
+        selector: selector that dead letters must match; None: all match.
+        to: full name of the target topic; None: each one's origin.
+        max_redrives: skip dead letters that were already redriven this many times.
+        dry_run: only count: nothing is sent, and everything is returned to the broker.
+        patience: seconds without a delivery after which the rest counts as unreachable.
     """
 
     topic: str
@@ -71,15 +71,16 @@ class RedriveOrder:
 
 @attrs.frozen(kw_only=True)
 class Redriven:
-    """What became of the dead letters of one topic.
+    """Result for the dead letters of one topic.
 
     Attributes:
-        topic: its full name.
-        sent: how many were sent, or would be, by the full name of the topic that they went to.
-        not_selected: how many the selector did not select.
-        left: how many were left, by the value of the reason (``Left``).
-        errors: why some failed, or the call did after it had begun; a few sentences.
-        complete: all up to the end that are not acknowledged were seen; else others hold the rest, or the call failed.
+        topic: full name of the dead letter topic.
+        sent: number of dead letters sent, or to be sent in a dry run, by the full name of the target topic.
+        not_selected: number that did not match the selector.
+        left: number left, by the value of the reason (``Left``).
+        errors: reasons why some failed, or the call failed after it had begun; a few sentences.
+        complete: all unacknowledged dead letters up to the end were received; False if other consumers hold some, or
+            the call failed.
     """
 
     topic: str
@@ -91,14 +92,14 @@ class Redriven:
 
 
 def summarize(outcomes: Iterable[Redriven]) -> dict[str, Any]:
-    """What became of the dead letters of several topics, for a summary in JSON.
+    """Combine the results of several topics for a summary in JSON.
 
     Args:
-        outcomes: of each topic.
+        outcomes: result of each topic.
 
     Returns:
-        ``sent``, ``not_selected``: how many; ``targets``: how many were sent, or would be, by topic; ``left``: how many
-        by reason; ``unseen``: topics of which others hold some; ``errors``: a few sentences.
+        ``sent``, ``not_selected``: numbers; ``targets``: number sent, or to be sent, by topic; ``left``: number by
+        reason; ``unseen``: topics where other consumers hold dead letters; ``errors``: a few sentences.
     """
     outcomes = list(outcomes)
     targets: Counter[str] = sum((Counter(each.sent) for each in outcomes), Counter())
@@ -115,30 +116,31 @@ def summarize(outcomes: Iterable[Redriven]) -> dict[str, Any]:
 
 
 async def redrive(transport: Transport, configuration: Configuration, order: RedriveOrder) -> Redriven:
-    """Send dead letters again, at least once.
+    """Redrive dead letters, at least once.
 
-    One that was sent, but whose acknowledgement did not reach the broker, is sent again by the next call; the property
-    ``jmsaio_origin_message_id`` tells such copies. All others stay on the subscription.
+    If the acknowledgement of a sent dead letter does not reach the broker, the next call sends it again; copies have
+    the same property ``jmsaio_origin_message_id``. All others stay on the subscription.
 
     Args:
         transport: client of the broker.
-        configuration: of the transport. Its ``consumer`` and ``producer`` count, but for the dead letter policy.
-        order: which, and where to.
+        configuration: configuration of the transport. Its ``consumer`` and ``producer`` apply, except for the dead
+            letter policy.
+        order: dead letters to send, and their target.
 
     Raises:
-        InvalidSelectorError: ``order.selector`` is none.
+        InvalidSelectorError: the selector is invalid.
         ConsumerBusyError: the subscription has a consumer that does not share it.
-        TransportError: the broker does not answer; nothing was sent. If it fails later, ``errors`` tells that, and what
-            was sent by then may be acknowledged or not.
+        TransportError: the broker does not answer; nothing was sent. A later failure is reported in ``errors``; dead
+            letters sent before it can be unacknowledged.
 
-    Cancelling loses nothing: no dead letter is acknowledged before the broker has what was sent in its place.
+    Cancelling loses nothing: no dead letter is acknowledged before the broker has stored its copy.
     """
     work = _Redriving(transport, configuration, order)
     try:
         await work.open()
         try:
             await work.run()
-        except JMSError as error:  # what was sent by then is told, too
+        except JMSError as error:  # what was sent before is reported, too
             work.fail(error)
         await work.finish()
     finally:
@@ -148,7 +150,7 @@ async def redrive(transport: Transport, configuration: Configuration, order: Red
 
 
 class _Refused(Exception):
-    """A dead letter is not sent."""
+    """A dead letter can't be sent."""
 
     def __init__(self, why: Left, text: str = "") -> None:
         super().__init__(text)
@@ -156,12 +158,12 @@ class _Refused(Exception):
 
 
 class _Copy(NamedTuple):
-    """What was sent in the place of a dead letter.
+    """Copy sent in place of a dead letter.
 
     Attributes:
-        receiver: got the letter.
-        letter: where the letter is stored.
-        target: topic that it was sent to.
+        receiver: receiver of the dead letter.
+        letter: position of the dead letter.
+        target: topic that the copy was sent to.
     """
 
     receiver: Receiver
@@ -182,8 +184,8 @@ class _Redriving:
         self._receiver: Receiver | None = None
         self._outlets = Outlets(transport, configuration, self._settled)
         self._seen: set[WireId] = set()
-        self._flying: dict[WireId, list[ReceivedRecord]] = {}  # what was sent in their place is on its way
-        self._stored: set[WireId] = set()  # what was sent in their place is stored
+        self._flying: dict[WireId, list[ReceivedRecord]] = {}  # their copies are in flight
+        self._stored: set[WireId] = set()  # their copies are stored
         self._held: list[SetAside] = []
         self._sent: Counter[str] = Counter()
         self._left: Counter[Left] = Counter()
@@ -195,7 +197,7 @@ class _Redriving:
 
     async def open(self) -> None:
         """Subscribe."""
-        # What is held must not come again, and must not become a dead letter of a dead letter topic.
+        # Held records must not be redelivered, and must not become dead letters of a dead letter topic.
         config = attrs.evolve(self._configuration.consumer, dead_letter=None, ack_timeout=None)
         subscription = Subscription(
             topics=(self._order.topic,),
@@ -209,7 +211,7 @@ class _Redriving:
         self._receiver = await self._transport.open_receiver(subscription, self._woken.set)
 
     async def run(self) -> None:
-        """Take and send until the end, or until nothing comes any more."""
+        """Receive and send until the end, or until no more is delivered."""
         assert self._receiver is not None
         loop = asyncio.get_running_loop()
         last = loop.time()
@@ -229,7 +231,7 @@ class _Redriving:
                 return
 
     async def _land(self) -> None:
-        """Let outcomes come in, until few enough records are on their way."""
+        """Process outcomes until few enough records are in flight."""
         await asyncio.sleep(0)
         try:
             async with asyncio.timeout(_LANDED):
@@ -256,7 +258,7 @@ class _Redriving:
             self._hold(receiver, record)
 
     async def _decide(self, receiver: Receiver, record: ReceivedRecord) -> None:
-        """Send one, or hold it back."""
+        """Send a dead letter, or hold it."""
         try:
             if self._is_selected(record):
                 await self._send(receiver, record)
@@ -289,7 +291,7 @@ class _Redriving:
             return
         sender, place = await self._outlets.sender(target), record.message_id
         sender.send(outgoing, _Copy(receiver, place, target))
-        self._flying[place] = [record]  # the outcome is never told inside the call
+        self._flying[place] = [record]  # outcomes are never reported during the call
 
     def _settled(self, copies: Sequence[_Copy], place: WireId | None, error: JMSError | None) -> None:
         self._landed.set()
@@ -307,7 +309,7 @@ class _Redriving:
     def _acknowledge(self, receiver: Receiver, records: Sequence[ReceivedRecord]) -> None:
         try:
             receiver.acknowledge(records)
-        except JMSError as error:  # the broker has lost this consumer, and sends them again
+        except JMSError as error:  # the broker has lost this consumer, and redelivers them
             self._tell(str(error))
 
     def _hold(self, receiver: Receiver, record: ReceivedRecord) -> None:
@@ -322,17 +324,17 @@ class _Redriving:
             self._errors[text] = None
 
     def fail(self, error: JMSError) -> None:
-        """No more are taken: the rest was not seen."""
+        """Record an error after which no more is received: the result is incomplete."""
         self._failed = True
         self._errors = {str(error): None, **self._errors}
 
     async def finish(self) -> None:
-        """Wait for outcomes, then until the broker has the acknowledgements, and look whether others hold some."""
+        """Wait for the outcomes and acknowledgements, then check whether other consumers hold dead letters."""
         assert self._receiver is not None
         try:
             await self._outlets.drain()
             await self._receiver.settle(_ACKNOWLEDGED, receipt=True)
-        except JMSError as error:  # what was sent is counted, and may be sent again
+        except JMSError as error:  # sent dead letters are counted, and can be sent again
             self._tell(str(error))
         try:
             self._complete = not self._failed and await self._has_seen_all()
@@ -340,14 +342,14 @@ class _Redriving:
             self._tell(str(error))
 
     async def _has_seen_all(self) -> bool:
-        """Whether nobody else holds any: neither the last one's arrival nor its absence tells that."""
+        """Return True if no other consumer holds any: whether the last one was received does not show that."""
         admin, order = self._transport.admin, self._order
-        if admin is None or not order.durable:  # nobody shares a subscription that ends with this call
+        if admin is None or not order.durable:  # a subscription that ends with this call is not shared
             return self._at_end
         return not await has_unseen(admin, order.topic, order.subscription, order.end, self._seen)
 
     async def aclose(self) -> None:
-        """Give back what was left, and close. What is on its way still counts, as far as it is stored in time."""
+        """Return held records to the broker, and close. Records in flight still count if they are stored in time."""
         await self._outlets.aclose()
         receiver, self._receiver = self._receiver, None
         if receiver is None:
@@ -360,7 +362,7 @@ class _Redriving:
             await receiver.aclose(self._configuration.close_timeout)
 
     def outcome(self) -> Redriven:
-        """What became of them."""
+        """Return the result."""
         return Redriven(
             topic=self._order.topic,
             sent=dict(self._sent),

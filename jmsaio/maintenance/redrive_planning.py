@@ -1,4 +1,4 @@
-"""Which dead letter topics a redrive goes through, where each is acknowledged, and up to where."""
+"""Planning of a redrive: its dead letter topics, their subscriptions, and their ends."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from jmsaio.transport.subscriptions import precreate
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions, list_topics
 
-#: The subscription of a dead letter topic that had none of a queue: it knows what was redriven.
+#: Subscription of a dead letter topic without a queue's one: it records what was redriven.
 REDRIVE_CURSOR: Final = f"{JOB_PREFIX}redrive"
 
 
 @attrs.frozen(kw_only=True)
 class RedriveRequest:
-    """Which dead letters are sent where.
+    """Dead letters to redrive, and their target.
 
     Attributes:
-        destination: the dead letters. Those of a queue are taken from its subscription, ``jms-queue`` or the one that
-            the name ends with (``name:subscription``); where a redrive has made a subscription of its own, and the name
-            ends with none, from that one.
-        of: the name of a subscription: ``destination`` is where messages failed, and the dead letters are those of this
+        destination: the dead letters. A queue's subscription is ``jms-queue``, or the one that the name ends with
+            (``name:subscription``); if the name has none and a redrive has created its own subscription, that one is
+            used.
+        of: name of a subscription: ``destination`` is where messages failed, and the dead letters are those of this
             subscription. None: ``destination`` has the dead letters.
-        selector, max_redrives, dry_run: as ``RedriveOrder``.
-        to: where all are sent to; None: each goes to where it comes from.
+        selector, max_redrives, dry_run: see ``RedriveOrder``.
+        to: target of all dead letters; None: each one's origin.
     """
 
     destination: Queue | Topic
@@ -50,7 +50,7 @@ class RedriveRequest:
 
 
 async def redrive_all(transport: Transport, configuration: Configuration, request: RedriveRequest) -> list[Redriven]:
-    """Send dead letters again, all topics and partitions at the same time; see ``redrive`` and ``plan_redrive``."""
+    """Redrive dead letters of all topics and partitions concurrently; see ``redrive`` and ``plan_redrive``."""
     orders = await plan_redrive(transport, configuration, request)
     return await together(redrive(transport, configuration, order) for order in orders)
 
@@ -58,21 +58,21 @@ async def redrive_all(transport: Transport, configuration: Configuration, reques
 async def plan_redrive(
     transport: Transport, configuration: Configuration, request: RedriveRequest
 ) -> list[RedriveOrder]:
-    """One order for each topic without partitions, or partition, that has dead letters.
+    """Return one order for each topic without partitions, or partition, that has dead letters.
 
     Args:
         transport: client of the broker.
-        configuration: of the transport.
-        request: what is wanted.
+        configuration: configuration of the transport.
+        request: dead letters to redrive, and their target.
 
     Raises:
         ConfigurationError: there is no administration.
         InvalidDestinationError: ``to`` stands for several topics.
-        InvalidSelectorError: the selector is none.
-        NotFoundError: there is no such topic, or no such subscription.
+        InvalidSelectorError: the selector is invalid.
+        NotFoundError: a topic or the subscription does not exist.
         TransportError: the broker does not answer.
 
-    Cancelling changes nothing, but the subscription of the queue ``to`` may have been made.
+    Cancelling changes nothing, except that the subscription of the queue ``to`` can exist already.
     """
     if request.selector is not None:
         Selector(request.selector)
@@ -93,7 +93,7 @@ async def plan_redrive(
 
 
 def require_admin(transport: Transport) -> Admin:
-    """The administration of a broker.
+    """Return the administration of a broker.
 
     Raises:
         ConfigurationError: it is switched off.
@@ -105,10 +105,10 @@ def require_admin(transport: Transport) -> Admin:
 
 
 async def letter_topics(admin: Admin, resolved: Resolved, of: str | None) -> list[str]:
-    """The full names of the topics that a destination has, or of its dead letter topics for the subscription ``of``.
+    """Return the full names of a destination's topics, or of its dead letter topics for the subscription ``of``.
 
     Raises:
-        NotFoundError: it has no dead letter topic.
+        NotFoundError: the destination has no dead letter topic.
         TransportError: the broker does not answer.
     """
     if of is None:
@@ -144,10 +144,10 @@ async def _target(transport: Transport, configuration: Configuration, to: Queue 
 async def _subscription(
     admin: Admin, configuration: Configuration, resolved: Resolved, request: RedriveRequest, topic: str
 ) -> tuple[str, bool, bool]:
-    """The name of the subscription, whether it outlives the redrive, and whether it is there already."""
+    """Return the name of the subscription, whether it outlives the redrive, and whether it exists already."""
     known = (await admin.stats(topic)).subscriptions
     named = None if request.of is not None else resolved.subscription
-    # A subscription that a queue got later has every letter, also those that were sent.
+    # A queue's subscription that was created later has every dead letter, including sent ones.
     if named is None and REDRIVE_CURSOR in known:
         return REDRIVE_CURSOR, True, True
     queue = named or configuration.queue_subscription_name
@@ -161,6 +161,6 @@ async def _subscription(
 
 
 async def _is_done(admin: Admin, topic: str, name: str, end: WireId) -> bool:
-    """Whether everything up to the end is acknowledged."""
+    """Return True if everything up to the end is acknowledged."""
     done = (await admin.cursor(topic, name)).mark_delete
     return done is not None and (end.ledger, end.entry) <= (done.ledger, done.entry)

@@ -1,8 +1,8 @@
-"""Leftovers of clients that crashed: temporary destinations, and subscriptions that should have ended with a consumer.
+"""Leftovers of crashed clients: temporary destinations, and subscriptions that should have ended with a consumer.
 
-Only topics whose name begins with ``jms-temp-`` and subscriptions whose name begins with ``jmsaio-nd-`` are ever looked
-for; only those without any producer and consumer, whose last sign of life is long enough ago, are ever deleted, and
-without force, so that the broker refuses if a client has connected meanwhile.
+Only topics whose name begins with ``jms-temp-`` and subscriptions whose name begins with ``jmsaio-nd-`` are inspected.
+Only those without any producer and consumer that have been inactive long enough are deleted, and without force, so that
+the broker refuses if a client has connected meanwhile.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from jmsaio.transport.pulsar.admin.activity import Activity, SubscriptionActivit
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from jmsaio.transport.together import together
 
-#: Temporary destinations, ours and Java's.
+#: Prefix of temporary destinations of jmsaio and Java.
 TOPIC_PREFIX = "jms-temp-"
-#: Topics asked about at the same time.
+#: Topics inspected at the same time.
 _AT_ONCE = 8
 
 
@@ -32,8 +32,8 @@ class Leftover:
 
     Attributes:
         topic: full topic name.
-        subscription: its name, None for the topic as a whole.
-        idle: seconds since its last sign of life, None if unknown: then it is never deleted.
+        subscription: name of the subscription; None for the whole topic.
+        idle: seconds since its last activity; None if unknown, then it is never deleted.
     """
 
     topic: str
@@ -42,12 +42,12 @@ class Leftover:
 
     @property
     def place(self) -> tuple[str, str | None]:
-        """Topic and subscription: what identifies it."""
+        """Topic and subscription, the identity of the leftover."""
         return self.topic, self.subscription
 
 
 async def find_leftovers(admin: RestAdmin, namespace: str, idle: float) -> list[Leftover]:
-    """Leftovers in ``tenant/namespace`` that are idle for ``idle`` seconds or longer, or for an unknown time.
+    """Find leftovers in ``tenant/namespace`` that are idle for ``idle`` seconds or longer, or for an unknown time.
 
     Raises:
         NotFoundError: the namespace does not exist.
@@ -72,14 +72,14 @@ def _order(one: Leftover) -> tuple[str, str]:
 
 
 async def _leftovers(admin: RestAdmin, base: str, topics: list[str]) -> list[Leftover]:
-    """The leftovers of one topic, its partitions together."""
+    """Return the leftovers of one topic, all its partitions together."""
     temporary = base.rpartition("/")[2].startswith(TOPIC_PREFIX)
     try:
         if not temporary and not await _has_subscriptions(admin, topics):
             return []
         activities = [await admin.activity(topic) for topic in topics]
         if topics != [base] and await admin.partitions(base) != len(topics):
-            return []  # no partitions but topics that are named so, or some are being made or deleted
+            return []  # only named like partitions, or some are being created or deleted
     except NotFoundError:  # deleted meanwhile
         return []
     if temporary:
@@ -117,12 +117,12 @@ def _idle(activities: list[Activity], last: int | None) -> float | None:
 async def delete_leftovers(
     admin: RestAdmin, namespace: str, idle: float, leftovers: Iterable[Leftover], watch: float
 ) -> dict[Leftover, JMSError | None]:
-    """Watch leftovers for ``watch`` seconds, then delete those that still are ones; none whose age is not known.
+    """Watch leftovers for ``watch`` seconds, then delete those that are still leftovers and have a known age.
 
-    A client that lost its connection may be back within a minute: the second look sees it.
+    A client that lost its connection can reconnect within a minute: the second inspection detects it.
 
     Returns:
-        For each that was deleted None, for each that was not the reason.
+        None for each deleted leftover, the reason for each other one.
     """
     wanted = [one for one in leftovers if one.idle is not None]
     results: dict[Leftover, JMSError | None] = {}

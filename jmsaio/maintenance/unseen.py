@@ -1,4 +1,4 @@
-"""Whether a subscription has dead letters that a redrive was not given: other consumers hold them."""
+"""Check for dead letters on a subscription that a redrive did not receive: other consumers hold them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from jmsaio.transport.administration import Admin, Cursor, Ledger
 
 
 async def has_unseen(admin: Admin, topic: str, subscription: str, end: WireId, seen: Collection[WireId]) -> bool:
-    """Whether an entry is neither acknowledged nor seen.
+    """Return True if an entry is neither acknowledged nor seen.
 
     Args:
-        admin: of the broker.
+        admin: admin client of the broker.
         topic: full name of a topic without partitions, or of one partition.
-        subscription: name of a durable one.
+        subscription: name of a durable subscription.
         end: the last entry that counts.
-        seen: what was received; one of a batch stands for its entry.
+        seen: ids of received messages; one of a batch stands for its entry.
 
     Raises:
-        NotFoundError: no such topic or subscription.
+        NotFoundError: the topic or subscription does not exist.
         AdminError: the broker failed.
 
     Cancelling changes nothing.
@@ -27,22 +27,22 @@ async def has_unseen(admin: Admin, topic: str, subscription: str, end: WireId, s
     entries = {(place.ledger, place.entry) for place in seen}
     log = await admin.log(topic)
     for place in unacknowledged(log.ledgers, await admin.cursor(topic, subscription), end):
-        # A message in chunks is received under the place of its last one.
+        # A chunked message is received under the id of its last chunk.
         if place not in entries and not await admin.is_incomplete(topic, WireId(*place, end.partition)):
             return True
     return False
 
 
 def unacknowledged(ledgers: Sequence[Ledger], cursor: Cursor, end: WireId) -> Iterator[tuple[int, int]]:
-    """The entries up to ``end`` that are not acknowledged as a whole, as (ledger, entry), in order.
+    """Yield the entries up to ``end`` that are not acknowledged completely, as (ledger, entry), in order.
 
     Args:
-        ledgers: of the topic, oldest first.
-        cursor: of the subscription.
+        ledgers: ledgers of the topic, oldest first.
+        cursor: cursor of the subscription.
         end: the last entry that counts.
     """
     mark = (-1, -1) if cursor.mark_delete is None else (cursor.mark_delete.ledger, cursor.mark_delete.entry)
-    spans = sorted(cursor.deleted, reverse=True)  # the next one is the last
+    spans = sorted(cursor.deleted, reverse=True)  # the next span is the last item
     for ledger in ledgers:
         if not mark[0] <= ledger.id <= end.ledger:
             continue
