@@ -1,7 +1,7 @@
-"""Measuring code: throughput, latency, CPU time and memory of jmsaio, in child processes and interleaved rounds.
+"""Benchmarks: throughput, latency, CPU time and memory of jmsaio, in child processes and interleaved rounds.
 
-``run`` measures what needs nothing but an installed jmsaio; ``python -m benchmarks`` in a checkout adds the peers.
-Neither rich nor matplotlib is imported before a table or a picture is asked for.
+``run`` measures everything that needs only an installed jmsaio; ``python -m benchmarks`` in a checkout adds the peers.
+rich and matplotlib are imported only when a table or a plot is requested.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rows that need nothing but an installed jmsaio, and what is expected of all rows."""
+"""The rows that need only an installed jmsaio, and the goals of all rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ EMBEDDED = "memory:"
 
 _HERE = "jmsaio.bench.scenarios"
 
-#: Reference rows by group: the rows of a group are shown as ratios to these, where they were measured in the same run.
+#: Reference rows by group: the group's rows are shown as ratios to them if they were measured in the same run.
 REFERENCES = {
     Group.SEND: ("send.raw", "send.pulsar-asyncio", "send.java", "send.floor"),
     Group.RECEIVE: ("receive.raw", "receive.pulsar-asyncio", "receive.java", "receive.floor"),
@@ -18,7 +18,7 @@ REFERENCES = {
     Group.SELECTOR: (),
     Group.FILTER: ("filter.client",),
     Group.IDLE: (),
-    # The rows of the layer and of Spark name those that they are compared with.
+    # The rows of the layer and of Spark name their own references.
     Group.LAYER: (),
     Group.SPARK_READ: (),
     Group.SPARK_PARTS: (),
@@ -62,7 +62,7 @@ GOALS = (
 
 
 def embedded_scenarios() -> list[Scenario]:
-    """The rows on the embedded broker, the selector and the idle consumers: they need no broker."""
+    """Return the rows that need no broker: embedded broker, selector and idle consumers."""
     return [
         Scenario("embedded.bare", "bare loop: build, encode, decode, read", Group.EMBEDDED,
                  f"{_HERE}.bare:bare_loop", EMBEDDED),
@@ -79,7 +79,7 @@ def embedded_scenarios() -> list[Scenario]:
 
 
 def broker_scenarios(url: str) -> list[Scenario]:
-    """The rows of jmsaio on the broker at ``url``."""
+    """Return the rows of jmsaio on the broker at ``url``."""
     return [
         Scenario("send.jmsaio", "jmsaio send_async", Group.SEND, f"{_HERE}.sending:futures", url),
         Scenario("send.jmsaio-workers", "jmsaio, workers await send", Group.SEND, f"{_HERE}.sending:workers", url),
@@ -90,7 +90,7 @@ def broker_scenarios(url: str) -> list[Scenario]:
 
 
 def own_scenarios(url: str | None) -> list[Scenario]:
-    """All rows of jmsaio itself; those on a broker only when ``url`` names one (and not the embedded one)."""
+    """Return all rows of jmsaio itself; rows on a broker only if ``url`` names one other than the embedded one."""
     if url is None or url.startswith("memory:"):
         return embedded_scenarios()
     return [*broker_scenarios(url), *embedded_scenarios()]

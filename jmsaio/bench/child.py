@@ -1,10 +1,9 @@
 """One measurement in its own process: ``python -m jmsaio.bench.child RESULT_FILE``, the task on standard input.
 
-A process of its own, because a measurement leaves things behind that the next one would feel: native threads, a grown
-heap, a warm allocator. The result goes to a file, since native libraries write to standard output as they like. With
-the result written the process ends at once, without the interpreter's own end: there the native threads of
-``pulsar.asyncio``, which destroys the callback of ``close_async`` late, abort or crash it (seen in 4 of 60 runs on a
-busy machine), and the row was measured by then.
+A measurement affects later ones in the same process: native threads, a grown heap, a warm allocator. The result is
+written to a file, since native libraries write to standard output. Then the process exits at once, without finalizing
+the interpreter: the native threads of ``pulsar.asyncio``, which destroys the callback of ``close_async`` late, would
+abort or crash it (seen in 4 of 60 runs on a busy machine), after the row was measured.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ from pathlib import Path
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.workload import Task
 
-#: What measures: a function, or a coroutine function.
+#: Function or coroutine function that measures.
 Target = Callable[[Task], Metrics | Coroutine[object, None, Metrics]]
 
 
 def find_target(target: str) -> Target:
-    """The function that ``module:function`` names. Raises ValueError, ImportError or AttributeError without one."""
+    """Import the function ``module:function``. Raises ValueError, ImportError or AttributeError if there is none."""
     module, separator, function = target.partition(":")
     if not separator:
         raise ValueError(f"{target!r} is not of the form module:function")
@@ -34,17 +33,17 @@ def find_target(target: str) -> Target:
 
 
 def require_loop(loop: str) -> None:
-    """Make sure that an event loop is there, before minutes are spent on other rows.
+    """Check that an event loop is available, before other rows take minutes.
 
     Raises:
-        ImportError: uvloop is wanted and not installed.
+        ImportError: ``loop`` is uvloop, which is not installed.
     """
     if loop == "uvloop" and importlib.util.find_spec("uvloop") is None:
         raise ImportError("rows on uvloop need it: pip install 'jmsaio[uvloop]'")
 
 
 def run_task(task: Task) -> Metrics:
-    """Carry out ``task`` in this process, a coroutine function on the loop that the task names."""
+    """Run ``task`` in this process; a coroutine function runs on the task's loop."""
     function = find_target(task.target)
     outcome = function(task)
     return dict(_run_on_loop(outcome, task.loop) if isinstance(outcome, Coroutine) else outcome)
@@ -60,7 +59,7 @@ def _run_on_loop(work: Coroutine[object, None, Metrics], loop: str) -> Metrics:
 
 
 def main(arguments: list[str], task_text: str) -> None:
-    """Read the task, carry it out, write its metrics as JSON to the file that is named first."""
+    """Read the task, run it, and write its metrics as JSON to the file in the first argument."""
     metrics = run_task(Task.from_json(json.loads(task_text)))
     Path(arguments[0]).write_text(json.dumps(metrics), encoding="utf-8")
 

@@ -1,4 +1,4 @@
-"""Draws bars, panel below panel, into a file."""
+"""Bar charts in panels, drawn to a file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Bar:
     """One bar.
 
     Attributes:
-        label: what it stands for.
-        value: its length.
-        low: the smallest value of its spread; None: no spread is drawn.
-        high: the largest.
-        strong: in the strong colour, else pale.
+        label: label of the bar.
+        value: length of the bar.
+        low: smallest value of the spread; None: no spread is drawn.
+        high: largest value of the spread.
+        strong: use the strong colour; if False, the pale one.
     """
 
     label: str
@@ -41,10 +41,10 @@ class Panel:
 
 
 def require_matplotlib(what: str) -> None:
-    """Make sure that a picture can be drawn, before minutes are spent on what it shows.
+    """Check that a plot can be drawn, before its measurements take minutes.
 
     Args:
-        what: what needs it, for the error.
+        what: feature that needs matplotlib, for the error.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -68,7 +68,7 @@ def draw(panels: Sequence[Panel], file: str | os.PathLike[str]) -> None:
         raise ValueError("there is nothing to draw")
     heights = [_PANEL_HEIGHT + _ROW_HEIGHT * len(panel.bars) for panel in panels]
     figure = Figure(figsize=(_WIDTH, sum(heights)), layout="constrained")
-    # A canvas of its own and no pyplot: nothing global, no window system.
+    # A canvas of its own instead of pyplot: no global state, no window system.
     FigureCanvasAgg(figure)
     axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
     for panel, axis in zip(panels, axes[:, 0], strict=True):

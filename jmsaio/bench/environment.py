@@ -1,4 +1,4 @@
-"""Versions and machine of a run, so that figures can be read later."""
+"""Versions and machine of a run, so that its figures can be interpreted later."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from jmsaio.model.version import __version__
 
-#: Packages whose version matters for the figures.
+#: Packages whose version affects the figures.
 _PACKAGES = ("pulsar-client", "anyio", "attrs", "uvloop", "pyspark", "pyarrow")
 
 
 def environment() -> dict[str, str]:
-    """What the figures depend on: versions of jmsaio, Python, packages, kernel; processor and number of cores."""
+    """Return what affects the figures: versions of jmsaio, Python, packages and kernel; processor and cores."""
     facts = {
         "jmsaio": __version__,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -32,14 +32,14 @@ def environment() -> dict[str, str]:
 
 
 def load_average() -> float:
-    """Load average of the last minute."""
+    """Return the load average of the last minute."""
     return os.getloadavg()[0]
 
 
 def yardstick() -> float:
-    """Milliseconds that this process needs for a fixed piece of work, about 30 on a machine of 2024.
+    """Measure the milliseconds of a fixed piece of work, about 30 on a machine of 2024.
 
-    A virtual machine may get less of its processor than the load average shows; then this grows.
+    If a virtual machine receives less processor time than the load average shows, this grows.
     """
     begin = time.perf_counter()
     total = 0

@@ -9,14 +9,14 @@ from types import TracebackType
 
 from jmsaio.bench.statistics import percentile
 
-#: What one measurement gives: metric name with its unit -> value.
+#: Result of one measurement: value by metric name with its unit.
 Metrics = dict[str, float]
 
 
 class Meter:
-    """Measures a ``with`` block, or the time from ``start`` to ``stop``.
+    """Meter of a ``with`` block, or of the time from ``start`` to ``stop``.
 
-    CPU time is that of all threads of the process, native ones too.
+    CPU time includes all threads of the process, also native ones.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Meter:
         self.stop()
 
     def metrics(self, count: int) -> Metrics:
-        """Rate and cost for ``count`` (at least 1) things done between start and stop."""
+        """Return rate and cost of each of ``count`` (1 or more) operations between start and stop."""
         return {
             "per_second": count / self.seconds,
             "wall_us": self.seconds / count * 1e6,
@@ -58,10 +58,10 @@ class Meter:
 
 
 def latency_metrics(latencies: Sequence[float], lateness: Sequence[float], meter: Meter) -> Metrics:
-    """Percentiles in milliseconds of ``latencies`` (seconds), how late the sender was, and the CPU load in percent.
+    """Return percentiles of ``latencies`` (seconds) in milliseconds, the sender's lateness, and CPU load in percent.
 
-    The p50 to p99 run from the call of send to the text in the receiver's hands. A sender that falls behind its rate
-    would hide waiting time (coordinated omission); ``late_p99_ms`` shows whether it did.
+    The p50 to p99 cover the time from the call of send until the receiver has the text. A sender that falls behind its
+    rate would hide waiting time (coordinated omission); ``late_p99_ms`` shows it.
     """
     ordered, late = sorted(latencies), sorted(lateness)
     return {

@@ -1,4 +1,4 @@
-"""The picture of a report: one panel for each group, bars with the spread of the rounds."""
+"""The plot of a report: one panel for each group, bars with the spread of the rounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jmsaio.bench.scenario import METRICS, Group
 
 
 def require_plot() -> None:
-    """Make sure that a picture can be drawn, before minutes are spent on what it shows.
+    """Check that a plot can be drawn, before its measurements take minutes.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -41,12 +41,12 @@ def _bar(row: Row) -> Bar:
 
 
 def panels_of(report: Report) -> list[tuple[Group, list[Row]]]:
-    """The groups that have rows, with their rows, in table order."""
+    """Return the groups that have rows, with their rows, in table order."""
     rows = report.rows()
     panels = [(group, [row for row in rows if row.scenario.group is group]) for group in Group]
     return [(group, found) for group, found in panels if found]
 
 
 def is_ours(row: Row) -> bool:
-    """Whether a row measures jmsaio itself, not a peer or a bare loop."""
+    """Return True if a row measures jmsaio itself, not a peer or a bare loop."""
     return row.scenario.target.startswith("jmsaio.") and not row.scenario.name.endswith(".bare")

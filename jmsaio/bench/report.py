@@ -1,4 +1,4 @@
-"""What a run gave: samples with their surroundings, the summary of each row, and the JSON file."""
+"""The results of a run: samples with their environment, a summary of each row, and the JSON file."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Sample:
         round: number of the round, from 0.
         scenario: name of the row.
         load: the machine's load average (1 minute) just before.
-        yardstick_ms: what a fixed piece of work took just before.
-        metrics: figures by name with unit; empty when it failed.
-        failure: why it failed, or None.
+        yardstick_ms: milliseconds of a fixed piece of work just before.
+        metrics: figures by name with unit; empty after a failure.
+        failure: reason of the failure, or None.
     """
 
     round: int
@@ -47,7 +47,7 @@ class Ratio:
         reference: name of the reference row.
         values: the ratios.
         goal: the goal if there is one.
-        metric: what is compared; None: the main metric of the group.
+        metric: compared metric; None: the main metric of the group.
     """
 
     reference: str
@@ -57,7 +57,7 @@ class Ratio:
 
     @property
     def name(self) -> str:
-        """The reference, and what is compared unless it is the main metric."""
+        """Reference, followed by the metric unless it is the main one."""
         return self.reference if self.metric is None else f"{self.reference}:{self.metric}"
 
 
@@ -67,8 +67,8 @@ class Row:
 
     Attributes:
         scenario: the row.
-        value: its main figure.
-        cpu_us: CPU microseconds a message, or None.
+        value: main figure.
+        cpu_us: CPU microseconds per message, or None.
         ratios: paired ratios to each reference measured in the same run.
         goal: the goal for the main figure itself, or None.
         details: medians of all metrics.
@@ -88,10 +88,10 @@ class Report:
 
     Attributes:
         environment: versions and machine.
-        workload: the amounts.
+        workload: amounts of the run.
         loop: event loop of the asyncio rows.
         scenarios: the rows, in table order.
-        samples: all measurements, failed ones too.
+        samples: all measurements, including failed ones.
     """
 
     environment: dict[str, str]
@@ -101,16 +101,16 @@ class Report:
     samples: tuple[Sample, ...]
 
     def rows(self) -> list[Row]:
-        """One summary for each row that has at least one measurement."""
+        """Return one summary for each row that has a measurement."""
         rows = [self._row(scenario) for scenario in self.scenarios]
         return [row for row in rows if row is not None]
 
     def failures(self) -> list[Sample]:
-        """The measurements that failed."""
+        """Return the measurements that failed."""
         return [sample for sample in self.samples if sample.failure is not None]
 
     def missed(self) -> list[Goal]:
-        """The goals of measured rows that were not reached."""
+        """Return the goals of measured rows that were not reached."""
         missed = []
         for row in self.rows():
             if row.goal is not None and not row.goal.is_met(row.value.median):
@@ -119,11 +119,11 @@ class Report:
         return missed
 
     def load(self) -> Spread | None:
-        """Load average before the measurements."""
+        """Return the load average before the measurements."""
         return spread(sample.load for sample in self.samples)
 
     def yardstick(self) -> Spread | None:
-        """Milliseconds of the fixed piece of work before the measurements; a wide spread is a machine that varies."""
+        """Return the milliseconds of the fixed piece of work; a wide spread indicates a machine of varying speed."""
         return spread(sample.yardstick_ms for sample in self.samples)
 
     def _by_round(self, name: str, key: str) -> dict[int, float]:
@@ -162,7 +162,7 @@ class Report:
 
 
 def find_goal(scenario: str, reference: str | None) -> Goal | None:
-    """The goal of a row for its main figure (itself, or against a reference row), or None."""
+    """Return the goal of a row for its main figure (itself, or against a reference row), or None."""
     wanted = (scenario, reference, None)
     return next((goal for goal in GOALS if (goal.scenario, goal.reference, goal.metric) == wanted), None)
 
@@ -182,7 +182,7 @@ def write_json(report: Report, file: str | os.PathLike[str]) -> None:
 
 
 def read_json(file: str | os.PathLike[str]) -> Report:
-    """Read what ``write_json`` wrote. Raises OSError, and ValueError for another layout."""
+    """Read a file that ``write_json`` wrote. Raises OSError, and ValueError for another layout."""
     data: dict[str, Any] = json.loads(Path(file).read_text(encoding="utf-8"))
     if data.get("format") != FORMAT:
         raise ValueError(f"{os.fspath(file)} is not a benchmark report of format {FORMAT}")

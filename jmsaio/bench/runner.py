@@ -1,4 +1,4 @@
-"""Runs rows in interleaved rounds, each measurement in a child process, and collects the samples."""
+"""Execution of rows in interleaved rounds, each measurement in a child process."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from jmsaio.bench.report import Report, Sample, write_json
 from jmsaio.bench.scenario import Scenario
 from jmsaio.bench.workload import Task, Workload
 
-#: Characters of a failed child's error output that are kept.
+#: Maximum characters of a failed child's error output that are kept.
 _KEPT_OUTPUT = 2_000
 
 
 @attrs.frozen
 class Progress:
-    """Where a run stands, told before each measurement.
+    """Progress of a run, reported before each measurement.
 
     Attributes:
         done: measurements finished.
         total: measurements in all.
         round: number of the round, from 0.
-        scenario: the row that comes now, or None at the end.
+        scenario: the next row, or None at the end.
     """
 
     done: int
@@ -45,14 +45,14 @@ class Progress:
     scenario: Scenario | None
 
 
-#: Called with the progress of a run.
+#: Function called with the progress of a run.
 Listener = Callable[[Progress], None]
-#: What carries out a task: with the seconds that it may take and the directory of child processes.
+#: Function that runs a task, given its timeout in seconds and the directory of child processes.
 Measure = Callable[[Task, float, "str | os.PathLike[str] | None"], Metrics]
 
 
 class MeasurementError(Exception):
-    """A child process failed, gave no result, or took too long."""
+    """A child process failed, returned no result, or took too long."""
 
 
 def run(
@@ -67,19 +67,19 @@ def run(
     plot_file: str | os.PathLike[str] | None = None,
     progress: Listener | None = None,
 ) -> Report:
-    """Measure what needs no checkout: jmsaio's own rows, on the embedded broker and on the broker at ``url``.
+    """Measure jmsaio's own rows, which need no checkout, on the embedded broker and on the broker at ``url``.
 
-    Blocks until the run is over, a few minutes with the default amounts; call it from a thread in an asyncio program.
+    Blocks until the run ends, a few minutes with the default amounts; call it from a thread in an asyncio program.
 
     Args:
-        url: broker to measure beside the embedded one, as ``jmsaio.connect`` takes it; None for the embedded one only.
-        rounds: how often each row is measured, interleaved; default 5, with ``smoke`` 1.
-        smoke: amounts so small that the figures mean nothing; shows that every row runs.
+        url: URL for ``jmsaio.connect`` of a broker to measure besides the embedded one; None: only the embedded one.
+        rounds: number of interleaved measurements per row; default 5, with ``smoke`` 1.
+        smoke: use amounts too small for meaningful figures; shows that every row runs.
         only: regular expression; rows whose name it does not match anywhere are left out.
         loop: event loop, ``asyncio`` or ``uvloop`` (``pip install 'jmsaio[uvloop]'``).
         workload: amounts; default is the documented workload.
-        json_file: write the report there.
-        plot_file: write a picture there (needs matplotlib: ``pip install 'jmsaio[bench]'``).
+        json_file: file to write the report to.
+        plot_file: file to write a plot to (needs matplotlib: ``pip install 'jmsaio[bench]'``).
         progress: called before each measurement.
 
     Raises:
@@ -114,13 +114,13 @@ def run_scenarios(
     directory: str | os.PathLike[str] | None = None,
     carry_out: Measure | None = None,
 ) -> Report:
-    """Measure the given rows as ``run`` does.
+    """Measure the given rows in the same way as ``run``.
 
     Args:
         scenarios: the rows.
         rounds, smoke, only, loop, workload, json_file, plot_file, progress: as for ``run``.
-        directory: where child processes start; default: the current one.
-        carry_out: carries out each task, and raises MeasurementError when it can't; default: ``measure``.
+        directory: working directory of child processes; default: the current one.
+        carry_out: runs each task, and raises MeasurementError on failure; default: ``measure``.
 
     Raises:
         As ``run``.
@@ -151,7 +151,7 @@ def run_scenarios(
 
 
 def select(scenarios: Sequence[Scenario], only: str | None) -> list[Scenario]:
-    """The rows whose name matches ``only`` anywhere. Raises ValueError when none does, or for a broken expression."""
+    """Return the rows whose name matches ``only`` anywhere. Raises ValueError without a match or if it is invalid."""
     if only is None:
         return list(scenarios)
     try:
@@ -166,10 +166,9 @@ def select(scenarios: Sequence[Scenario], only: str | None) -> list[Scenario]:
 
 
 def interleaved(scenarios: Sequence[Scenario], rounds: int) -> list[list[Scenario]]:
-    """The rows of each round, every round in another order that is the same in every run.
+    """Return the rows of each round, shuffled differently in each, but in the same way in every run.
 
-    A fixed order would give each row always the same neighbour, whose after-effects (a broker that is still writing)
-    it would always feel.
+    In a fixed order, each row would always follow the same row and be affected by it (a broker that is still writing).
     """
     orders = []
     for number in range(rounds):
@@ -199,7 +198,7 @@ def _sample(
 
 
 def measure(task: Task, timeout: float, directory: str | os.PathLike[str] | None = None) -> Metrics:
-    """Carry out ``task`` in a child process, within ``timeout`` seconds. Raises MeasurementError."""
+    """Run ``task`` in a child process, within ``timeout`` seconds. Raises MeasurementError."""
     with tempfile.TemporaryDirectory(prefix="jmsaio-bench-") as folder:
         result = Path(folder, "result.json")
         try:

@@ -1,4 +1,4 @@
-"""Rows of the table: what is measured where, and what is expected of it."""
+"""Rows of the table: what is measured, where, and the goals."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class Group(enum.Enum):
     SPARK_WRITE = "Spark: write"
 
 
-#: The blocks of Spark.
+#: Groups of Spark rows.
 SPARK_GROUPS = frozenset({Group.SPARK_READ, Group.SPARK_PARTS, Group.SPARK_STREAM, Group.SPARK_WRITE})
 
 
 @attrs.frozen
 class Metric:
-    """The figure by which the rows of one group are compared.
+    """Figure that compares the rows of one group.
 
     Attributes:
-        key: its name in the metrics of a measurement.
-        unit: as shown.
-        digits: digits shown behind the point.
+        key: name in the metrics of a measurement.
+        unit: unit as shown.
+        digits: digits shown after the decimal point.
     """
 
     key: str
@@ -44,7 +44,7 @@ class Metric:
 
 
 RATE = Metric("per_second", "/s")
-#: The main figure of each group.
+#: Main figure of each group.
 METRICS = {
     Group.SEND: RATE,
     Group.RECEIVE: RATE,
@@ -66,16 +66,16 @@ class Scenario:
     """One row.
 
     Attributes:
-        name: short and unique, ``group.peer``; what ``--only`` looks at.
-        title: what the row shows, for the table.
-        group: the block it belongs to.
+        name: short and unique, ``group.peer``; ``--only`` matches it.
+        title: title in the table.
+        group: group of the row.
         target: ``module:function`` that measures it in a child process.
-        url: the broker it measures.
+        url: URL of the broker.
         prepare: ``module:function`` that runs first in a separate child process, for example to fill the topic.
-        timeout: seconds after which the child process is ended.
+        timeout: seconds after which the child process is killed.
         extra: passed on to the task.
-        references: rows that it is compared with, besides those of its group.
-        loop: its event loop, ``asyncio`` or ``uvloop``; None: that of the run.
+        references: rows to compare it with, besides those of its group.
+        loop: event loop, ``asyncio`` or ``uvloop``; None: that of the run.
     """
 
     name: str
@@ -92,14 +92,14 @@ class Scenario:
 
 @attrs.frozen
 class Goal:
-    """What a row is expected to reach.
+    """Goal of a row.
 
     Attributes:
         scenario: name of the row.
         bound: the value to reach.
-        reference: name of the row it is compared with by paired ratios; None compares the figure itself.
-        at_most: the bound is an upper one.
-        metric: the metric by which it is compared with ``reference``; None: the main one of its group.
+        reference: name of the row to compare with by paired ratios; None: the figure itself is compared.
+        at_most: the bound is a maximum.
+        metric: metric to compare with ``reference``; None: the main one of the group.
     """
 
     scenario: str
@@ -109,5 +109,5 @@ class Goal:
     metric: str | None = None
 
     def is_met(self, value: float) -> bool:
-        """Whether ``value`` (the median) reaches the bound."""
+        """Return True if ``value`` (the median) reaches the bound."""
         return value <= self.bound if self.at_most else value >= self.bound

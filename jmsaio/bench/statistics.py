@@ -1,4 +1,4 @@
-"""The few statistics that the table needs. Pure functions over lists of numbers."""
+"""The statistics of the table. Pure functions over lists of numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import attrs
 
 @attrs.frozen
 class Spread:
-    """Several measurements of one thing.
+    """Spread of several measurements.
 
     Attributes:
-        median: the middle one.
-        low: the smallest.
-        high: the largest.
-        count: how many there are.
+        median: median value.
+        low: smallest value.
+        high: largest value.
+        count: number of values.
     """
 
     median: float
@@ -26,12 +26,12 @@ class Spread:
 
     @property
     def relative(self) -> float:
-        """Distance of the extremes as a part of the median; 0.0 when the median is 0."""
+        """Distance of the extremes relative to the median; 0.0 if the median is 0."""
         return (self.high - self.low) / self.median if self.median != 0 else 0.0
 
 
 def spread(values: Iterable[float]) -> Spread | None:
-    """Median and extremes of ``values``, or None when there are none."""
+    """Return median and extremes of ``values``; None without values."""
     ordered = sorted(values)
     if not ordered:
         return None
@@ -39,7 +39,7 @@ def spread(values: Iterable[float]) -> Spread | None:
 
 
 def percentile(ordered: Sequence[float], part: float) -> float:
-    """The value below which ``part`` (0.0 to 1.0) of the ascending ``ordered`` values lie (nearest rank).
+    """Return the value below which ``part`` (0.0 to 1.0) of the ascending ``ordered`` values lie (nearest rank).
 
     Raises ValueError for no values or a part outside 0.0 to 1.0.
     """
@@ -51,10 +51,10 @@ def percentile(ordered: Sequence[float], part: float) -> float:
 
 
 def paired_ratios(values: Mapping[int, float], references: Mapping[int, float]) -> list[float]:
-    """Ratio of value to reference in each round that has both, in the order of the rounds.
+    """Return the ratio of value to reference in each round that has both, in the order of the rounds.
 
-    Pairing inside a round takes out what moves slowly (another job on the machine, a warmer broker), which the ratio of
-    two medians would keep. A reference of 0 has no ratio and its round is left out.
+    Pairing within a round cancels slow changes (another job on the machine, a warmer broker), which the ratio of two
+    medians would keep. A round with a reference of 0 is left out.
     """
     return [
         values[number] / references[number]

@@ -1,4 +1,4 @@
-"""The table of a report, for people."""
+"""The text table of a report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jmsaio.bench.scenario import METRICS, SPARK_GROUPS, Goal, Group, Metric
 if TYPE_CHECKING:
     from rich.table import Table
 
-#: Said below every table: what the figures mean.
+#: Footnote of every table.
 FOOT = (
     "Median of all rounds; spread: smallest to largest. A ratio is taken inside each round and shown as median "
     "[smallest..largest]. CPU: all threads of the client's process. jmsaio rows carry the whole JMS layer: eight "
@@ -20,14 +20,14 @@ FOOT = (
     "(Starlight for JMS) carries its own JMS layer and its warm round counts. Receive rows run from the first message "
     "to the last of a full backlog, latency from the call of send to the text in the receiver's hands."
 )
-#: Said below a table with rows of Spark.
+#: Footnote of a table with Spark rows.
 SPARK_FOOT = (
     "Rows of Spark: one session for all; time of the query, from its planning to its last row. CPU: of the tasks' "
     "Python processes; of the whole process for loops and senders. Each message has five properties, 13 on the wire. "
     "A loop is one process with pulsar-client's Reader: bare, reading every part of a message (touch), or building by "
     "hand the columns that the source builds (columns). Ready batches are made before the query and need no broker."
 )
-#: What else is said of a row, by metric.
+#: Additional remarks on a row, by metric.
 _NOTES = {
     "jvm_cpu_us": "{:.1f} us CPU of the JVM",
     "bytes_row": "{:.0f} bytes a row",
@@ -36,12 +36,12 @@ _NOTES = {
 
 
 def render_table(report: Report, width: int | None = None, color: bool = False) -> str:
-    """The report as a text table.
+    """Render the report as a text table.
 
     Args:
-        report: what was measured.
-        width: columns; default 120, or fewer where a terminal is narrower is the caller's choice.
-        color: with ANSI colours.
+        report: the report.
+        width: columns; default 120, whatever the width of the terminal.
+        color: use ANSI colours.
     """
     from rich.console import Console
 

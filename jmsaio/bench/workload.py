@@ -1,4 +1,4 @@
-"""What is measured: the amounts of one run, the same for every row of the table."""
+"""The workload: the amounts of one run, the same for every row of the table."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import attrs
 
-#: Names of the three typed properties that every message carries; ``AMOUNT`` is the int, the others are text.
+#: Names of the three typed properties of every message; ``AMOUNT`` is the int, the others are strings.
 REGION, AMOUNT, KIND = "region", "amount", "kind"
-#: Values of the two text properties.
+#: Values of the two string properties.
 REGION_VALUE, KIND_VALUE = "EU", "order"
 
 
@@ -18,21 +18,21 @@ class Workload:
 
     Attributes:
         messages: messages of one throughput measurement.
-        characters: length of the text that each message carries.
-        window: unconfirmed messages at most, and the prefetch of a consumer.
-        batch_messages: messages in one batch entry at most.
-        batch_delay: seconds that a batch waits for more.
+        characters: length of each message's text.
+        window: maximum number of unconfirmed messages, and the prefetch of a consumer.
+        batch_messages: maximum messages in one batch entry.
+        batch_delay: maximum seconds that a batch waits for more messages.
         workers: tasks that each await one send at a time.
         rate: messages a second of the latency rows.
         seconds: length of a latency row.
-        warm_messages: messages of a latency row that are sent first and not counted.
+        warm_messages: messages that a latency row sends first without counting them.
         evaluations: selector evaluations of one measurement.
-        filtered_messages: messages of a backlog of which one in a thousand matches a selector.
+        filtered_messages: messages of a backlog; one in a thousand matches a selector.
         consumers: idle consumers whose memory is measured.
         sessions: sessions that share these consumers.
-        jvm_rounds: rounds of the Java peer in one JVM, of which only the last, warm one counts.
+        jvm_rounds: rounds of the Java peer in one JVM; only the last, warm one counts.
         spark_messages: messages of one measurement in Spark.
-        spark_characters: length of the text that each of them carries.
+        spark_characters: length of the text of each of them.
         spark_batch: rows of a micro-batch.
     """
 
@@ -56,7 +56,7 @@ class Workload:
 
     @classmethod
     def smoke(cls) -> Workload:
-        """Amounts that only show that every row runs; its figures mean nothing."""
+        """Return amounts that only show that every row runs; its figures mean nothing."""
         return cls(
             messages=2_000,
             workers=100,
@@ -73,11 +73,11 @@ class Workload:
 
     @property
     def text(self) -> str:
-        """The body of every message."""
+        """Body of every message."""
         return "x" * self.characters
 
     def check_sum(self) -> int:
-        """Sum of the int property over all messages; a receiver that lost or doubled one gets another sum."""
+        """Return the sum of the int property over all messages; it differs if one was lost or duplicated."""
         return self.messages * (self.messages - 1) // 2
 
 
@@ -87,11 +87,11 @@ class Task:
 
     Attributes:
         target: ``module:function`` that measures.
-        url: broker URL as ``jmsaio.connect`` takes it.
-        topic: name of a queue (or Pulsar topic) that no one else uses.
+        url: broker URL for ``jmsaio.connect``.
+        topic: name of a queue (or Pulsar topic) used only by this task.
         loop: ``asyncio`` or ``uvloop``.
         workload: amounts.
-        extra: what only some targets need, for example the Java class path.
+        extra: needed by some targets only, for example the Java class path.
     """
 
     target: str
@@ -102,10 +102,10 @@ class Task:
     extra: dict[str, str] = attrs.field(factory=dict)
 
     def to_json(self) -> dict[str, object]:
-        """A JSON object from which ``from_json`` makes an equal task."""
+        """Return a JSON object for ``from_json``."""
         return attrs.asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Task:
-        """The inverse of ``to_json``. Raises TypeError for an object that is not a task."""
+        """Restore a task from the result of ``to_json``. Raises TypeError for another object."""
         return cls(**{**data, "workload": Workload(**data["workload"])})

@@ -1,7 +1,7 @@
-"""The bare loop: the objects and the codec work of one message from send to acknowledge, and nothing else.
+"""The bare loop: only the objects and the codec work of one message from send to acknowledge.
 
-What the embedded broker and the client add (windows, subscriptions, permits, acknowledgement, tasks) is the distance
-between this row and ``embedded.through``.
+The difference between this row and ``embedded.through`` is the cost of the embedded broker and the client (windows,
+subscriptions, permits, acknowledgement, tasks).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class BareRecord:
 
     __slots__ = ("entry", "event_time", "get", "key", "payload", "properties")
 
-    #: The same for every record here; the codec asks for them only when a header is read.
+    #: Equal for all records; the codec reads them only for a header.
     publish_time = 0
     redelivery_count = 0
     sequence_id: int | None = None
@@ -44,12 +44,12 @@ class BareRecord:
 
     @property
     def message_id(self) -> WireId:
-        """A place that counts up."""
+        """Return a position that counts up."""
         return WireId(0, self.entry)
 
 
 def stamped(number: int, now: int) -> Stamp:
-    """What a producer would stamp on message ``number`` at ``now`` (ms)."""
+    """Return a producer's stamp of message ``number`` at ``now`` (ms)."""
     return Stamp(
         message_id=f"ID:00000000-0000-0000-0000-000000000000:1:{number}",
         connection_id="00000000-0000-0000-0000-000000000000",
@@ -66,7 +66,7 @@ def stamped(number: int, now: int) -> Stamp:
 
 
 def received(number: int, text: str, queue: Queue, now: int) -> BareRecord:
-    """Message ``number``, built, stamped and encoded, as a receiver would get it."""
+    """Build, stamp and encode message ``number``, as a receiver would receive it."""
     message = jmsaio.TextMessage(text)
     for name, value in typed_properties(number).items():
         message.set_object_property(name, value)
@@ -77,7 +77,7 @@ def received(number: int, text: str, queue: Queue, now: int) -> BareRecord:
 
 
 def bare_loop(task: Task) -> Metrics:
-    """Build, stamp, encode, decode and read each message. Raises RuntimeError when a sum is wrong."""
+    """Build, stamp, encode, decode and read each message. Raises RuntimeError if a sum is wrong."""
     work = task.workload
     text, queue = work.text, Queue(task.topic)
     source = RecordSource(queue, "public/default")

@@ -1,4 +1,4 @@
-"""The memory row: what an idle consumer costs, counted by tracemalloc."""
+"""The memory row: the size of an idle consumer, measured with tracemalloc."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from jmsaio.bench.workload import Task
 
 
 async def idle_consumers(task: Task) -> Metrics:
-    """Consumers on some sessions, each on a queue of its own: bytes of Python memory for each, broker included.
+    """Measure the Python memory per consumer, broker included, of consumers on some sessions, each with its own queue.
 
-    One consumer is made and closed first, so that modules and caches that all of them share don't count.
+    One consumer is created and closed first, so that shared modules and caches don't count.
     """
     work = task.workload
     async with jmsaio.connect(task.url) as connection:

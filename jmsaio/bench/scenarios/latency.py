@@ -14,7 +14,7 @@ _GUARD = 30.0
 
 
 async def latency(task: Task) -> Metrics:
-    """Latency from the call of ``send_async`` to the text in the receiver's hands, AUTO mode."""
+    """Measure the latency from the call of ``send_async`` until the receiver has the text, AUTO mode."""
     work = task.workload
     clock = time.perf_counter
     count = work.warm_messages + int(work.rate * work.seconds)

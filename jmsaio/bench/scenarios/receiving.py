@@ -1,4 +1,4 @@
-"""Rows that receive a full backlog in AUTO mode, with text and int read."""
+"""Rows that receive a full backlog in AUTO mode and read its text and int."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def fill(task: Task) -> Metrics:
 
 
 async def receive(task: Task) -> Metrics:
-    """One consumer takes what ``fill`` left; runs from the first message to the last."""
+    """Receive the messages of ``fill`` with one consumer; measures from the first message to the last."""
     async with (
         jmsaio.connect(tuned_url(task)) as connection,
         connection.create_session() as session,
@@ -37,7 +37,7 @@ async def receive(task: Task) -> Metrics:
 
 
 async def fill_and_receive(task: Task) -> Metrics:
-    """The same in one process, for the embedded broker."""
+    """Fill and receive in one process, for the embedded broker."""
     work = task.workload
     async with jmsaio.connect(tuned_url(task)) as connection, connection.create_session() as session:
         queue = session.create_queue(task.topic)
@@ -49,7 +49,7 @@ async def fill_and_receive(task: Task) -> Metrics:
 
 
 async def receive_all(consumer: MessageConsumer, work: Workload) -> Meter:
-    """Receive the workload. Raises RuntimeError when a message is missing, double or another one."""
+    """Receive the workload. Raises RuntimeError if a message is missing, duplicated or wrong."""
     total = characters = 0
     meter = Meter()
     for number in range(work.messages):

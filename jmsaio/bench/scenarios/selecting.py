@@ -11,14 +11,14 @@ from jmsaio.codec.view import header
 from jmsaio.model.destinations import Queue
 from jmsaio.selector import Selector
 
-#: Records among which the evaluations go round; more than a processor's small caches would hold.
+#: Records that are evaluated in turn; more than fit into a processor's small caches.
 _RECORDS = 1_000
-#: Three terms, of which the middle one compares a number that stands as text in the record.
+#: Three terms; the middle one compares a number that is text in the record.
 SELECTOR = f"{REGION} = '{REGION_VALUE}' AND {AMOUNT} > 499 AND {KIND} = '{KIND_VALUE}'"
 
 
 def three_terms(task: Task) -> Metrics:
-    """Evaluate on received records; half of them match. Raises RuntimeError when another number matched."""
+    """Evaluate on received records; half of them match. Raises RuntimeError for a wrong number of matches."""
     count = task.workload.evaluations
     queue = Queue(task.topic)
     records = [received(number, task.workload.text, queue, 0) for number in range(_RECORDS)]

@@ -14,7 +14,7 @@ from jmsaio.client.senders.receipt import Receipt
 
 
 async def send_all(producer: MessageProducer, work: Workload) -> None:
-    """Send the workload with ``send_async`` and wait for every confirmation. Raises what a send raised."""
+    """Send the workload with ``send_async`` and wait for every confirmation. Raises the errors of sends."""
     text = work.text
     waiting: deque[asyncio.Future[Receipt]] = deque()
     for number in range(work.messages):
@@ -26,7 +26,7 @@ async def send_all(producer: MessageProducer, work: Workload) -> None:
 
 
 async def futures(task: Task) -> Metrics:
-    """One coroutine sends with ``send_async``; ends when the last message is confirmed."""
+    """Send with ``send_async`` from one coroutine; ends when the last message is confirmed."""
     work = task.workload
     async with (
         jmsaio.connect(tuned_url(task), send_window_messages=work.window) as connection,
@@ -40,7 +40,7 @@ async def futures(task: Task) -> Metrics:
 
 
 async def workers(task: Task) -> Metrics:
-    """Workers that each await one ``send`` at a time; ends when the last message is confirmed."""
+    """Send from workers that each await one ``send`` at a time; ends when the last message is confirmed."""
     work = task.workload
     text, numbers = work.text, iter(range(work.messages))
     async with (

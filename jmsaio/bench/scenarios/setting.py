@@ -1,4 +1,4 @@
-"""What all rows of jmsaio share: the URL with the workload's options, and the properties of a message."""
+"""Shared by all rows of jmsaio: the URL with the workload's options, and the properties of a message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE
 
 
 def tuned_url(task: Task) -> str:
-    """The task's URL with window, prefetch and batch of its workload, by their Java names."""
+    """Return the task's URL with window, prefetch and batch of its workload, by their Java names."""
     work = task.workload
     options = {
         "producerConfig.batchingMaxMessages": work.batch_messages,
@@ -18,5 +18,5 @@ def tuned_url(task: Task) -> str:
 
 
 def typed_properties(number: int) -> dict[str, str | int]:
-    """Three properties, two of text and an int."""
+    """Return three properties, two strings and an int."""
     return {REGION: REGION_VALUE, AMOUNT: number, KIND: KIND_VALUE}

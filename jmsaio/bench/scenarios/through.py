@@ -13,7 +13,7 @@ from jmsaio.bench.workload import Task
 
 
 async def through(task: Task) -> Metrics:
-    """Send and receive at the same time; runs from the first send to the last message, acknowledged."""
+    """Send and receive concurrently; measures from the first send to the last message, acknowledged."""
     work = task.workload
     async with (
         jmsaio.connect(tuned_url(task), send_window_messages=work.window) as connection,
