@@ -1,6 +1,6 @@
-"""A tour of jmsaio on the embedded broker: each chapter shows its code, then what the code does as it happens.
+"""A tour of jmsaio on the embedded broker: each chapter shows its code, then the events as the code runs.
 
-Nothing is prepared or recorded: the source that is shown is the source that runs. ``jmsaio demo`` starts it.
+Nothing is prepared or recorded: the source shown is the source that runs. ``jmsaio demo`` starts it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ import attrs
 import jmsaio
 from jmsaio import AcknowledgeMode, Float, MessageFormatError, Short
 
-#: Told each thing that a chapter has to say, when it happens.
+#: Function that a chapter calls to report an event.
 Say = Callable[[str], Awaitable[None]]
-#: A chapter: runs on a connection (Any: a chapter reads as a script does, without narrowing) and says what happens.
+#: A chapter: runs on a connection (Any: a chapter reads as a script does, without narrowing) and reports events.
 Play = Callable[[Any, Say], Awaitable[None]]
 
 
 async def typed_properties(connection: Any, say: Say) -> None:
-    """A property has a JMS type and keeps it on the wire: Java reads the same short, float or int that you wrote.
+    """Send properties with JMS types. They keep them on the wire: Java reads the same short, float or int.
 
-    Reading converts as JMS allows, and refuses the rest.
+    Reading converts as JMS allows, and raises an error otherwise.
     """
     async with connection.create_session() as session:
         orders = session.create_queue("orders")
@@ -51,10 +51,10 @@ async def typed_properties(connection: Any, say: Say) -> None:
 
 
 async def selectors(connection: Any, say: Say) -> None:
-    """A selector is an SQL condition on headers and properties. Here two consumers with listeners share one queue.
+    """Share one queue between two consumers with selectors: SQL conditions on headers and properties.
 
-    Each takes only what it asked for. A missing property is unknown, so neither true nor false: the last message
-    matches no condition on its region, and stays.
+    Each consumer receives only matching messages. A missing property is unknown, neither true nor false: the last
+    message matches no condition on its region, and stays.
     """
     async with connection.create_session() as session:
         parcels = session.create_queue("parcels")
@@ -74,7 +74,7 @@ async def selectors(connection: Any, say: Say) -> None:
 
 
 async def browser(connection: Any, say: Say) -> None:
-    """A browser looks at a queue and takes nothing: what the last chapter left is still there, before and after."""
+    """Look at a queue without removing anything: what the last chapter left is still there, before and after."""
     async with connection.create_session() as session:
         parcels = session.create_queue("parcels")
         for attempt in ("first look", "second look"):
@@ -84,7 +84,7 @@ async def browser(connection: Any, say: Say) -> None:
 
 
 async def durable_subscription(connection: Any, say: Say) -> None:
-    """A durable subscription belongs to a client id and a name. It collects what is published while no one listens."""
+    """Subscribe by client id and name. A durable subscription keeps what is published while no one is connected."""
     async with connection.create_session() as session:
         news = session.create_topic("news")
         producer = await session.create_producer(news)
@@ -102,7 +102,7 @@ async def durable_subscription(connection: Any, say: Say) -> None:
 
 
 async def redelivery(connection: Any, say: Say) -> None:
-    """A message that fails is redelivered, marked and counted. After the limit it goes to the dead letter queue.
+    """Reject a message: it is redelivered, marked and counted. After the limit, it is sent to the dead letter queue.
 
     The limit is an option of the destination, with the name that Starlight for JMS uses.
     """
@@ -132,8 +132,8 @@ class Chapter:
     """One chapter of the tour.
 
     Attributes:
-        title: its heading.
-        play: runs it.
+        title: heading of the chapter.
+        play: function that runs the chapter.
     """
 
     title: str
@@ -141,12 +141,12 @@ class Chapter:
 
     @property
     def text(self) -> str:
-        """What it shows, in words."""
+        """Description of the chapter."""
         return inspect.cleandoc(self.play.__doc__ or "").replace("\n\n", "\n")
 
     @property
     def code(self) -> str:
-        """The source that runs, without its first lines and its documentation."""
+        """Source code of the chapter, without its first lines and its docstring."""
         source = textwrap.dedent(inspect.getsource(self.play))
         function = ast.parse(source).body[0]
         assert isinstance(function, ast.AsyncFunctionDef)  # every chapter is one
@@ -165,22 +165,22 @@ CHAPTERS = (
 
 
 class Stage(Protocol):
-    """Where the tour is shown."""
+    """Output of the tour."""
 
     async def open(self, number: int, chapter: Chapter) -> None:
-        """A chapter begins."""
+        """Show the beginning of a chapter."""
 
     async def say(self, text: str) -> None:
-        """Something happened."""
+        """Show an event."""
 
     async def close(self) -> None:
-        """The tour is over."""
+        """Show the end of the tour."""
 
 
 async def tour(stage: Stage, chapters: tuple[Chapter, ...] = CHAPTERS) -> None:
     """Play the chapters, in order, on an embedded broker of their own.
 
-    Raises what a chapter raises. Cancelling closes the connection.
+    Raises the errors of chapters. Cancelling closes the connection.
     """
     broker = f"memory://demo-{uuid.uuid4().hex[:8]}"
     async with jmsaio.connect(broker, client_id="demo") as connection:
