@@ -144,8 +144,8 @@ __all__ = [
     "connect",
 ]
 
-#: The client's names and the modules that have them. They are loaded when they are first used: each of Spark's many
-#: processes would spend a quarter of a second on a client that it does not need.
+#: Public names of the client, each with its module. They are imported on first use: each of Spark's many processes
+#: would otherwise spend a quarter of a second on importing a client that it does not need.
 _CLIENT: Final = {
     "CompletionListener": "callbacks.completion",
     "Connection": "connection",
@@ -170,7 +170,7 @@ for _name in __all__:  # the client's modules do so themselves
     if _name not in _CLIENT and isinstance(globals()[_name], type):
         public(globals()[_name])
 
-if not TYPE_CHECKING:  # a type checker would take every name for one of these
+if not TYPE_CHECKING:  # with __getattr__, a type checker would accept every name
 
     def __getattr__(name: str) -> Any:
         if name not in _CLIENT:

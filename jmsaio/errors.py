@@ -1,44 +1,45 @@
 """Every error that jmsaio raises on purpose, in one tree.
 
-    JMSError                            JMSException and JMSRuntimeException at once
+    JMSError                            both JMSException and JMSRuntimeException
     ├── IllegalStateError               wrong time or state: closed object, commit without a transaction, ...
     │   └── ObjectClosedError           the object was closed before the call
-    ├── JMSSecurityError                credentials or rights refused
+    ├── JMSSecurityError                credentials or permissions refused
     ├── InvalidClientIDError            client identifier refused or in use
     ├── InvalidDestinationError         destination unknown, deleted, or of the wrong kind
-    ├── InvalidSelectorError            selector text; carries the column
+    ├── InvalidSelectorError            invalid selector; carries the column
     ├── SelectorRuntimeError            a selector of the Starlight dialect failed on one message
     ├── MessageEOFError                 read past the end of a stream or bytes message
     ├── MessageFormatError              a value of the wrong type, an unacceptable message
-    │   ├── NoTextError                 the text of a message that holds none; also an AttributeError
-    │   └── MalformedMessageError       received bytes that are not what the message claims to be
+    │   ├── NoTextError                 ``text`` of a message without text; also an AttributeError
+    │   └── MalformedMessageError       received bytes do not match the type that the message declares
     ├── MessageNotReadableError         body is write-only
     ├── MessageNotWriteableError        body or properties are read-only
-    ├── ResourceAllocationError         the provider can't allocate what the call needs
+    ├── ResourceAllocationError         the provider can't allocate the resources for the call
     │   └── MessageTooLargeError        a message above the broker's size limit
     ├── TransactionInProgressError      not allowed inside a transaction
     ├── TransactionRolledBackError      commit ended in a rollback
     ├── IllegalArgumentError            an argument that is never acceptable; also a ValueError
     │   └── IllegalArgumentTypeError    an argument of a wrong type; also a TypeError
     ├── ConfigurationError              an option that is unknown, not supported, or has a wrong value
-    ├── DataLossError                   stored messages that were to be read are gone
-    └── TransportError                  the broker or the way to it
+    ├── DataLossError                   stored messages were deleted before they were read
+    └── TransportError                  the broker or the connection to it failed
         ├── BrokerUnavailableError      can't be reached; carries host and port
         ├── OperationTimeoutError       no answer in time
-        ├── ConsumerBusyError           the subscription is taken by another consumer
+        ├── ConsumerBusyError           another consumer uses the subscription
         ├── NotFoundError               topic, subscription or namespace does not exist
         ├── AdminError                  a REST call failed; carries the status
         ├── SendError                   a message was not stored
-        │   └── SendInDoubtError        a message may or may not have been stored
-        │       └── RefusedInDoubtError     as the broker refuses the credentials; also a JMSSecurityError
-        ├── TransactionInDoubtError     a transaction may or may not have been committed
-        └── ForkError                   used in a child process of the one that made it
+        │   └── SendInDoubtError        unknown whether a message was stored
+        │       └── RefusedInDoubtError     because the broker refused the credentials; also a JMSSecurityError
+        ├── TransactionInDoubtError     unknown whether a transaction was committed
+        └── ForkError                   used in a child process of the process that created the object
 
-Outside the tree, as in Java: NumberFormatError, NullValueError, UnsupportedOperationError. Python's own are
-the TimeoutError of ``request`` and ``process``, the IndexError of a place outside of a buffer, a mapping's KeyError.
+Outside of the tree, as in Java: NumberFormatError, NullValueError, UnsupportedOperationError. Built-in errors are
+raised, too: TimeoutError by ``request`` and ``process``, IndexError for a position outside of a buffer, KeyError by a
+mapping.
 
-Jakarta Messaging has two families, checked and unchecked. Python has one kind of exception, so one tree serves both
-the classic and the simplified API.
+Jakarta Messaging has two families, checked and unchecked. Python has one kind of exception, so one tree serves both the
+classic and the simplified API.
 """
 
 from __future__ import annotations
@@ -62,12 +63,12 @@ class JMSError(Exception):
 
     @property
     def linked_exception(self) -> BaseException | None:
-        """The error this one was translated from (``getLinkedException``); the same as ``__cause__``."""
+        """The original error that this one translates (``getLinkedException``); equals ``__cause__``."""
         return self.__cause__
 
 
 class IllegalStateError(JMSError):
-    """The call comes at the wrong time or in the wrong state."""
+    """The call is not allowed at this time or in this state."""
 
 
 class ObjectClosedError(IllegalStateError):
@@ -75,7 +76,7 @@ class ObjectClosedError(IllegalStateError):
 
 
 class JMSSecurityError(JMSError):
-    """Credentials or rights were refused."""
+    """The broker refused the credentials, or they lack a permission."""
 
 
 class InvalidClientIDError(JMSError):
@@ -87,11 +88,11 @@ class InvalidDestinationError(JMSError):
 
 
 class InvalidSelectorError(JMSError):
-    """The selector's text is refused when it is given.
+    """The selector is invalid.
 
     Attributes:
         text: the selector.
-        column: 1-based column of the first character that does not fit, or None.
+        column: 1-based column of the first invalid character, or None.
     """
 
     def __init__(
@@ -103,11 +104,11 @@ class InvalidSelectorError(JMSError):
 
 
 class SelectorRuntimeError(JMSError):
-    """A selector of the Starlight dialect failed on one message, as the Java plugin does."""
+    """A selector of the Starlight dialect failed on one message, as it does in the Java plugin."""
 
 
 class MessageEOFError(JMSError):
-    """Read past the end of a StreamMessage or BytesMessage."""
+    """A read past the end of a StreamMessage or BytesMessage."""
 
 
 class MessageFormatError(JMSError):
@@ -115,17 +116,17 @@ class MessageFormatError(JMSError):
 
 
 class NoTextError(MessageFormatError, AttributeError):
-    """``text`` of a message that is not a TextMessage. Also an AttributeError: ``hasattr`` answers False."""
+    """``text`` was read of a message other than a TextMessage. Also an AttributeError: ``hasattr`` returns False."""
 
 
 class MalformedMessageError(MessageFormatError):
-    """Received bytes are not what the message claims to be; the message was not acknowledged.
+    """Received bytes do not match the type that the message declares; the message was not acknowledged.
 
-    A consumer that raises it, or reports it to the ExceptionListener, keeps the message for a while and then gives it
-    back: it is redelivered, unless ``acknowledge`` was called.
+    A consumer that raises this error, or reports it to the ExceptionListener, holds the message for a while and then
+    returns it to the broker, which redelivers it unless ``acknowledge`` was called.
 
     Attributes:
-        record: the received record as it came, or None.
+        record: the received record, unchanged, or None.
     """
 
     def __init__(self, reason: str = "", record: object = None, *, error_code: str | None = None) -> None:
@@ -135,13 +136,13 @@ class MalformedMessageError(MessageFormatError):
 
     @property
     def payload(self) -> bytes | None:
-        """The body's bytes as they were received; None where there are none, or no record."""
+        """The body's bytes as received; None without a body or a record."""
         payload: bytes | None = getattr(self.record, "payload", None)
         return payload
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The record's properties as they were received, read-only; empty where they can't be read, or no record."""
+        """The record's properties as received, read-only; empty if they can't be read, or without a record."""
         try:
             found: Mapping[str, str] = getattr(self.record, "properties", {})
         except MalformedMessageError:
@@ -149,15 +150,15 @@ class MalformedMessageError(MessageFormatError):
         return MappingProxyType(dict(found))
 
     def acknowledge(self) -> Awaitable[None]:
-        """Acknowledge this message and no other, so that it is not redelivered; await it.
+        """Acknowledge this message only, so that it is not redelivered; await the result.
 
-        In a transacted session the commit makes it final. A second call has no effect.
+        In a transacted session the acknowledgement takes effect at commit. A second call has no effect.
 
         Raises:
-            IllegalStateError: the message was already given back, or no consumer raised this error.
+            IllegalStateError: the message was already returned to the broker, or no consumer raised this error.
             ObjectClosedError: the session is closed.
 
-        Cancelling: the acknowledgement may or may not have been taken; repeat it.
+        Cancelling: it is unknown whether the acknowledgement was sent; repeat the call.
         """
         if self._settle is None:
             raise IllegalStateError("only an error that a consumer raised can acknowledge its message")
@@ -173,7 +174,7 @@ class MessageNotWriteableError(JMSError):
 
 
 class ResourceAllocationError(JMSError):
-    """The provider can't allocate what the call needs."""
+    """The provider can't allocate the resources for the call."""
 
 
 class MessageTooLargeError(ResourceAllocationError):
@@ -185,7 +186,7 @@ class TransactionInProgressError(JMSError):
 
 
 class TransactionRolledBackError(JMSError):
-    """Commit ended in a rollback; all of the transaction was undone, but for sends of emulated transactions."""
+    """Commit ended in a rollback. The whole transaction was undone, except the sends of an emulated transaction."""
 
 
 class IllegalArgumentError(JMSError, ValueError):
@@ -197,7 +198,7 @@ class IllegalArgumentTypeError(IllegalArgumentError, TypeError):
 
 
 class ConfigurationError(JMSError):
-    """An option is unknown, not implemented, or has a value that can't be used.
+    """An option is unknown, not implemented, or has an invalid value.
 
     Attributes:
         key: the option's name.
@@ -209,12 +210,12 @@ class ConfigurationError(JMSError):
 
 
 class DataLossError(JMSError):
-    """Messages that were to be read are stored no more.
+    """Messages were deleted before they could be read.
 
     Attributes:
-        topic: full name of the topic, or of the partition, that held them.
-        wanted: place of the first of them, ``ledger:entry``.
-        found: place of what is there instead, or None.
+        topic: full name of the topic or partition that held them.
+        wanted: position of the first deleted message, ``ledger:entry``.
+        found: position of the message found instead, or None.
     """
 
     def __init__(
@@ -233,7 +234,7 @@ class DataLossError(JMSError):
 
 
 class TransportError(JMSError):
-    """The broker, or the way to it, failed."""
+    """The broker, or the connection to it, failed."""
 
 
 class BrokerUnavailableError(TransportError):
@@ -257,7 +258,7 @@ class OperationTimeoutError(TransportError):
 
 
 class ConsumerBusyError(TransportError):
-    """The subscription already has its one consumer."""
+    """The subscription is exclusive and already has a consumer."""
 
 
 class NotFoundError(TransportError):
@@ -268,7 +269,7 @@ class AdminError(TransportError):
     """A call to the broker's REST interface failed.
 
     Attributes:
-        status: HTTP status, or None when no answer came.
+        status: HTTP status, or None if no answer arrived.
     """
 
     def __init__(self, reason: str = "", status: int | None = None, *, error_code: str | None = None) -> None:
@@ -277,7 +278,7 @@ class AdminError(TransportError):
 
     @property
     def in_use(self) -> bool:
-        """True where clients are connected to what was to be deleted without force (status 412)."""
+        """Whether a deletion without force failed because clients are connected (status 412)."""
         return self.status == 412
 
 
@@ -286,31 +287,31 @@ class SendError(TransportError):
 
 
 class SendInDoubtError(SendError):
-    """The message may or may not have been stored: no answer arrived."""
+    """It is unknown whether the message was stored: no answer arrived."""
 
 
 class RefusedInDoubtError(SendInDoubtError, JMSSecurityError):
-    """The message may or may not have been stored: the broker refused the credentials before the answer arrived."""
+    """It is unknown whether the message was stored: the broker refused the credentials before the answer arrived."""
 
 
 class TransactionInDoubtError(TransportError):
-    """The transaction may or may not have been committed: no answer arrived.
+    """It is unknown whether the transaction was committed: no answer arrived.
 
-    The next transaction has begun. Messages that this one received are redelivered if it was not committed.
+    The next transaction has begun. If this one was not committed, the messages that it received are redelivered.
     """
 
 
 class ForkError(TransportError):
-    """The object was made in a parent process; create a new connection after the fork."""
+    """The object was created in a parent process; create a new connection after the fork."""
 
 
 class NumberFormatError(ValueError):
-    """Text is not a number of the wanted type (NumberFormatException). Not a JMSError, as in Java."""
+    """The text is not a number of the requested type (NumberFormatException). Not a JMSError, as in Java."""
 
 
 class NullValueError(TypeError):
-    """None where a value is needed (NullPointerException). Not a JMSError, as in Java."""
+    """None was passed instead of a value (NullPointerException). Not a JMSError, as in Java."""
 
 
 class UnsupportedOperationError(RuntimeError):
-    """The object does not offer this call (UnsupportedOperationException). Not a JMSError, as in Java."""
+    """The object does not support this call (UnsupportedOperationException). Not a JMSError, as in Java."""
