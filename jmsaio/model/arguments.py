@@ -1,4 +1,4 @@
-"""Checks of arguments: what has the wrong type, or can't be meant, is refused by the argument's name."""
+"""Checks of arguments: wrong types and impossible values are refused by the argument's name."""
 
 from __future__ import annotations
 
@@ -6,30 +6,31 @@ from collections.abc import Mapping
 
 from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError
 
-#: Bits of an int that an error still shows with all its digits.
+#: Maximum number of bits of an int whose digits an error shows.
 _LONGEST_INT = 128
 
 
 def wrong_type(value: object, argument: str, needed: str) -> IllegalArgumentTypeError:
-    """The error that refuses the type of ``value``; its class alone is shown, for the value may be huge or secret."""
+    """Return the error for a ``value`` of the wrong type. It names only its class: the value can be huge or secret."""
     return IllegalArgumentTypeError(f"{argument} must be {needed}, not {type(value).__name__}")
 
 
 def shown(value: object, width: int = 40) -> str:
-    """``value`` for an error, cut.
+    """Return ``value`` as text for an error, truncated.
 
-    Of an int too long for Python to write (thousands of digits) its size alone, of what can't show itself its class.
+    For an int too long for Python to format (thousands of digits) this is only its size; for a value whose repr fails,
+    its class.
     """
     if isinstance(value, int) and int(value).bit_length() > _LONGEST_INT:
         return f"a number of {int(value).bit_length()} bits"
     try:
         return repr(value)[:width]
-    except Exception:  # a fault of the value's own class, which must not hide what is refused here
+    except Exception:  # an error in the value's own class must not hide the original error
         return with_article(type(value).__name__)
 
 
 def with_article(noun: str) -> str:
-    """``noun`` behind "a" or "an"."""
+    """Return ``noun`` preceded by "a" or "an"."""
     return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"
 
 
@@ -64,7 +65,7 @@ def check_class(value: object, argument: str) -> None:
 
 
 def check_int(value: object, argument: str, low: int, high: int) -> None:
-    """Raise IllegalArgumentTypeError unless ``value`` is an int, IllegalArgumentError outside of low to high."""
+    """Raise IllegalArgumentTypeError unless ``value`` is an int, IllegalArgumentError out of low to high."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise wrong_type(value, argument, "an int")
     if not low <= value <= high:

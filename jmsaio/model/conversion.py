@@ -26,7 +26,7 @@ _SHARED: Final[dict[JmsType, tuple[JmsType, ...]]] = {
 }
 #: Type set -> types it can be read as.
 PROPERTY_MATRIX: Final = _SHARED
-#: Type written -> types it can be read as; a String is never a char, byte[] converts to nothing.
+#: Type written -> types it can be read as; a String can't be read as char, and byte[] only as byte[].
 BODY_MATRIX: Final = {**_SHARED, _T.CHAR: (_T.CHAR, _T.STRING), _T.BYTES: (_T.BYTES,)}
 
 _FROM_STRING: Final[dict[JmsType, Callable[[str | None], Any]]] = {
@@ -51,18 +51,18 @@ _NULL_IS_NULL_VALUE: Final = (_T.FLOAT, _T.DOUBLE, _T.CHAR)
 
 
 def convert_property(value: Value, target: JmsType, name: str = "") -> Any:
-    """A property value read as ``target``.
+    """Convert a property value to ``target``.
 
     Raises:
         MessageFormatError: the matrix has no such conversion.
-        NumberFormatError: a String that is not such a number, or a missing value read as a whole number.
+        NumberFormatError: a String that is not such a number, or a missing value read as an integer.
         NullValueError: a missing value read as float or double.
     """
     return _convert(PROPERTY_MATRIX, value, target, name, "property")
 
 
 def convert_body(value: Value, target: JmsType, name: str = "") -> Any:
-    """A value of a map or stream body read as ``target``; raises as ``convert_property``."""
+    """Convert a value of a map or stream body to ``target``; raises as ``convert_property``."""
     return _convert(BODY_MATRIX, value, target, name, "value")
 
 
@@ -70,7 +70,7 @@ def _convert(matrix: dict[JmsType, tuple[JmsType, ...]], value: Value, target: J
     if value is None:
         return _null(target, name, what)
     source = TYPE_OF.get(type(value))
-    if source is None:  # in a message that was read by a schema
+    if source is None:  # in a message that was decoded with a schema
         raise MessageFormatError(f"{what} {name!r} is {with_article(type(value).__name__)}; read it with get_object")
     if source is target:
         return value

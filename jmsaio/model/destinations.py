@@ -18,9 +18,9 @@ from jmsaio.model.public import created_by
 _DOMAINS: Final = ("persistent://", "non-persistent://")
 _MULTI: Final = "multi:"
 _REGEX: Final = "regex:"
-#: NUL, which no request to the REST interface can hold, and lone surrogates, which are not UTF-8.
+#: NUL, which requests to the REST interface can't contain, and lone surrogates, which are not UTF-8.
 _UNSENDABLE: Final = re.compile("[\0\ud800-\udfff]")
-#: Of short names, unless a client's configuration has another.
+#: Namespace of short names, unless a client's configuration names another.
 _NAMESPACE: Final = "public/default"
 
 
@@ -28,26 +28,27 @@ _NAMESPACE: Final = "public/default"
 class Destination:
     """A queue or topic by name, for use by any task or connection.
 
-    Equal to another of the same kind and topic, however their names are spelled: short or full, with or without a query
-    string. A short name from a session or a message belongs to that connection's namespace. One whose namespace is not
-    known, as in ``Queue("a")``, equals the same short name in every namespace, so equality is not transitive between
-    several namespaces: for the keys of a dict use full names, or destinations from ``session.create_queue``.
+    Destinations are equal if kind and topic are equal, however their names are spelled: short or full, with or without
+    a query string. A short name from a session or a message belongs to that connection's namespace. If the namespace is
+    unknown, as in ``Queue("a")``, the destination equals the same short name in every namespace, so equality is not
+    transitive between several namespaces: as keys of a dict use full names, or destinations from
+    ``session.create_queue``.
 
     Attributes:
-        name: the name as the application gave it; see ``resolve`` for what it may look like.
+        name: the name as the application passed it; see ``resolve`` for the forms it can have.
     """
 
     name: str
     _namespace: str | None = attrs.field(default=None, kw_only=True)  # ``tenant/namespace`` of a short name, if known
     _topic: str = attrs.field(init=False)  # full name, without the query string
-    _last: str = attrs.field(init=False)  # its last segment, the same in every spelling
+    _last: str = attrs.field(init=False)  # last segment of the topic, the same in every spelling
 
     def __attrs_post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             refused = shown(self.name)
             raise InvalidDestinationError(f"a destination needs a name, a non-empty string, not {refused}")
         topic = _full(_visible(self.name), self._namespace or _NAMESPACE)
-        object.__setattr__(self, "_topic", topic)  # frozen, as its users see it
+        object.__setattr__(self, "_topic", topic)  # the class is frozen
         object.__setattr__(self, "_last", topic.rpartition("/")[2])
 
     def _kind(self) -> str:
@@ -80,7 +81,7 @@ class Queue(Destination):
         return self.name
 
     def get_queue_name(self) -> str:
-        """The same as ``queue_name``."""
+        """Return ``queue_name``."""
         return self.name
 
     def _kind(self) -> str:
@@ -97,7 +98,7 @@ class Topic(Destination):
         return self.name
 
     def get_topic_name(self) -> str:
-        """The same as ``topic_name``."""
+        """Return ``topic_name``."""
         return self.name
 
     def _kind(self) -> str:
@@ -116,31 +117,31 @@ async def _delete(destination: Destination, delete: _Delete | None) -> None:
 @created_by("session.create_temporary_queue")
 @attrs.frozen(eq=False, repr=False)
 class TemporaryQueue(Queue):
-    """A queue that lives as long as the connection that made it."""
+    """A queue that exists as long as the connection that created it."""
 
     _delete: _Delete | None = attrs.field(default=None, kw_only=True)
     _owner: str | None = attrs.field(default=None, kw_only=True)
 
     async def delete(self) -> None:
-        """Delete it. Raises JMSError while it has consumers. Cancelling: repeat it."""
+        """Delete the queue. Raises JMSError while it has consumers. Cancelling: repeat it."""
         await _delete(self, self._delete)
 
 
 @created_by("session.create_temporary_topic")
 @attrs.frozen(eq=False, repr=False)
 class TemporaryTopic(Topic):
-    """A topic that lives as long as the connection that made it."""
+    """A topic that exists as long as the connection that created it."""
 
     _delete: _Delete | None = attrs.field(default=None, kw_only=True)
     _owner: str | None = attrs.field(default=None, kw_only=True)
 
     async def delete(self) -> None:
-        """Delete it. Raises JMSError while it has consumers. Cancelling: repeat it."""
+        """Delete the topic. Raises JMSError while it has consumers. Cancelling: repeat it."""
         await _delete(self, self._delete)
 
 
 def as_destination(value: object, argument: str = "destination") -> Destination:
-    """``value`` as one of our destinations; a foreign one is known by its ``queue_name`` or ``topic_name``.
+    """Return ``value`` as a Queue or Topic; objects of other libraries need a ``queue_name`` or ``topic_name``.
 
     Raises:
         InvalidDestinationError: None, or something else.
@@ -158,14 +159,14 @@ def as_destination(value: object, argument: str = "destination") -> Destination:
 
 @attrs.frozen
 class Resolved:
-    """The topics and subscription that a destination names at the broker.
+    """Topics and subscription of a destination on the broker.
 
     Attributes:
         topics: full topic names; empty for a pattern.
         pattern: full topics pattern, or None.
         subscription: subscription named by a queue's ``:suffix``, or None.
         overrides: the ``consumerConfig`` branch of the query string, nested.
-        virtual: several topics: can be consumed only.
+        virtual: whether it has several topics and can only be consumed.
         visible_name: the name without the query string.
     """
 
@@ -178,26 +179,26 @@ class Resolved:
 
 
 def without_query(destination: Destination) -> Destination:
-    """A destination without the query string of its name."""
+    """Return a destination without the query string of its name."""
     visible = _visible(destination.name)
     return destination if visible == destination.name else attrs.evolve(destination, name=visible)
 
 
 def resolve(destination: Destination, system_namespace: str = _NAMESPACE) -> Resolved:
-    """The topics, subscription and overrides of a destination.
+    """Return the topics, subscription and overrides of a destination.
 
-    ``name``, ``persistent://tenant/namespace/name``; for queues also ``...:subscription``; ``multi:a,b`` and
-    ``regex:pattern``; each with ``?consumerConfig.key=value&...`` behind.
+    Names are ``name`` or ``persistent://tenant/namespace/name``; for queues also ``...:subscription``; ``multi:a,b``
+    and ``regex:pattern``; each optionally followed by ``?consumerConfig.key=value&...``.
 
     Args:
         destination: the destination.
-        system_namespace: ``tenant/namespace`` of a short name whose own is not known.
+        system_namespace: ``tenant/namespace`` of a short name without a known namespace.
 
     Raises:
-        InvalidDestinationError: an empty member or suffix, a name that Pulsar can't take, or a query string that
+        InvalidDestinationError: an empty member or suffix, a name that Pulsar does not accept, or a query string that
             contradicts itself.
     """
-    # By its name as it is spelled; the object would keep a temporary destination's connection in the cache.
+    # Cached by name as spelled: a temporary destination as key would keep its connection alive.
     kind = Queue if isinstance(destination, Queue) else Topic
     return _resolve(kind, destination.name, destination._namespace or system_namespace)
 
@@ -228,13 +229,13 @@ def _resolve(kind: type[Destination], name: str, system_namespace: str) -> Resol
 
 
 def short_name(name: str, system_namespace: str) -> str:
-    """A full topic name without ``persistent://tenant/namespace/``, if that is ``system_namespace``; else the same."""
+    """Remove ``persistent://tenant/namespace/`` from a topic's name if it names ``system_namespace``."""
     short = name.removeprefix(f"persistent://{system_namespace}/")
-    return name if short.startswith(_DOMAINS) else short  # else it would not lead back to the same name
+    return name if short.startswith(_DOMAINS) else short  # otherwise it would not resolve to the same name
 
 
 def _visible(name: str) -> str:
-    """A name without its query string."""
+    """Return a name without its query string."""
     return name.partition("?")[0]
 
 
@@ -243,7 +244,7 @@ def _full(name: str, system_namespace: str) -> str:
 
 
 def _split(name: str, destination: Destination) -> tuple[str, str | None]:
-    """Topic and ``:suffix``: the text behind the last colon of the last path segment."""
+    """Split into topic and ``:suffix``, the text after the last colon of the last path segment."""
     last = name.rpartition("/")[2]
     topic, colon, suffix = last.rpartition(":")
     if not colon:

@@ -1,4 +1,4 @@
-"""Durations that an application gives: seconds, as a number or a timedelta."""
+"""Durations passed by an application: seconds, as a number or a timedelta."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.arguments import shown, wrong_type
 
-#: The longest duration in seconds: more is a unit mistaken for another.
+#: Maximum duration in seconds: a longer one is probably in another unit.
 TEN_YEARS = 10 * 366 * 24 * 3600.0
 
 
@@ -21,24 +21,24 @@ Duration = int | float | _TimeDelta
 
 
 def seconds(value: Any, what: str) -> float:
-    """A duration in seconds.
+    """Return a duration in seconds.
 
     Args:
         value: number of seconds or timedelta.
         what: the parameter's name, for the error.
 
     Raises:
-        IllegalArgumentError: negative, not a number, or above 10 years (then surely milliseconds).
+        IllegalArgumentError: negative, not a number, or above 10 years (probably milliseconds).
         IllegalArgumentTypeError: of another type.
     """
     kind = type(value)
-    if (kind is float or kind is int) and 0 <= value <= TEN_YEARS:  # nearly always, and part of every receive
+    if (kind is float or kind is int) and 0 <= value <= TEN_YEARS:  # the usual case, and part of every receive
         return float(value)
     if not isinstance(value, int | float) and isinstance(value, _TimeDelta) and not isinstance(value, type):
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise wrong_type(value, what, "seconds (a number or a timedelta)")
-    if not value >= 0:  # so that NaN is caught, too
+    if not value >= 0:  # also catches NaN
         raise IllegalArgumentError(f"{what} must not be negative, but is {shown(value)}")
     if value > TEN_YEARS:
         raise IllegalArgumentError(f"{what} is more than 10 years: give seconds, not milliseconds")
@@ -46,7 +46,7 @@ def seconds(value: Any, what: str) -> float:
 
 
 def milliseconds(value: Any, what: str) -> int:
-    """A duration in whole milliseconds, at least 1 unless it is 0; raises as ``seconds``."""
+    """Return a duration in whole milliseconds, at least 1 unless it is 0; raises as ``seconds``."""
     if value == 0 and type(value) is int:
         return 0
     exact = seconds(value, what) * 1000

@@ -24,7 +24,7 @@ class DeliveryMode(enum.IntEnum):
 class AcknowledgeMode(enum.IntEnum):
     """When a session acknowledges (Jakarta Messaging 3.1, 6.2.10 Message acknowledgment).
 
-    INDIVIDUAL, also CLIENT_INDIVIDUAL, is an extension that Starlight and other providers have.
+    INDIVIDUAL, also CLIENT_INDIVIDUAL, is an extension of Starlight and other providers.
     """
 
     TRANSACTED = 0

@@ -11,7 +11,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def encode_mutf8(text: str) -> bytes:
-    """Text to modified UTF-8; lone surrogates stay what they are."""
+    """Encode text as modified UTF-8; lone surrogates are kept."""
     if text.isascii():
         data = text.encode("ascii")
         return data.replace(b"\x00", b"\xc0\x80") if b"\x00" in data else data
@@ -25,7 +25,7 @@ def _surrogates(match: re.Match[str]) -> str:
 
 
 def decode_mutf8(data: bytes) -> str:
-    """Modified UTF-8 to text, as strict as Java's ``DataInput.readUTF``: overlong forms are read, 4-byte forms are not.
+    """Decode modified UTF-8 as strictly as Java's ``DataInput.readUTF``: overlong forms are read, 4-byte forms are not.
 
     Raises:
         MessageFormatError: bytes that are not modified UTF-8.
@@ -42,7 +42,7 @@ def decode_mutf8(data: bytes) -> str:
 
 
 def _decode_slowly(data: bytes) -> str:
-    """As Java does it, byte for byte."""
+    """Decode byte by byte, as Java does."""
     units: list[int] = []
     index, length = 0, len(data)
     while index < length:

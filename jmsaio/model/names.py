@@ -16,26 +16,26 @@ from jmsaio.model.wire import CONNECTION_ID, RESERVED, TYPE_SUFFIX, TYPE_SUFFIX_
 RESERVED_WORDS: Final = frozenset(
     {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}
 )
-#: Header fields, which are not properties; those that the wire carries as properties are in RESERVED.
+#: Header fields, which are not properties; headers that are properties on the wire are in RESERVED.
 _HEADERS: Final = frozenset({"JMSDestination", "JMSMessageID", "JMSTimestamp", "JMSRedelivered", CONNECTION_ID})
 _START: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"})
 _PART: Final = _START | {"Nd", "Mn", "Mc", "Cf"}
 
 
 def is_identifier_start(character: str) -> bool:
-    """Java's ``Character.isJavaIdentifierStart``."""
+    """Return whether Java's ``Character.isJavaIdentifierStart`` is true."""
     return unicodedata.category(character) in _START
 
 
 def is_identifier_part(character: str) -> bool:
-    """Java's ``Character.isJavaIdentifierPart``."""
+    """Return whether Java's ``Character.isJavaIdentifierPart`` is true."""
     if unicodedata.category(character) in _PART:
         return True
     code = ord(character)
     return code <= 0x08 or 0x0E <= code <= 0x1B or 0x7F <= code <= 0x9F
 
 
-#: Names that were found to be allowed, bounded; setters look here first, a set being much faster than the rules.
+#: Cache of names known to be allowed, bounded; setters check it first, because a set is much faster than the rules.
 allowed_names: Final[set[str]] = set()
 _MOST_REMEMBERED: Final = 4096
 

@@ -1,10 +1,10 @@
-"""Properties of a record as the bytes that Pulsar's protocol has for them: a list of ``KeyValue``, in protobuf.
+"""Properties of a record as bytes of Pulsar's protocol: a list of ``KeyValue``, in protobuf.
 
 The list is field 1 of a message in a batch (``SingleMessageMetadata.properties``)::
 
     0A <length> ( 0A <length> name 12 <length> value )        for each property
 
-A transport that speaks the protocol itself copies these bytes to the wire, so that no map is made only to be read once.
+A transport that implements the protocol itself copies these bytes to the wire, without building a map first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SHORTS: Final = len(SHORT)
 
 
 def pack_name(name: str) -> bytes:
-    """What stands before the length of a value: the name with its tags, without the length of the whole property.
+    """Encode a name with its tags: the bytes of a property between its total length and the length of its value.
 
     Raises:
         UnicodeEncodeError: a lone surrogate.
@@ -30,22 +30,22 @@ def pack_name(name: str) -> bytes:
 
 
 def pack_value(packed_name: bytes, value: bytes) -> bytes:
-    """One property.
+    """Encode one property.
 
     Args:
-        packed_name: as ``pack_name`` returned it; callers keep it, because names recur in every message.
+        packed_name: as returned by ``pack_name``; callers cache it, because names recur in every message.
         value: in UTF-8.
     """
     length = len(value)
     size = len(packed_name) + length
-    if length < _SHORTS and size < _SHORTS - 1:  # the length of the value is one byte of the property
+    if length < _SHORTS and size < _SHORTS - 1:  # the value's length takes one byte
         return _PROPERTY + SHORT[size + 1] + packed_name + SHORT[length] + value
     written = varint(length)
     return _PROPERTY + varint(size + len(written)) + packed_name + written + value
 
 
 def pack(properties: Mapping[str, str]) -> bytes:
-    """A list of properties, in the order of the mapping.
+    """Encode a list of properties, in the order of the mapping.
 
     Raises:
         MessageFormatError: a name or value that is not Unicode (a lone surrogate).
@@ -60,10 +60,10 @@ def pack(properties: Mapping[str, str]) -> bytes:
 
 
 def unpack(packed: bytes) -> dict[str, str]:
-    """The properties in a list. Of a name given twice the last value counts, as in Java.
+    """Decode a list of properties. For a repeated name the last value counts, as in Java.
 
     Raises:
-        MessageFormatError: these bytes are not such a list, or a text is not UTF-8.
+        MessageFormatError: the bytes are not such a list, or a text is not UTF-8.
     """
     properties: dict[str, str] = {}
     place, end = 0, len(packed)
@@ -82,7 +82,7 @@ def unpack(packed: bytes) -> dict[str, str]:
 
 
 def _field(packed: bytes, place: int, end: int, tag: bytes) -> tuple[bytes, int]:
-    """The content of a field with this tag, and where it ends."""
+    """Return the content of a field with this tag, and its end."""
     if packed[place : place + 1] != tag or place >= end:
         raise MessageFormatError(f"packed properties: no tag {tag.hex()} at byte {place}")
     try:

@@ -30,10 +30,10 @@ class Schema:
     Attributes:
         type: Pulsar's name of the type, such as ``STRING``, ``INT64``, ``JSON`` or ``AVRO``.
         definition: the Avro schema of the types AVRO and JSON, as a dict or as JSON text; empty for all others.
-        properties: attributes of a registered schema, such as the encoding of KEY_VALUE; producers leave it out.
+        properties: attributes of a registered schema, such as the encoding of KEY_VALUE; ignored by producers.
 
     Raises:
-        IllegalArgumentError: a type that is not a text, or a definition that JSON can't hold.
+        IllegalArgumentError: a type that is not a text, or a definition that JSON can't represent.
     """
 
     type: str = attrs.field()
@@ -46,5 +46,5 @@ class Schema:
 
 
 def is_version(version: bytes) -> bool:
-    """Return whether a message's schema version can be one of Pulsar's, a long. A producer can claim any bytes."""
+    """Return whether a message's schema version can be one of Pulsar's, a long. A producer can set any bytes."""
     return len(version) <= 8 and (len(version) < 8 or version[0] < 0x80)

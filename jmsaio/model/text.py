@@ -17,7 +17,7 @@ from jmsaio.errors import MessageFormatError, NumberFormatError
 from jmsaio.model.arguments import with_article
 from jmsaio.model.values import Byte, Float, Long, Short, Value, round_float
 
-# Possessive repetitions: a long text of a hostile sender is looked at once, not once for each of its digits.
+# Possessive repetitions: a long text from a hostile sender is scanned once, not once per digit.
 _DECIMAL: Final = re.compile(
     r"[+-]?(?:NaN|Infinity|(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+[fFdD]?)", re.ASCII
 )
@@ -25,19 +25,19 @@ _HEX: Final = re.compile(
     r"([+-]?)0[xX](?:([0-9a-fA-F]++)\.?|([0-9a-fA-F]*+)\.([0-9a-fA-F]++))[pP]([+-]?)0*+([0-9]*+)(?<=[0-9])[fFdD]?",
     re.ASCII,
 )
-#: What Java's String.trim removes: everything up to the space.
+#: Characters that Java's String.trim removes: everything up to the space.
 _TRIMMED: Final = "".join(map(chr, range(33)))
-#: Digits of the largest long; a longer number (without its leading zeros) is out of range of every type.
+#: Number of digits of the largest long; a longer number (without leading zeros) is out of range of every type.
 _MOST_DIGITS: Final = 19
-#: Digits of an exponent that no finite number needs.
+#: Maximum number of digits of a finite number's exponent.
 _MOST_EXPONENT: Final = 8
 _BITS: Final = struct.Struct(">f"), struct.Struct(">I")
-#: Half way between the largest float and 2^128: from here on a number is infinite as a float.
+#: Midpoint of the largest float and 2^128: from here on a number is infinite as a float.
 _OVERFLOW: Final = 2.0**128 - 2.0**103
 
 
 def to_java(value: Value) -> str:
-    """Java's ``toString`` of a value: ``true``, ``5``, ``1.0E10``, ``NaN``; the shortest digits, as from JDK 19 on.
+    """Return Java's ``toString`` of a value: ``true``, ``5``, ``1.0E10``, ``NaN``; shortest digits, as since JDK 19.
 
     Raises:
         MessageFormatError: bytes and None, which have no text form.
@@ -56,7 +56,7 @@ def to_java(value: Value) -> str:
 
 
 def _shortest_float(value: float) -> str:
-    """The shortest digits that name a 32-bit float among its like, of these the nearest to it."""
+    """Return the shortest digits that identify a 32-bit float, and of those the nearest to it."""
     if not math.isfinite(value) or value == 0:
         return repr(value)
     size = abs(value)
@@ -64,7 +64,7 @@ def _shortest_float(value: float) -> str:
         text = f"{size:.{digits - 1}e}"
         if parse_float(text) == size:
             return text
-        if math.frexp(size)[0] == 0.5:  # at a power of two the floats above lie wider: the next digit up may be near
+        if math.frexp(size)[0] == 0.5:  # the floats above are further apart: try the next digit
             mantissa, _, exponent = text.partition("e")
             above = f"{int(mantissa.replace('.', '')) + 1}e{int(exponent) - digits + 1}"
             if parse_float(above) == size:
@@ -80,7 +80,7 @@ def _floating(value: float, shortest: str) -> str:
     if value == 0:
         return "-0.0" if math.copysign(1, value) < 0 else "0.0"
     digits, exponent = _digits(shortest.lstrip("-"))
-    if len(digits) == 1:  # Java takes the nearest two digits then: 4.9E-324, not 5.0E-324
+    if len(digits) == 1:  # Java then uses the nearest two digits: 4.9E-324, not 5.0E-324
         digits, exponent = _digits(f"{abs(value):.1e}")
     sign = "-" if value < 0 else ""
     if 1e-3 <= abs(value) < 1e7:
@@ -89,7 +89,7 @@ def _floating(value: float, shortest: str) -> str:
 
 
 def _digits(text: str) -> tuple[str, int]:
-    """Significant digits and the decimal exponent of the first of them."""
+    """Return the significant digits and the decimal exponent of the first of them."""
     mantissa, _, exponent = text.partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")
@@ -105,7 +105,7 @@ def _plain(digits: str, exponent: int) -> str:
 
 
 def parse_integer(text: str | None, bits: int) -> int:
-    """Java's ``Byte/Short/Integer/Long.valueOf(text)``: optional sign, decimal digits of any script.
+    """Parse as Java's ``Byte/Short/Integer/Long.valueOf(text)``: optional sign, decimal digits of any script.
 
     Raises:
         NumberFormatError: anything else, or out of range of ``bits``.
@@ -118,7 +118,7 @@ def parse_integer(text: str | None, bits: int) -> int:
     if not digits.isascii() or not digits.isdigit():
         raise NumberFormatError(f"not a whole number: {text[:100]!r}")
     if len(digits) > _MOST_DIGITS:
-        digits = digits.lstrip("0")[: _MOST_DIGITS + 1] or "0"  # one digit too many is out of range like all of them
+        digits = digits.lstrip("0")[: _MOST_DIGITS + 1] or "0"  # one digit above the maximum suffices
     value = -int(digits) if text[0] == "-" else int(digits)
     limit = 1 << (bits - 1)
     if not -limit <= value < limit:
@@ -127,17 +127,17 @@ def parse_integer(text: str | None, bits: int) -> int:
 
 
 def _digit(character: str) -> str:
-    """The ASCII digit for a digit of any script; Java reads UTF-16 units, so none above U+FFFF."""
+    """Return the ASCII digit for a digit of any script; Java reads UTF-16 units, so none above U+FFFF."""
     if character > "\uffff" or unicodedata.category(character) != "Nd":
         return "x"
     return str(unicodedata.digit(character))
 
 
 def parse_double(text: str | None) -> float:
-    """Java's ``Double.valueOf(text)``: trimmed; suffix, hex floats, ``NaN`` and ``Infinity`` allowed.
+    """Parse as Java's ``Double.valueOf(text)``: trimmed; suffix, hex floats, ``NaN`` and ``Infinity`` allowed.
 
     Raises:
-        NumberFormatError: anything else (``inf``, ``1_0``, blank). The caller decides about None.
+        NumberFormatError: anything else (``inf``, ``1_0``, blank) or None.
     """
     stripped = (text or "").strip(_TRIMMED)
     if _DECIMAL.fullmatch(stripped):
@@ -160,10 +160,10 @@ def _without_suffix(text: str) -> str:
 
 
 def parse_float(text: str | None) -> Float:
-    """Java's ``Float.valueOf(text)``, rounded once. Raises NumberFormatError as ``parse_double``."""
+    """Parse as Java's ``Float.valueOf(text)``, rounded once. Raises NumberFormatError as ``parse_double``."""
     value = parse_double(text)
     if _between_floats(abs(value)):
-        # The double itself is a rounded number, so here it does not show which float is nearer to the text.
+        # The double itself is rounded, so it does not show here which float is nearer to the text.
         exact = _exact(str(text).strip(_TRIMMED))
         if exact != value:
             value = math.nextafter(value, math.inf if exact > value else -math.inf)
@@ -171,7 +171,7 @@ def parse_float(text: str | None) -> Float:
 
 
 def _between_floats(value: float) -> bool:
-    """True when a double of 0 or more is exactly half way between two floats."""
+    """Return whether a double of 0 or more is exactly in the middle of two floats."""
     rounded = round_float(value)
     if rounded == value or math.isnan(value):
         return False
@@ -186,7 +186,7 @@ def _between_floats(value: float) -> bool:
 
 
 def _exact(text: str) -> Decimal | Fraction:
-    """The number that a text accepted by ``parse_double`` stands for, not rounded; only for what a float can hold."""
+    """Return the unrounded number of a text that ``parse_double`` accepts; only for numbers in the range of a float."""
     match = _HEX.fullmatch(text)
     if match is None:
         return Decimal(_without_suffix(text))
@@ -199,14 +199,15 @@ def _exact(text: str) -> Decimal | Fraction:
 
 
 def parse_boolean(text: str | None) -> bool:
-    """Java's ``Boolean.valueOf(text)``: True for "true" in any letter case, False for everything else."""
+    """Parse as Java's ``Boolean.valueOf(text)``: True for "true" in any letter case, False for everything else."""
     return text is not None and text.lower() == "true" and text.isascii()
 
 
 def parse_wire(text: str, mark: str) -> Value:
-    """The value of a property on the wire, from its text and its type mark.
+    """Parse a property's value on the wire from its text and its type mark.
 
-    Both ``int`` and the documented ``integer`` are read. An unknown mark leaves the text as it is, as in Java.
+    Both ``int`` and the documented ``integer`` are accepted. With an unknown mark the text is returned unchanged, as in
+    Java.
 
     Raises:
         MessageFormatError: the text is not a value of that type.
@@ -221,7 +222,7 @@ def parse_wire(text: str, mark: str) -> Value:
 
 
 def _wire_int(text: str) -> int:
-    if len(text) < 10 and text.isdigit() and text.isascii():  # the usual case, in range whatever its digits are
+    if len(text) < 10 and text.isdigit() and text.isascii():  # the usual case, always in range
         return int(text)
     return parse_integer(text, 32)
 

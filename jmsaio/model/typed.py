@@ -1,4 +1,4 @@
-"""What setters that name a type do with a value: check it and bring it into its canonical form."""
+"""Checks and conversions of values for setters that name a type."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from jmsaio.model.values import Int
 
 
 def typed(kind: type, value: Any, name: str) -> Any:
-    """``value`` in the canonical form of a JMS type.
+    """Convert ``value`` to the canonical form of a JMS type.
 
     Args:
         kind: bool, str, float, or one of the wrappers in ``model.values``.
-        value: what the application gave.
-        name: what it is for, for the error.
+        value: the application's value.
+        name: the value's name, for the error.
 
     Raises:
         MessageFormatError: the value is of another type, or out of range.
@@ -41,7 +41,7 @@ def typed(kind: type, value: Any, name: str) -> Any:
 
 
 def cut(value: object, offset: int, length: int | None) -> bytes:
-    """A copy of ``length`` bytes of ``value`` from ``offset``; without ``length`` up to its end.
+    """Copy ``length`` bytes of ``value`` from ``offset``; without ``length`` up to its end.
 
     Raises:
         MessageFormatError: ``value`` is not bytes.
@@ -61,11 +61,11 @@ def cut(value: object, offset: int, length: int | None) -> bytes:
 
 
 def writable_bytes(buffer: Any) -> memoryview:
-    """The bytes of a buffer that a read fills.
+    """Return a writable view of the bytes of a buffer.
 
     Raises:
         NullValueError: None.
-        TypeError: not a buffer of bytes, or one that can't be written.
+        TypeError: not a buffer of bytes, or a read-only one.
     """
     if buffer is None:
         raise NullValueError("read_bytes needs a buffer, not None")
@@ -79,7 +79,7 @@ def writable_bytes(buffer: Any) -> memoryview:
 
 
 def is_kind(kind: type, body_type: object) -> bool:
-    """True if ``body_type`` is a class of which ``kind`` is one; False for anything that is not a class."""
+    """Return whether ``body_type`` is a class with ``kind`` as a subclass; False for anything that is not a class."""
     try:
         return isinstance(body_type, type) and issubclass(kind, body_type)
     except TypeError:  # a protocol that can't be checked

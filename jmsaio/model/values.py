@@ -1,4 +1,4 @@
-"""Values with a JMS type: Python's own where the type is obvious, wrappers where it is not.
+"""Values with a JMS type: Python's own if the type is obvious, wrappers if it is not.
 
 A stored value's class is its JMS type: ``bool`` boolean, ``Byte``, ``Short``, plain ``int`` (32 bits) int, ``Long``,
 ``Float``, plain ``float`` double, ``str`` String, ``Char``, ``bytes`` byte[], and None.
@@ -17,7 +17,7 @@ _FLOAT = struct.Struct(">f")
 
 
 class JmsType(enum.Enum):
-    """A JMS type; the value is Starlight's mark on the wire, where it has one."""
+    """A JMS type; the value is Starlight's mark on the wire, if it has one."""
 
     BOOLEAN = "boolean"
     BYTE = "byte"
@@ -30,16 +30,16 @@ class JmsType(enum.Enum):
     CHAR = "char"
     BYTES = "bytes"
 
-    #: By identity: a member is found in a table for each property that is converted, and Enum's own takes longer.
+    #: By identity, which is faster than Enum's hash: each property that is converted looks up a member in a table.
     __hash__ = object.__hash__
 
 
 class _Whole(int):
-    """A whole number of a fixed width.
+    """An integer of a fixed width.
 
     Raises:
         IllegalArgumentError: out of range; also a ValueError.
-        IllegalArgumentTypeError: a bool, or no int; also a TypeError.
+        IllegalArgumentTypeError: a bool, or not an int; also a TypeError.
     """
 
     __slots__ = ()
@@ -77,7 +77,7 @@ class Short(_Whole):
 
 
 class Int(_Whole):
-    """A JMS int: 32 bits, signed. A plain int of that range is the same."""
+    """A JMS int: 32 bits, signed. Equivalent to a plain int of that range."""
 
     __slots__ = ()
     bits = 32
@@ -91,7 +91,7 @@ class Long(_Whole):
 
 
 class Float(float):
-    """A JMS float: rounded to 32 bits; too large becomes infinite, as a cast in Java does."""
+    """A JMS float: rounded to 32 bits; numbers that are too large become infinite, as in a Java cast."""
 
     __slots__ = ()
 
@@ -107,7 +107,7 @@ class Float(float):
 
 
 class Double(float):
-    """A JMS double. A plain float is the same."""
+    """A JMS double. Equivalent to a plain float."""
 
     __slots__ = ()
 
@@ -138,7 +138,7 @@ class Char(str):
         return f"Char({str(self)!r})"
 
 
-#: What a property can hold; the values of map and stream messages add Char and bytes.
+#: A value of a property; the values of map and stream messages add Char and bytes.
 Value = bool | int | float | str | bytes | None
 
 INT_MIN: Final = -(1 << 31)
@@ -169,7 +169,7 @@ def _as_float(value: float, kind: str) -> float:
 
 
 def round_float(value: float) -> float:
-    """``value`` rounded to 32 bits, infinite where it is too large."""
+    """Round ``value`` to 32 bits; infinite if it is too large."""
     try:
         return float(_FLOAT.unpack(_FLOAT.pack(value))[0])
     except OverflowError:
@@ -177,7 +177,7 @@ def round_float(value: float) -> float:
 
 
 def canonical_property(value: Any, name: str = "") -> bool | int | float | str | None:
-    """The canonical form of a property value given without its type.
+    """Convert a property value without a given type to its canonical form.
 
     Raises:
         MessageFormatError: a type that properties can't have, or an int above 64 bits; names property and type.
@@ -194,10 +194,10 @@ def canonical_property(value: Any, name: str = "") -> bool | int | float | str |
 
 
 def canonical(value: Any, name: str = "") -> Value:
-    """The canonical form of a value of a map, stream or bytes message given without its type.
+    """Convert a value of a map, stream or bytes message without a given type to its canonical form.
 
     Raises:
-        MessageFormatError: no JMS type, or an int above 64 bits; names the place and the type.
+        MessageFormatError: no JMS type, or an int above 64 bits; names position and type.
     """
     kind = type(value)
     if value is None or kind in (bool, str, float, bytes, Byte, Short, Long, Float, Char):
@@ -224,7 +224,7 @@ def _from_subclass(value: object, name: str) -> Value:
     if isinstance(value, bytes):
         return bytes(value)
     where = f" of {name!r}" if name else ""
-    # Its class alone: the repr may be huge, or fail.
+    # Only its class: the repr might be huge, or fail.
     raise MessageFormatError(f"the value{where} has no JMS type: {type(value).__name__}")
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Numbers of one byte: nearly all lengths.
+#: Encodings of the one-byte numbers, which nearly all lengths are.
 SHORT: Final = tuple(bytes((number,)) for number in range(128))
 _SHORTS: Final = len(SHORT)
-#: Bytes of the largest number, 64 bits.
+#: Bytes of the longest number, of 64 bits.
 _LONGEST: Final = 10
 
 
 def varint(number: int) -> bytes:
-    """Encode a number that is not negative."""
+    """Encode a non-negative number."""
     if number < _SHORTS:
         return SHORT[number]
     made = bytearray()
@@ -24,7 +24,7 @@ def varint(number: int) -> bytes:
 
 
 def read_varint(data: bytes, place: int, end: int) -> tuple[int, int]:
-    """Decode the number at ``place``; return it and the place behind it.
+    """Decode the number at ``place``; return it and the position after it.
 
     Raises:
         ValueError: it does not end before ``end``, or is longer than 64 bits.

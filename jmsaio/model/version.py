@@ -1,3 +1,3 @@
-"""The version of jmsaio, read by the build as well."""
+"""The version of jmsaio, which the build reads, too."""
 
 __version__ = "0.1.0"

@@ -1,6 +1,6 @@
-"""What crosses the seam between the codec and a transport: records, their ids, and the reserved property names.
+"""The interface between codec and transport: records, their ids, and the reserved property names.
 
-A record is one Pulsar message: payload, string properties, key and times. Nothing here knows JMS types.
+A record is one Pulsar message: payload, string properties, key and times. JMS types are unknown here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import attrs
 
 from jmsaio.model.packed import pack, unpack
 
-#: Suffix of the property that names the type of another property (Starlight's spelling, a typo kept for ever).
+#: Suffix of the property that names another property's type (Starlight's spelling, a typo kept for compatibility).
 TYPE_SUFFIX = "_jsmtype"
 #: The documented spelling of the same suffix, which old writers used: read, never written.
 TYPE_SUFFIX_READ = "_jmstype"
@@ -33,11 +33,11 @@ GROUP_ID = "JMSXGroupID"
 GROUP_SEQ = "JMSXGroupSeq"
 DELIVERY_COUNT = "JMSXDeliveryCount"
 
-#: Properties that tell where a dead letter comes from, as Pulsar's Java client writes them.
+#: Properties with the origin of a dead letter, as Pulsar's Java client writes them.
 REAL_TOPIC = "REAL_TOPIC"
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
 
-#: Names that carry headers on the wire; an application can't use them as property names.
+#: Property names that carry headers on the wire; applications can't use them.
 RESERVED = frozenset(
     {
         MESSAGE_TYPE, DELIVERY_TIME, MESSAGE_ID, REPLY_TO, REPLY_TO_TYPE, TYPE, CORRELATION_ID, DELIVERY_MODE,
@@ -47,13 +47,13 @@ RESERVED = frozenset(
 
 
 class WireId(NamedTuple):
-    """Where the broker stored a record. A named tuple: one is made, compared or hashed for every message.
+    """Position of a record in the broker's storage. A named tuple: one is created, compared or hashed per message.
 
     Attributes:
         ledger: ledger id.
         entry: entry id in the ledger.
         partition: partition index, -1 for a topic without partitions.
-        batch_index: place in a batch entry, -1 when the entry holds one record.
+        batch_index: index in a batch entry, -1 if the entry holds one record.
     """
 
     ledger: int
@@ -62,16 +62,16 @@ class WireId(NamedTuple):
     batch_index: int = -1
 
     def __str__(self) -> str:
-        """Starlight's JMSMessageID for this place: ``ID:ledger:entry:partition[:batch_index]``."""
+        """Return Starlight's JMSMessageID for this position: ``ID:ledger:entry:partition[:batch_index]``."""
         text = f"ID:{self.ledger}:{self.entry}:{self.partition}"
         return text if self.batch_index < 0 else f"{text}:{self.batch_index}"
 
     @property
     def duplicate(self) -> bool:
-        """True of the answer to a record that the broker left out.
+        """Whether the broker answered without storing the record, because it was a duplicate.
 
-        With deduplication it does so when a record of that producer with the same or a higher sequence id was there
-        before: perhaps this very record, which the transport sent again after it lost its connection.
+        With deduplication this happens if the broker has already received a record of that producer with the same or a
+        higher sequence id: perhaps this very record, which the transport sent again after it lost its connection.
         """
         return self.ledger < 0
 
@@ -80,21 +80,21 @@ class WireId(NamedTuple):
 class OutgoingRecord:
     """One Pulsar message to be sent.
 
-    Its properties have two forms, a map and the bytes of the protocol. The codec writes the one that the transport asks
-    for (``Capabilities.packed``): a map here, bytes in a ``PackedRecord``. The other is derived when someone asks.
+    Its properties have two forms, a map and the bytes of the protocol. The codec writes the form that the transport
+    requests (``Capabilities.packed``): a map here, bytes in a ``PackedRecord``. The other is derived on demand.
 
     Attributes:
         payload: body bytes; None is Pulsar's null value, which differs from empty bytes.
         properties: string properties, without duplicates.
         key: partition key (JMSXGroupID), or None.
         event_time: send time in milliseconds since the epoch, 0 for none.
-        deliver_at: earliest delivery in milliseconds since the epoch, or None for at once.
+        deliver_at: earliest delivery in milliseconds since the epoch, or None for immediate delivery.
         priority: JMS priority 0 to 9, for the choice of a partition.
         sticky_key: JMSTX of a transacted session with sticky partitions, or None.
-        sequence_id: its number, above those of the records before it to its partition, by which a broker that
-            deduplicates knows a record that is sent again; None: the transport counts. A record with one is never sent
-            in a batch. Give one to all records of a sender, or to none.
-        characters: those of all names and values of ``properties``, if its maker has counted them; else 0.
+        sequence_id: its number, above those of earlier records to its partition, by which a deduplicating broker
+            recognizes a record that is sent again; None: the transport counts. A record with one is never sent in a
+            batch. Set it for all records of a sender, or for none.
+        characters: total length of all names and values of ``properties``, if counted by the creator; else 0.
     """
 
     payload: bytes | None
@@ -109,7 +109,7 @@ class OutgoingRecord:
 
     @property
     def packed(self) -> bytes:
-        """The properties as bytes, see ``jmsaio.model.packed``; made anew at each call.
+        """The properties as bytes, see ``jmsaio.model.packed``; created on each access.
 
         Raises:
             MessageFormatError: a name or value that is not Unicode (a lone surrogate).
@@ -117,7 +117,7 @@ class OutgoingRecord:
         return pack(self.properties)
 
     def size(self) -> int:
-        """Bytes of payload, key and properties (characters counted as UTF-8), for windows and limits."""
+        """Return the bytes of payload, key and properties (encoded as UTF-8), for windows and limits."""
         size = 0 if self.payload is None else len(self.payload)
         for name, value in self.properties.items():
             size += _utf8(name) + _utf8(value) + 8
@@ -125,12 +125,11 @@ class OutgoingRecord:
 
 
 class PackedRecord(OutgoingRecord):
-    """The same, made with packed properties.
+    """An OutgoingRecord created with packed properties.
 
     Args:
-        payload: as there.
-        packed: properties as ``pack`` writes them; of a name given twice the last value counts.
-        key: as there, and so on.
+        payload: as in ``OutgoingRecord``, like the other arguments.
+        packed: properties as written by ``pack``; for a repeated name the last value counts.
     """
 
     __slots__ = ("_map", "_packed")
@@ -159,12 +158,12 @@ class PackedRecord(OutgoingRecord):
 
     @property
     def packed(self) -> bytes:
-        """As it was made."""
+        """The properties as they were passed."""
         return self._packed
 
     @property
     def properties(self) -> dict[str, str]:  # type: ignore[override]  # nobody sets those of a record
-        """The same as a map, made once. Raises MessageFormatError where the bytes are no list of properties."""
+        """The properties as a map, decoded once. Raises MessageFormatError if the bytes are not such a list."""
         found = self._map
         if found is None:
             found = self._map = unpack(self._packed)
@@ -176,31 +175,31 @@ def _utf8(text: str) -> int:
 
 
 class Texts(Protocol):
-    """Properties that can be looked up one by one: those of a received record, or a mapping of them."""
+    """Properties that can be looked up one by one: a received record, or a mapping."""
 
     def get(self, name: str, /) -> str | None:
-        """The text of a property, or None. Of a name that was given twice it is the one in ``properties``."""
+        """Return the text of a property, or None. For a repeated name it is the one in ``properties``."""
 
 
 class ReceivedRecord(Texts, Protocol):
-    """One Pulsar message as a transport hands it over; every attribute may be computed at first access.
+    """One Pulsar message as received from a transport; every attribute can be computed on first access.
 
     Attributes:
         payload: body bytes, or None for Pulsar's null value.
-        properties: all string properties; for one of them ``get`` may be much faster.
-        key: partition key, or None when the record has none.
-        event_time: milliseconds since the epoch, 0 when the sender gave none.
+        properties: all string properties; for a single one ``get`` can be much faster.
+        key: partition key, or None.
+        event_time: milliseconds since the epoch, 0 if the sender set none.
         publish_time: milliseconds since the epoch, by the sender's clock.
-        redelivery_count: how often the broker delivered it before, 0 at first.
-        message_id: where it is stored.
-        batch_size: records in its entry where that is a batch; 0 where it is none, or the number is not known.
-        topic: full name of the topic (of the partition, where there are partitions).
+        redelivery_count: number of earlier deliveries by the broker, 0 at first.
+        message_id: its position in the broker's storage.
+        batch_size: number of records in its entry if that is a batch; 0 if it is not, or the number is unknown.
+        topic: full name of the topic, or of the partition if it has partitions.
         sequence_id: the producer's number for it, or None if the transport does not know it.
-        producer_name: name of the producer that sent it, or None if it has none.
+        producer_name: name of the producer that sent it, or None.
         schema_version: version of the schema that its producer declared, 8 bytes of Pulsar's, or None without a schema.
         size: approximate bytes it occupies in the client.
-        may_expire: False where it certainly has no JMSExpiration. A transport that gets many records in one entry looks
-            once for all of them; no one looks up the property of a record that can't have it.
+        may_expire: False if it certainly has no JMSExpiration. A transport that receives many records in one entry
+            checks once for all of them; the property of a record that can't have it is never looked up.
     """
 
     @property
@@ -233,6 +232,6 @@ class ReceivedRecord(Texts, Protocol):
     def size(self) -> int: ...
 
 
-#: What represents a record that was set aside: the record, or the fields of its ``WireId`` in a plain tuple. There may
-#: be very many, and Python's garbage collector passes over plain tuples of numbers.
+#: A record that was set aside: the record, or the fields of its ``WireId`` in a plain tuple. There can be very many,
+#: and Python's garbage collector does not track plain tuples of numbers.
 SetAside = ReceivedRecord | tuple[int, int, int, int]

@@ -1,4 +1,4 @@
-"""The message for a body that an application gives instead of a message."""
+"""Messages for bodies that an application passes instead of a message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 
-#: What an application may send: a message, also of another library, or a body that makes one.
+#: Arguments of a send: a message, including messages of other libraries, or a body from which one is created.
 Sendable = (
     Message
     | MessageLike
@@ -33,16 +33,16 @@ _AS_OBJECT: Final = "to send it as an object, send ObjectMessage(value)"
 
 
 def outgoing(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
-    """The message to send for what an application gives, and whether it was made from a foreign message.
+    """Return the message to send, and whether it was created from another library's message.
 
     Args:
-        given: a message, also of another library, or a body.
-        left_out: called with what can't be read of a foreign message.
+        given: a message, including messages of other libraries, or a body.
+        left_out: called with the parts of a foreign message that can't be read.
 
     Raises:
         MessageFormatError: None, or no message can hold it.
     """
-    if isinstance(given, str):  # by far the most frequent body, so it does not take the long way
+    if isinstance(given, str):  # by far the most frequent body, so it skips the other checks
         return TextMessage(given), False
     if isinstance(given, Message):
         return given, False
@@ -53,7 +53,7 @@ def outgoing(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]
 
 
 def outgoing_value(given: object, left_out: LeftOut = _unsaid) -> tuple[Message, bool]:
-    """Return the message to send as ``outgoing`` does, for a producer whose schema decides which bodies fit.
+    """Return the message to send as ``outgoing``, for a producer whose schema decides which bodies fit.
 
     Raises:
         MessageFormatError: ``given`` is None.
@@ -66,12 +66,12 @@ def outgoing_value(given: object, left_out: LeftOut = _unsaid) -> tuple[Message,
 
 
 def message_for(body: object) -> Message:
-    """The message for a body; a message stays as it is.
+    """Return the message for a body; a message is returned unchanged.
 
     str and None: text; bytes: bytes; a mapping: map; a list or tuple: stream; JavaObject: object.
 
     Raises:
-        MessageFormatError: no message can hold it, or only an ObjectMessage, which must be given explicitly: a Java
+        MessageFormatError: no message can hold it, or only an ObjectMessage, which must be passed explicitly: a Java
             client reads a dict or list in one as text.
     """
     if isinstance(body, Message):

@@ -32,7 +32,7 @@ class BytesMessage(Message):
     MessageNotWriteableError while it is read-only. A read that fails does not move the position.
 
     Args:
-        data: first bytes; more may be written behind them.
+        data: initial bytes; more can be appended.
         properties: as for ``Message``.
     """
 
@@ -59,12 +59,12 @@ class BytesMessage(Message):
         return bytes(self._data)
 
     def reset(self) -> None:
-        """Make the body read-only, at its start."""
+        """Make the body read-only and move to its start."""
         self._reading = True
         self._position = 0
 
     def clear_body(self) -> None:
-        """Remove the bytes; write-only again."""
+        """Remove the bytes and make the body write-only."""
         super().clear_body()
         self._data = bytearray()
         self._position = 0
@@ -77,7 +77,7 @@ class BytesMessage(Message):
         return len(self._data)
 
     def get_body_length(self) -> int:
-        """The same as ``body_length``."""
+        """Return ``body_length``."""
         return self.body_length
 
     def _body_copy(self) -> bytes | None:
@@ -86,7 +86,7 @@ class BytesMessage(Message):
         return data or None
 
     def is_body_assignable_to(self, body_type: type) -> bool:
-        """True for bytes and what bytes are (object, Sequence), and for any type when there are no bytes."""
+        """Return True for bytes and its base classes (object, Sequence), and for any type if there are no bytes."""
         return not self._data or is_kind(bytes, body_type)
 
     def _check_readable(self) -> None:
@@ -103,47 +103,47 @@ class BytesMessage(Message):
         return value
 
     def read_boolean(self) -> bool:
-        """1 byte; any but 0 is True."""
+        """Read 1 byte; any value but 0 is True."""
         return bool(self._read(_UBYTE))
 
     def read_byte(self) -> int:
-        """1 byte, signed."""
+        """Read 1 byte, signed."""
         return int(self._read(_BYTE))
 
     def read_unsigned_byte(self) -> int:
-        """1 byte, 0 to 255."""
+        """Read 1 byte, 0 to 255."""
         return int(self._read(_UBYTE))
 
     def read_short(self) -> int:
-        """2 bytes, signed."""
+        """Read 2 bytes, signed."""
         return int(self._read(_SHORT))
 
     def read_unsigned_short(self) -> int:
-        """2 bytes, 0 to 65535."""
+        """Read 2 bytes, 0 to 65535."""
         return int(self._read(_USHORT))
 
     def read_char(self) -> str:
-        """2 bytes, one UTF-16 unit."""
+        """Read 2 bytes, one UTF-16 unit."""
         return chr(self._read(_USHORT))
 
     def read_int(self) -> int:
-        """4 bytes."""
+        """Read 4 bytes."""
         return int(self._read(_INT))
 
     def read_long(self) -> int:
-        """8 bytes."""
+        """Read 8 bytes."""
         return int(self._read(_LONG))
 
     def read_float(self) -> float:
-        """4 bytes, IEEE 754."""
+        """Read 4 bytes, IEEE 754."""
         return float(self._read(_FLOAT))
 
     def read_double(self) -> float:
-        """8 bytes, IEEE 754."""
+        """Read 8 bytes, IEEE 754."""
         return float(self._read(_DOUBLE))
 
     def read_utf(self) -> str:
-        """2 bytes of length and modified UTF-8. Raises MessageFormatError for malformed bytes."""
+        """Read 2 bytes of length and modified UTF-8. Raises MessageFormatError for malformed bytes."""
         self._check_readable()
         data, start = self._data, self._position + _USHORT.size
         left = len(data) - start
@@ -160,12 +160,12 @@ class BytesMessage(Message):
         """Read up to ``length`` bytes (default: as many as fit) into ``buffer``.
 
         Returns:
-            How many were read, fewer than wanted at the end; -1 when there is nothing left.
+            Number of bytes read, at the end fewer than requested; -1 if none are left.
 
         Raises:
             IndexError: ``length`` is negative or larger than the buffer.
             NullValueError: no buffer.
-            TypeError: a buffer that can't be written.
+            TypeError: a read-only buffer, or not a buffer.
         """
         self._check_readable()
         view = writable_bytes(buffer)
@@ -189,40 +189,40 @@ class BytesMessage(Message):
         self._data += layout.pack(typed(kind, value, kind.__name__.lower()))
 
     def write_boolean(self, value: bool) -> None:
-        """1 byte."""
+        """Write 1 byte."""
         self._write(_BOOLEAN, bool, value)
 
     def write_byte(self, value: int) -> None:
-        """1 byte, -128 to 127."""
+        """Write 1 byte, -128 to 127."""
         self._write(_BYTE, Byte, value)
 
     def write_short(self, value: int) -> None:
-        """2 bytes."""
+        """Write 2 bytes."""
         self._write(_SHORT, Short, value)
 
     def write_char(self, value: str) -> None:
-        """2 bytes, one UTF-16 unit."""
+        """Write 2 bytes, one UTF-16 unit."""
         self._check_writable()
         self._data += _USHORT.pack(ord(typed(Char, value, "char")))
 
     def write_int(self, value: int) -> None:
-        """4 bytes."""
+        """Write 4 bytes."""
         self._write(_INT, Int, value)
 
     def write_long(self, value: int) -> None:
-        """8 bytes."""
+        """Write 8 bytes."""
         self._write(_LONG, Long, value)
 
     def write_float(self, value: float) -> None:
-        """4 bytes, IEEE 754."""
+        """Write 4 bytes, IEEE 754."""
         self._write(_FLOAT, Float, value)
 
     def write_double(self, value: float) -> None:
-        """8 bytes, IEEE 754."""
+        """Write 8 bytes, IEEE 754."""
         self._write(_DOUBLE, float, value)
 
     def write_utf(self, value: str) -> None:
-        """2 bytes of length and modified UTF-8. Raises MessageFormatError above 65535 bytes."""
+        """Write 2 bytes of length and modified UTF-8. Raises MessageFormatError above 65535 bytes."""
         self._check_writable()
         data = encode_mutf8(typed(str, value, "utf"))
         if len(data) > _MAX_UTF:
@@ -230,14 +230,14 @@ class BytesMessage(Message):
         self._data += _USHORT.pack(len(data)) + data
 
     def write_bytes(self, data: bytes | bytearray | memoryview, offset: int = 0, length: int | None = None) -> None:
-        """``length`` bytes of ``data`` from ``offset``. Raises IndexError outside of it, NullValueError for None."""
+        """Write ``length`` bytes of ``data`` from ``offset``. Raises IndexError out of bounds, NullValueError."""
         self._check_writable()
         if data is None:
             raise NullValueError("write_bytes needs bytes, not None")
         self._data += cut(data, offset, length)
 
     def write_object(self, value: Value | bytearray | memoryview) -> None:
-        """A value in its own type. Raises NullValueError for None, MessageFormatError without JMS type."""
+        """Write a value in its own type. Raises NullValueError for None, MessageFormatError without JMS type."""
         self._check_writable()
         if value is None:
             raise NullValueError("write_object needs a value, not None")

@@ -1,8 +1,8 @@
 """Messages of other libraries: any object with the message interface can be sent.
 
-Jakarta Messaging 3.1, 3.12 Provider implementations of Jakarta Messaging message interfaces. The body interface that
-the object offers decides its kind. Client-owned headers, properties and body are copied; after the send the headers
-that the provider sets are written back to the object.
+Jakarta Messaging 3.1, 3.12 Provider implementations of Jakarta Messaging message interfaces. The object's body
+interface decides its kind. Client-owned headers, properties and body are copied; after the send the headers that the
+provider sets are written back to the object.
 """
 
 from __future__ import annotations
@@ -33,53 +33,53 @@ _WRITTEN_BACK: Final = {
 }
 _CHUNK: Final = 64 * 1024
 
-#: Told what of a foreign message is left out, and the error of reading it.
+#: Called with the part of a foreign message that is left out, and the error of reading it.
 LeftOut = Callable[[str, Exception], None]
 
 
 def _unsaid(what: str, error: Exception) -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
 @runtime_checkable
 class MessageLike(Protocol):
-    """What makes an object a message of another library.
+    """The interface by which an object is recognized as a message of another library.
 
-    Beside these, where it has them: the attributes ``jms_correlation_id``, ``jms_type`` and ``jms_reply_to``, and the
-    body's methods under their names here (``get_text`` or ``text``; ``get_map_names`` and ``get_object``; ``reset`` and
-    ``read_object``; ``reset``, ``read_utf`` and ``read_bytes``; ``get_object``).
+    Optional: the attributes ``jms_correlation_id``, ``jms_type`` and ``jms_reply_to``, and the body's methods under
+    their names here (``get_text`` or ``text``; ``get_map_names`` and ``get_object``; ``reset`` and ``read_object``;
+    ``reset``, ``read_utf`` and ``read_bytes``; ``get_object``).
     """
 
     def get_property_names(self) -> Iterable[str]:
-        """The names of its properties."""
+        """Return the names of its properties."""
 
     def get_object_property(self, name: str) -> object:
-        """The value of a property."""
+        """Return the value of a property."""
 
 
-#: Bodies that applications send; known to be no messages without the slow look at an interface (20 us).
+#: Classes of bodies that applications send. They are never messages, so the slow interface check (20 us) is skipped.
 _NEVER_FOREIGN: Final = frozenset({str, bytes, bytearray, memoryview, dict, list, tuple, bool, int, float, type(None)})
 
 
 def is_foreign(value: object) -> TypeGuard[MessageLike]:
-    """True for an object that is not ours and offers the message interface."""
+    """Return whether an object is not one of our messages but offers the message interface."""
     if type(value) in _NEVER_FOREIGN:
         return False
     return not isinstance(value, Message) and not isinstance(value, type) and isinstance(value, MessageLike)
 
 
 def adopt(foreign: object, left_out: LeftOut = _unsaid) -> Message:
-    """Our own message with the content of a foreign one.
+    """Create a message with the content of another library's message.
 
     Left out are an object body or a property that can't be read, whatever it raises; a property whose value has no JMS
     type; a JMSReplyTo that is not a destination; and the properties that only a provider sets.
 
     Args:
         foreign: the object.
-        left_out: called with what can't be read, and why.
+        left_out: called with each part that can't be read, and the error.
 
     Raises:
-        MessageFormatError: None, an object without the message interface, or one that raises on access to the rest.
+        MessageFormatError: None, an object without the message interface, or one that raises on access to other parts.
     """
     if isinstance(foreign, Message):
         return foreign
@@ -105,7 +105,7 @@ def _set_by_provider(name: str) -> bool:
 def _copy_property(foreign: MessageLike, name: str, message: Message, left_out: LeftOut) -> None:
     try:
         value = canonical_property(foreign.get_object_property(name), name)
-    except Exception as error:  # the other library may raise anything for what it can't read
+    except Exception as error:  # the other library can raise anything for an unreadable value
         left_out(f"property {name!r}", error)
         return
     message.set_object_property(name, value)
@@ -123,11 +123,11 @@ def _copy_headers(foreign: MessageLike, message: Message) -> None:
         try:
             message.jms_reply_to = as_destination(reply_to)
         except InvalidDestinationError:
-            message.jms_reply_to = None  # JMS lets a provider drop a destination of another one
+            message.jms_reply_to = None  # JMS allows a provider to drop another provider's destination
 
 
 def _copy_body(foreign: Any, left_out: LeftOut) -> Message:
-    """The first body interface that fits; those that have more methods go first."""
+    """Copy the first body interface that fits, starting with those that have the most methods."""
     for needed, copy in _BODIES:
         if all(_offers(foreign, name) for name in needed):
             return copy(foreign)
@@ -135,7 +135,7 @@ def _copy_body(foreign: Any, left_out: LeftOut) -> Message:
 
 
 def _offers(foreign: object, name: str) -> bool:
-    # On the class first: a property that raises must not look like one that is missing.
+    # The class is checked first: a property that raises must not look like a missing one.
     return hasattr(type(foreign), name) or hasattr(foreign, name)
 
 
@@ -159,7 +159,7 @@ def _copy_stream(foreign: Any) -> Message:
         try:
             values.append(foreign.read_object())
         except Exception as error:
-            if "EOF" not in type(error).__name__:  # another library has its own class for the end
+            if "EOF" not in type(error).__name__:  # other libraries have their own class for the end
                 raise
             foreign.reset()
             return StreamMessage(values)
@@ -188,13 +188,13 @@ _BODIES: Final[tuple[tuple[tuple[str, ...], Callable[[Any], Message]], ...]] = (
 
 
 def write_back(foreign: object, headers: Headers) -> None:
-    """Write the provider-set headers onto a foreign message, through its public attributes.
+    """Write the provider-set headers to a foreign message, through its public attributes.
 
-    Headers that the object refuses are passed over: its message is on the way already, and an error here would look as
-    if it were not.
+    Headers that the object refuses are skipped: its message is already being sent, and an error here would suggest that
+    it is not.
     """
     for attribute, field in _WRITTEN_BACK.items():
         try:
             setattr(foreign, attribute, getattr(headers, field))
-        except Exception:  # whatever the object's setter raises; see above
+        except Exception:  # any error of the object's setter; see above
             continue

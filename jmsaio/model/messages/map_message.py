@@ -15,10 +15,10 @@ from jmsaio.model.values import Byte, Char, Float, Int, JmsType, Long, Short, Va
 
 
 class MapMessage(Message, MutableMapping[str, Any]):
-    """A message with named values. It is a mapping itself: ``message["name"]``, ``dict(message)``.
+    """A message with named values. It is itself a mapping: ``message["name"]``, ``dict(message)``.
 
     Args:
-        mapping: first values; their types are found as for properties, with Char and bytes beside.
+        mapping: initial values; their types are inferred as for properties, with Char and bytes in addition.
         properties: as for ``Message``.
 
     Raises:
@@ -70,28 +70,28 @@ class MapMessage(Message, MutableMapping[str, Any]):
         return True
 
     def pop(self, name: str, *default: Any) -> Any:
-        """Not possible: raises UnsupportedOperationError."""
+        """Raise UnsupportedOperationError: single entries can't be removed."""
         del self[name]
 
     def popitem(self) -> Any:
-        """Not possible: raises UnsupportedOperationError."""
+        """Raise UnsupportedOperationError: single entries can't be removed."""
         raise UnsupportedOperationError("a single entry can't be removed; clear_body removes all")
 
     def clear(self) -> None:
-        """``clear_body``."""
+        """Remove all entries; see ``clear_body``."""
         self.clear_body()
 
     def get_map_names(self) -> list[str]:
-        """The names."""
+        """Return the names of all entries."""
         return list(self._map)
 
     def item_exists(self, name: str) -> bool:
-        """True if there is an entry of that name, also one that is None."""
+        """Return whether an entry of that name exists, even if its value is None."""
         check_text(name, "name")
         return name in self._map
 
     def get_object(self, name: str) -> Any:
-        """A value in the type in which it was set, or None."""
+        """Return a value in the type in which it was set, or None."""
         check_text(name, "name")
         return self._map.get(name)
 
@@ -100,44 +100,44 @@ class MapMessage(Message, MutableMapping[str, Any]):
         return convert_body(self._map.get(name), target, name)
 
     def get_boolean(self, name: str) -> bool:
-        """A value as boolean; False if missing. These getters raise as ``model.conversion`` says."""
+        """Return a value as boolean; False if missing. These getters raise as described in ``model.conversion``."""
         return bool(self._get(name, JmsType.BOOLEAN))
 
     def get_byte(self, name: str) -> int:
-        """A value as byte."""
+        """Return a value as byte."""
         return int(self._get(name, JmsType.BYTE))
 
     def get_short(self, name: str) -> int:
-        """A value as short."""
+        """Return a value as short."""
         return int(self._get(name, JmsType.SHORT))
 
     def get_char(self, name: str) -> str:
-        """A value as char."""
+        """Return a value as char."""
         return str(self._get(name, JmsType.CHAR))
 
     def get_int(self, name: str) -> int:
-        """A value as int."""
+        """Return a value as int."""
         return int(self._get(name, JmsType.INT))
 
     def get_long(self, name: str) -> int:
-        """A value as long."""
+        """Return a value as long."""
         return int(self._get(name, JmsType.LONG))
 
     def get_float(self, name: str) -> float:
-        """A value as float."""
+        """Return a value as float."""
         return float(self._get(name, JmsType.FLOAT))
 
     def get_double(self, name: str) -> float:
-        """A value as double."""
+        """Return a value as double."""
         return float(self._get(name, JmsType.DOUBLE))
 
     def get_string(self, name: str) -> str | None:
-        """A value as text, None if missing."""
+        """Return a value as text, None if missing."""
         value: str | None = self._get(name, JmsType.STRING)
         return value
 
     def get_bytes(self, name: str) -> bytes | None:
-        """A value as bytes, None if missing."""
+        """Return a value as bytes, None if missing."""
         value: bytes | None = self._get(name, JmsType.BYTES)
         return value
 
@@ -159,7 +159,7 @@ class MapMessage(Message, MutableMapping[str, Any]):
         self._map[name] = typed(kind, value, name)
 
     def set_boolean(self, name: str, value: bool) -> None:
-        """Set a boolean. These setters raise as ``set_object``, MessageFormatError also out of range."""
+        """Set a boolean. These setters raise as ``set_object``, and MessageFormatError if the value is out of range."""
         self._set(name, bool, value)
 
     def set_byte(self, name: str, value: int) -> None:
@@ -200,7 +200,7 @@ class MapMessage(Message, MutableMapping[str, Any]):
     def set_bytes(
         self, name: str, value: bytes | bytearray | memoryview | None, offset: int = 0, length: int | None = None
     ) -> None:
-        """Set a copy of bytes, or of ``length`` of them from ``offset``. Raises IndexError outside of ``value``."""
+        """Set a copy of bytes, or of ``length`` of them from ``offset``. Raises IndexError out of bounds."""
         check_map_name(name)
         self._check_body_writable()
         self._map[name] = None if value is None else cut(value, offset, length)
@@ -214,5 +214,5 @@ class MapMessage(Message, MutableMapping[str, Any]):
         return dict(self._map) if self._map else None
 
     def is_body_assignable_to(self, body_type: type) -> bool:
-        """True for dict, mappings and object, and for any type when there are no entries."""
+        """Return True for dict, mappings and object, and for any type if there are no entries."""
         return not self._map or is_kind(dict, body_type)

@@ -27,15 +27,15 @@ Acknowledge = Callable[[int], Awaitable[None]]
 class Message(Properties):
     """A message without a body, and the base of all messages.
 
-    Headers are attributes, readable and settable at any time; those that the provider sets are overwritten by a send.
+    Headers are attributes that can be read and set at any time; those that the provider sets are overwritten by a send.
     Properties of a received message are read-only until ``clear_properties``, its body until ``clear_body``.
 
     Args:
-        properties: first properties, in the types of their values; see ``set_object_property``.
+        properties: initial properties, in the types of their values; see ``set_object_property``.
     """
 
     __slots__ = ("__weakref__", "_acknowledge", "_delivery", "_head", "_read_only_body")
-    #: The kind's word on the wire (Starlight's JMSPulsarMessageType).
+    #: The kind's name on the wire (Starlight's JMSPulsarMessageType).
     KIND: ClassVar[str] = "header"
 
     _acknowledge: Acknowledge | None
@@ -52,7 +52,7 @@ class Message(Properties):
 
     @classmethod
     def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
-        """A received message: read-only, headers and properties read from ``record`` by ``source`` when needed."""
+        """Create a received, read-only message; ``source`` reads headers and properties from ``record`` when needed."""
         message = cls.__new__(cls)
         message._acknowledge = message._head = message._properties = None
         message._source = source
@@ -64,10 +64,10 @@ class Message(Properties):
         return message
 
     def _set_received_body(self, body: Any) -> None:
-        """Take the decoded body; a plain message has none."""
+        """Set the decoded body; a plain message has none."""
 
     def _body(self) -> Any:
-        """The body for the codec."""
+        """Return the body for the codec."""
         return None
 
     def _headers(self) -> Headers:
@@ -84,12 +84,12 @@ class Message(Properties):
         return head
 
     def _known_headers(self) -> Headers | None:
-        """The headers, None for a message of the application that has none yet."""
+        """Return the headers, or None for an application's message without any."""
         head = self._head
         return head if head is not None or self._source is None else self._headers()
 
     def _redelivery(self, count: int) -> None:
-        """This is delivery number ``count``: JMSXDeliveryCount, and JMSRedelivered from the second on."""
+        """Set the number of this delivery: JMSXDeliveryCount, and JMSRedelivered if it is above 1."""
         self._count = count
         if self._head is not None:
             self._head.redelivered = count > 1
@@ -98,7 +98,7 @@ class Message(Properties):
 
     @property
     def jms_message_id(self) -> str | None:
-        """JMSMessageID, set by send; None before, or when ids are disabled."""
+        """JMSMessageID, set by send; None before, or if ids are disabled."""
         return self._headers().message_id
 
     @jms_message_id.setter
@@ -108,7 +108,7 @@ class Message(Properties):
 
     @property
     def jms_timestamp(self) -> int:
-        """JMSTimestamp: when send was called, milliseconds since the epoch; 0 when disabled."""
+        """JMSTimestamp: time of the send in milliseconds since the epoch; 0 if disabled."""
         return self._headers().timestamp
 
     @jms_timestamp.setter
@@ -170,7 +170,7 @@ class Message(Properties):
 
     @property
     def jms_redelivered(self) -> bool:
-        """JMSRedelivered: the message was delivered before."""
+        """JMSRedelivered: whether the message was delivered before."""
         return self._headers().redelivered
 
     @jms_redelivered.setter
@@ -223,8 +223,8 @@ class Message(Properties):
     def text(self) -> str | None:
         """The text of a TextMessage.
 
-        Most messages hold a text, so it can be read without asking for the class first, as in
-        ``async for message in consumer: print(message.text)``. For other bodies use ``get_body``, or ``isinstance``.
+        Most messages hold a text, so it can be read without checking the class first, as in ``async for message in
+        consumer: print(message.text)``. For other bodies use ``get_body``, or ``isinstance``.
 
         Raises:
             NoTextError: a message of another kind. It is a MessageFormatError and an AttributeError.
@@ -234,7 +234,7 @@ class Message(Properties):
         )
 
     def clear_body(self) -> None:
-        """Remove the body and make it writable. The properties stay."""
+        """Remove the body and make it writable; properties are kept."""
         self._read_only_body = False
 
     def _check_body_writable(self) -> None:
@@ -242,7 +242,7 @@ class Message(Properties):
             raise MessageNotWriteableError("the body of a received message is read-only; clear_body first")
 
     def get_body(self, body_type: type[T]) -> T | None:
-        """The body as ``body_type``: str, bytes, dict, list, bool or object; None if there is none.
+        """Return the body as ``body_type``: str, bytes, dict, list, bool or object; None if there is none.
 
         Reading resets a bytes message. A stream message has no body type.
 
@@ -258,18 +258,18 @@ class Message(Properties):
         return None
 
     def is_body_assignable_to(self, body_type: type) -> bool:
-        """True if ``get_body`` with this type does not raise MessageFormatError."""
+        """Return whether ``get_body`` accepts this type."""
         return True
 
     async def acknowledge(self) -> None:
-        """Acknowledge, as the session's mode and scope say; no effect in AUTO, DUPS_OK and transacted ones.
+        """Acknowledge according to the session's mode and scope; no effect in AUTO, DUPS_OK and transacted sessions.
 
         Does not wait for the broker, unless ``ackReceiptEnabled`` is set.
 
         Raises:
             ObjectClosedError: the session is closed.
 
-        Cancelling: the acknowledgement may or may not have been taken; repeat it.
+        Cancelling: it is unknown whether the acknowledgement was sent; repeat the call.
         """
         if self._acknowledge is not None:
             await self._acknowledge(self._delivery)

@@ -1,4 +1,4 @@
-"""ObjectMessage and JavaObject. Never pickle, never a Java object graph."""
+"""ObjectMessage and JavaObject. Neither pickle nor Java's deserialization is ever used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jmsaio.model.messages.message import Message, Property
 from jmsaio.model.typed import is_kind
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short, canonical
 
-#: Nesting of lists and dicts that is taken.
+#: Maximum nesting of lists and dicts.
 MAX_DEPTH = 100
 _WRAPPERS = (Byte, Short, Int, Long, Float, Double, Char)
 
@@ -26,7 +26,7 @@ class JavaObject:
 
     Attributes:
         class_name: name of its class, from the stream.
-        data: the whole serialization stream.
+        data: the complete serialization stream.
     """
 
     class_name: str
@@ -39,7 +39,7 @@ class JavaObject:
 
 
 def snapshot(value: Any) -> Any:
-    """A copy of a value that an object message can hold: bytes, JavaObject, JMS values, or JSON-able.
+    """Copy a value that an object message can hold: bytes, JavaObject, JMS values, or JSON-serializable values.
 
     Raises:
         MessageFormatError: anything else; names the type.
@@ -57,7 +57,7 @@ def _check_json(value: Any, depth: int) -> None:
         raise MessageFormatError(f"an object message takes lists and dicts nested at most {MAX_DEPTH} deep")
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, _WRAPPERS)):
         if isinstance(value, int):
-            canonical(value, "object")  # refuses what no long can hold, as everywhere else
+            canonical(value, "object")  # refuses an int that does not fit in a long, as everywhere else
         return
     if isinstance(value, list | tuple):
         for item in value:
@@ -74,7 +74,7 @@ def _check_json(value: Any, depth: int) -> None:
 
 
 def is_shallow(value: Any) -> bool:
-    """Whether lists and dicts are nested so that the value can be copied and written."""
+    """Return whether lists and dicts are nested shallowly enough to copy and write the value."""
     level = [value]
     for _ in range(MAX_DEPTH + 2):
         level = [
@@ -89,9 +89,9 @@ def is_shallow(value: Any) -> bool:
 
 
 class ObjectMessage(Message):
-    """A message with an object: bytes, a JMS value, or a JSON-able value; a Java object arrives as JavaObject.
+    """A message with an object: bytes, a JMS value, or a JSON-serializable value; JavaObject if Java sent it.
 
-    The value is copied when it is set and when it is read, so later changes don't show.
+    The value is copied when it is set and when it is read, so later changes have no effect.
 
     Args:
         value: the object, or None.
@@ -113,7 +113,7 @@ class ObjectMessage(Message):
         return self._value
 
     def get_object(self) -> Any:
-        """A copy of the object, or None."""
+        """Return a copy of the object, or None."""
         return self._body_copy()
 
     def set_object(self, value: Any) -> None:
@@ -133,5 +133,5 @@ class ObjectMessage(Message):
         return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
     def is_body_assignable_to(self, body_type: type) -> bool:
-        """True for the object's own types, and for any type when there is none."""
+        """Return True for the object's class and its base classes, and for any type if there is no object."""
         return self._value is None or is_kind(type(self._value), body_type)

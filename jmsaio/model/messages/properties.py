@@ -27,34 +27,34 @@ from jmsaio.model.values import (
 )
 from jmsaio.model.wire import DELIVERY_COUNT
 
-#: What a property can hold.
+#: Value of a property.
 Property = bool | int | float | str | None
 
-#: Classes of values that are stored as they are; a plain int is only if it fits in 32 bits.
+#: Classes of values that are stored unchanged; a plain int only if it fits in 32 bits.
 _STORED: Final = frozenset({bool, Byte, Short, Long, Float, float, str, type(None)})
 
 
 class MessageSource(Protocol):
-    """Reads headers and properties of received messages from their records, when they are first needed.
+    """Reads headers and properties of received messages from their records on first use.
 
-    One serves all messages of a consumer; what a record is, it knows alone.
+    One source serves all messages of a consumer; only the source knows the type of the records.
     """
 
     def headers(self, record: Any, /) -> Headers:
-        """A new Headers; called at most once for a message."""
+        """Return a new Headers; called no more than once per message."""
 
     def properties(self, record: Any, /) -> dict[str, Property]:
-        """A new dict of canonical values; called at most once for a message."""
+        """Return a new dict of canonical values; called no more than once per message."""
 
     def property(self, record: Any, name: str, /) -> Property:
-        """One of them, or None; not asked for JMSX properties. Called as often as the application asks."""
+        """Return one property, or None; called on each access by the application, but not for JMSX properties."""
 
 
 class Properties:
     """The property part of every message.
 
-    Getters take the name of any property; a missing one reads as None does. They raise MessageFormatError where JMS has
-    no conversion. Setters raise IllegalArgumentError for a name that is not allowed, MessageNotWriteableError on a
+    Getters accept the name of any property; a missing one is read as None. They raise MessageFormatError if JMS has no
+    conversion. Setters raise IllegalArgumentError for a name that is not allowed, MessageNotWriteableError on a
     received message, MessageFormatError for a value of another type or out of range.
     """
 
@@ -79,7 +79,7 @@ class Properties:
         return properties
 
     def _property(self, name: str) -> Property:
-        """One property, or None; straight from the record until all properties of a received message are decoded."""
+        """Return one property, or None; read from the record until all properties of a received message are decoded."""
         if type(name) is not str:
             check_text(name, "name")
         properties = self._properties
@@ -91,7 +91,7 @@ class Properties:
         return properties.get(name)
 
     def _one_property(self, name: object) -> Property:
-        """One property, straight from the record as by ``_property``. Raises KeyError where there is none."""
+        """Return one property, read from the record as by ``_property``. Raises KeyError if it is missing."""
         source = self._source
         if self._properties is not None or source is None or type(name) is not str or name.startswith("JMSX"):
             return self._property_map()[name]  # type: ignore[index]  # other classes are not in it
@@ -120,7 +120,7 @@ class Properties:
             raise MessageNotWriteableError("the properties of a received message are read-only; clear_properties first")
 
     def _put_properties(self, values: Mapping[str, Any]) -> None:
-        """Set several properties in the types of their values: all of them, or none when one is refused."""
+        """Set several properties in the types of their values: all of them, or none if one is refused."""
         if not isinstance(values, dict):
             check_mapping(values, "properties")
         fresh: dict[str, Property] = {}
@@ -141,7 +141,7 @@ class Properties:
 
     @property
     def properties(self) -> PropertyView:
-        """The properties as a mutable mapping with Python values; the wrappers of ``jmsaio`` give other JMS types.
+        """The properties as a mutable mapping with Python values; the wrappers of ``jmsaio`` select other JMS types.
 
         Assigning a mapping replaces all of them; raises as ``set_object_property``.
         """
@@ -151,7 +151,7 @@ class Properties:
     def properties(self, values: Mapping[str, Property]) -> None:
         self._check_properties_writable()
         check_mapping(values, "properties")
-        given, kept = dict(values), self._properties  # a copy: the values may be those of this message
+        given, kept = dict(values), self._properties  # a copy, because the values can be the properties of this message
         self._properties = {}
         try:
             self._put_properties(given)
@@ -160,61 +160,61 @@ class Properties:
             raise
 
     def property_exists(self, name: str) -> bool:
-        """True if there is a property of that name, also one whose value is None."""
+        """Return whether a property of that name exists, even if its value is None."""
         check_text(name, "name")
         return self._has_property(name)
 
     def get_property_names(self) -> list[str]:
-        """The names of the properties; headers are not among them, JMSX properties are."""
+        """Return the names of the properties, including JMSX properties but not headers."""
         return list(self._property_map())
 
     def clear_properties(self) -> None:
-        """Remove all properties and make them writable. The body and the headers stay."""
+        """Remove all properties and make them writable; body and headers are kept."""
         self._properties = {}
         self._read_only_properties = False
 
     def get_object_property(self, name: str) -> Property:
-        """A property in the type in which it was set, or None."""
+        """Return a property in the type in which it was set, or None."""
         return self._property(name)
 
     def get_boolean_property(self, name: str) -> bool:
-        """A property as boolean; False if missing, and for every text but "true". Raises MessageFormatError."""
+        """Return a property as boolean; False if missing, or a text other than "true". Raises MessageFormatError."""
         return bool(convert_property(self._property(name), JmsType.BOOLEAN, name))
 
     def get_byte_property(self, name: str) -> int:
-        """A property as byte. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        """Return a property as byte. Raises MessageFormatError, NumberFormatError (also if missing)."""
         return int(convert_property(self._property(name), JmsType.BYTE, name))
 
     def get_short_property(self, name: str) -> int:
-        """A property as short. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        """Return a property as short. Raises MessageFormatError, NumberFormatError (also if missing)."""
         return int(convert_property(self._property(name), JmsType.SHORT, name))
 
     def get_int_property(self, name: str) -> int:
-        """A property as int. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        """Return a property as int. Raises MessageFormatError, NumberFormatError (also if missing)."""
         value = self._property(name)
         return value if type(value) is int else int(convert_property(value, JmsType.INT, name))
 
     def get_long_property(self, name: str) -> int:
-        """A property as long. Raises MessageFormatError, NumberFormatError (also if missing)."""
+        """Return a property as long. Raises MessageFormatError, NumberFormatError (also if missing)."""
         return int(convert_property(self._property(name), JmsType.LONG, name))
 
     def get_float_property(self, name: str) -> float:
-        """A property as float. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
+        """Return a property as float. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
         return float(convert_property(self._property(name), JmsType.FLOAT, name))
 
     def get_double_property(self, name: str) -> float:
-        """A property as double. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
+        """Return a property as double. Raises MessageFormatError, NumberFormatError, NullValueError (if missing)."""
         return float(convert_property(self._property(name), JmsType.DOUBLE, name))
 
     def get_string_property(self, name: str) -> str | None:
-        """A property as text, in Java's form; None if missing."""
+        """Return a property as text, in Java's form; None if missing."""
         value: str | None = convert_property(self._property(name), JmsType.STRING, name)
         return value
 
     def set_object_property(self, name: str, value: Property) -> None:
         """Set a property in the type of ``value``: bool, int (int or long by size), float (double), str or None.
 
-        The wrappers ``Byte, Short, Int, Long, Float, Double`` give the other types.
+        The wrappers ``Byte, Short, Int, Long, Float, Double`` select the other types.
 
         Raises:
             MessageFormatError: a value of another type.
@@ -222,7 +222,7 @@ class Properties:
             MessageNotWriteableError: a received message.
         """
         if type(value) not in _STORED and not (type(value) is int and INT_MIN <= value <= INT_MAX):
-            writable = self._writable_properties(name)  # a wrong name and a wrong state go before a wrong value
+            writable = self._writable_properties(name)  # a wrong name or state is reported before a wrong value
             writable[name] = canonical_property(value, name)
         else:
             self._writable_properties(name)[name] = value
@@ -276,7 +276,7 @@ class _Keyed(Protocol):
 
 
 class PropertyView(MutableMapping[str, Property]):
-    """The properties of one message as a mapping. JMS removes all properties or none, so ``del`` is refused."""
+    """A message's properties as a mapping. JMS removes all properties or none, so ``del`` is refused."""
 
     __slots__ = ("_message",)
 
@@ -312,15 +312,15 @@ class PropertyView(MutableMapping[str, Property]):
         self._message._put_properties(other)
 
     def pop(self, name: str, *default: object) -> NoReturn:
-        """Not possible: raises UnsupportedOperationError."""
+        """Raise UnsupportedOperationError: single properties can't be removed."""
         self.__delitem__(name)
 
     def popitem(self) -> NoReturn:
-        """Not possible: raises UnsupportedOperationError."""
+        """Raise UnsupportedOperationError: single properties can't be removed."""
         raise UnsupportedOperationError("a single property can't be removed; clear_properties removes all")
 
     def clear(self) -> None:
-        """``clear_properties``."""
+        """Remove all properties; see ``clear_properties``."""
         self._message.clear_properties()
 
     def __repr__(self) -> str:

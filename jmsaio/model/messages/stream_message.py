@@ -25,7 +25,7 @@ class StreamMessage(Message):
     MessageNotWriteableError while it is read-only. A read that fails does not move the position.
 
     Args:
-        values: first values; more may be written behind them.
+        values: initial values; more can be appended.
         properties: as for ``Message``.
     """
 
@@ -38,7 +38,7 @@ class StreamMessage(Message):
 
     def __init__(self, values: Iterable[object] = (), *, properties: Mapping[str, Property] | None = None) -> None:
         super().__init__(properties=properties)
-        if isinstance(values, str | bytes | bytearray | memoryview):  # each would be a sequence of its parts
+        if isinstance(values, str | bytes | bytearray | memoryview):  # each would be split into its elements
             raise MessageFormatError(f"a stream message holds a list of values, not one {type(values).__name__}")
         if not isinstance(values, Iterable):
             raise wrong_type(values, "values", "a list or another iterable of values")
@@ -57,13 +57,13 @@ class StreamMessage(Message):
         return self._values
 
     def reset(self) -> None:
-        """Make the body read-only, at its start."""
+        """Make the body read-only and move to its start."""
         self._reading = True
         self._position = 0
         self._offset = -1
 
     def clear_body(self) -> None:
-        """Remove the values; write-only again."""
+        """Remove the values and make the body write-only."""
         super().clear_body()
         self._values = []
         self._position = 0
@@ -71,7 +71,7 @@ class StreamMessage(Message):
         self._reading = False
 
     def is_body_assignable_to(self, body_type: type) -> bool:
-        """Always False: a stream has no body type."""
+        """Return False: a stream has no body type."""
         return False
 
     def _current(self) -> Value:
@@ -93,44 +93,44 @@ class StreamMessage(Message):
         return value
 
     def read_boolean(self) -> bool:
-        """The next value as boolean. The reads raise as ``model.conversion`` says."""
+        """Read the next value as boolean. The reads raise as described in ``model.conversion``."""
         return bool(self._read(JmsType.BOOLEAN))
 
     def read_byte(self) -> int:
-        """The next value as byte."""
+        """Read the next value as byte."""
         return int(self._read(JmsType.BYTE))
 
     def read_short(self) -> int:
-        """The next value as short."""
+        """Read the next value as short."""
         return int(self._read(JmsType.SHORT))
 
     def read_char(self) -> str:
-        """The next value as char."""
+        """Read the next value as char."""
         return str(self._read(JmsType.CHAR))
 
     def read_int(self) -> int:
-        """The next value as int."""
+        """Read the next value as int."""
         return int(self._read(JmsType.INT))
 
     def read_long(self) -> int:
-        """The next value as long."""
+        """Read the next value as long."""
         return int(self._read(JmsType.LONG))
 
     def read_float(self) -> float:
-        """The next value as float."""
+        """Read the next value as float."""
         return float(self._read(JmsType.FLOAT))
 
     def read_double(self) -> float:
-        """The next value as double."""
+        """Read the next value as double."""
         return float(self._read(JmsType.DOUBLE))
 
     def read_string(self) -> str | None:
-        """The next value as text."""
+        """Read the next value as text."""
         value: str | None = self._read(JmsType.STRING)
         return value
 
     def read_object(self) -> Any:
-        """The next value in the type in which it was written."""
+        """Read the next value in the type in which it was written."""
         value = self._next()
         self._position += 1
         return value
@@ -138,15 +138,16 @@ class StreamMessage(Message):
     def read_bytes(self, buffer: bytearray | memoryview) -> int:
         """Read the next bytes value, or its next part, into ``buffer``.
 
-        Until the value is done, all other reads raise MessageFormatError.
+        Until the value is read completely, all other reads raise MessageFormatError.
 
         Returns:
-            How many were read; less than the buffer holds, and the value is done. -1 for a None value, or when the
-            part before filled the buffer to the value's end. 0 for an empty buffer, which takes nothing.
+            Number of bytes read; if it is less than the buffer's size, the value is complete. -1 for a None value, or
+            if the previous part filled the buffer exactly up to the value's end. 0 for an empty buffer, which reads
+            nothing.
 
         Raises:
             NullValueError: no buffer.
-            TypeError: a buffer that can't be written.
+            TypeError: a read-only buffer, or not a buffer.
         """
         view = writable_bytes(buffer)
         value = self._current()
@@ -157,7 +158,7 @@ class StreamMessage(Message):
             raise MessageFormatError(f"number {self._position + 1} of the stream is not a bytes value")
         if not len(view):
             return 0
-        if self._offset == len(value):  # the part before ended exactly with the value
+        if self._offset == len(value):  # the previous part ended exactly at the value's end
             self._next_value()
             return -1
         start = max(self._offset, 0)
@@ -182,7 +183,7 @@ class StreamMessage(Message):
             raise MessageNotWriteableError("the body is read-only; clear_body first")
 
     def write_boolean(self, value: bool) -> None:
-        """Write a boolean. The writes raise MessageFormatError for another type, or out of range."""
+        """Write a boolean. The writes raise MessageFormatError for a value of another type or out of range."""
         self._write(bool, value)
 
     def write_byte(self, value: int) -> None:
@@ -221,7 +222,7 @@ class StreamMessage(Message):
     def write_bytes(
         self, data: bytes | bytearray | memoryview | None, offset: int = 0, length: int | None = None
     ) -> None:
-        """Write ``length`` bytes of ``data`` from ``offset`` as one value. Raises IndexError outside of it."""
+        """Write ``length`` bytes of ``data`` from ``offset`` as one value. Raises IndexError out of bounds."""
         self._check_writable()
         self._values.append(None if data is None else cut(data, offset, length))
 

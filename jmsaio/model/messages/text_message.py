@@ -11,7 +11,7 @@ from jmsaio.model.typed import is_kind
 
 
 class TextMessage(Message):
-    """A message with a text; None and "" are different, and both arrive as they were sent.
+    """A message with a text. None and "" are different, and each is received as it was sent.
 
     Args:
         text: the text, or None.
@@ -33,7 +33,7 @@ class TextMessage(Message):
 
     @classmethod
     def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
-        # As Message._received, without its call for the body: this is the hot path of a receiver.
+        # As Message._received, without its method call for the body: this is the hot path of a receiver.
         message = cls.__new__(cls)
         message._acknowledge = message._head = message._properties = None
         message._source = source
@@ -61,11 +61,11 @@ class TextMessage(Message):
         self._text = value if type(value) is str or value is None else _text(value)
 
     def get_text(self) -> str | None:
-        """The text."""
+        """Return the text."""
         return self._text
 
     def set_text(self, value: str | None) -> None:
-        """The same as setting ``text``."""
+        """Set the text; see ``text``."""
         self.text = value
 
     def clear_body(self) -> None:
@@ -77,12 +77,12 @@ class TextMessage(Message):
         return self._text
 
     def is_body_assignable_to(self, body_type: type) -> bool:
-        """True for str and what a str is (object, Sequence), and for any type when the text is None."""
+        """Return True for str and its base classes (object, Sequence), and for any type if the text is None."""
         return self._text is None or is_kind(str, body_type)
 
 
 def _text(value: object) -> str:
-    """A text of a subclass as a plain one. Raises MessageFormatError for anything but text."""
+    """Convert an instance of a str subclass to a plain str. Raises MessageFormatError for anything but text."""
     if not isinstance(value, str):
         raise MessageFormatError(f"a text message holds a str or None, not {type(value).__name__}")
     return str.__str__(value)
