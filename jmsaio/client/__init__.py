@@ -1,1 +1,1 @@
-"""The JMS objects: one module for each noun of the specification, and the packages they are built on."""
+"""The JMS objects: one module per noun of the specification, and the packages that they use."""

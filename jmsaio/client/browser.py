@@ -1,8 +1,8 @@
-"""QueueBrowser: looks at a queue without taking anything (Jakarta Messaging 3.1, 4.1.6 QueueBrowser).
+"""QueueBrowser: reads a queue without consuming messages (Jakarta Messaging 3.1, 4.1.6 QueueBrowser).
 
-A reader goes from the subscription's mark-delete position to the topic's last message at that moment, and leaves out
-acknowledged messages. No subscription and no redelivery count is left behind. Messages of a partly acknowledged batch
-may appear.
+A reader reads from the subscription's mark-delete position to the topic's last message at that moment, and skips
+acknowledged messages. It leaves no subscription and no redelivery count. Messages of a partly acknowledged batch can
+appear.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from jmsaio.transport.base import Admin, Cursor, Position, Reader, ReaderOptions
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions, list_topics
 
-#: Records read at once.
+#: Maximum number of records per read.
 _BATCH = 256
-#: Seconds without a record, after which the broker is asked whether it has one: a reader does not always see that what
-#: lies behind, such as the marker of a transaction, is no message.
+#: Seconds without a record before the broker is asked whether more exist: a reader does not always recognize that the
+#: remaining entries, such as the marker of a transaction, are not messages.
 _SILENCE = 2.0
-#: Where no subscription gives the topic's last message, a browse ends at records published this much after it began
-#: (ms), so that a busy producer can't keep it going.
+#: If no subscription reports the topic's last message, a browse ends at records published this much after it began
+#: (ms), so that a busy producer can't keep it running forever.
 _CLOCK_SKEW = 5_000
 
 
@@ -56,19 +56,19 @@ _CLOCK_SKEW = 5_000
 @created_by("browser.get_enumeration")
 @attrs.define(eq=False)
 class Enumeration:
-    """The messages of one snapshot, in order, each dropped as it is read. It outlives session and connection.
+    """The messages of one snapshot, in order, each dropped once it is read. Usable after session and connection closed.
 
-    ``for message in enumeration`` or ``async for``; ``has_more_elements`` and ``next_element`` as in Java.
+    Iterate with ``for`` or ``async for``, or use ``has_more_elements`` and ``next_element`` as in Java.
     """
 
     _messages: deque[Message]
 
     def has_more_elements(self) -> bool:
-        """True while there are messages left."""
+        """Return whether messages are left."""
         return bool(self._messages)
 
     def next_element(self) -> Message:
-        """The next message. Raises IndexError at the end, Java's NoSuchElementException."""
+        """Return the next message. Raises IndexError at the end (Java's NoSuchElementException)."""
         if not self._messages:
             raise IndexError("the enumeration has no more messages")
         return self._messages.popleft()
@@ -100,9 +100,9 @@ class Enumeration:
 @created_by("session.create_browser")
 @attrs.define(eq=False, repr=False)
 class QueueBrowser(AsyncClosing):
-    """Looks at the messages of a queue; created by ``session.create_browser``.
+    """Reads the messages of a queue without consuming them; created by ``session.create_browser``.
 
-    ``async for message in browser`` walks over a fresh snapshot each time; ``stream()`` reads lazily, for queues
+    ``async for message in browser`` iterates over a fresh snapshot each time; ``stream()`` reads lazily, for queues
     larger than memory.
     """
 
@@ -113,43 +113,43 @@ class QueueBrowser(AsyncClosing):
 
     @property
     def queue(self) -> Queue:
-        """The queue. Raises ObjectClosedError when the session is closed, as everything here does."""
+        """The queue. Raises ObjectClosedError if the session is closed, as reading does."""
         self._check_open()
         return self._queue
 
     def get_queue(self) -> Queue:
-        """The same as ``queue``."""
+        """Return ``queue``."""
         return self.queue
 
     @property
     def message_selector(self) -> str | None:
-        """The selector's text, None when there is none."""
+        """The selector's text, or None."""
         self._check_open()
         return self._selector_text
 
     def get_message_selector(self) -> str | None:
-        """The same as ``message_selector``."""
+        """Return ``message_selector``."""
         return self.message_selector
 
     async def get_enumeration(self) -> Enumeration:
-        """A fresh snapshot of the queue, in the order in which its messages are stored.
+        """Return a fresh snapshot of the queue, in the order in which its messages are stored.
 
         ``jms.enableJMSPriority`` changes the order for consumers only.
 
-        At most ``queue_browser_read_max`` messages are examined (0: no limit). Messages that are expired, not yet
-        due, not selected, or excluded by the selector of the queue's subscription are left out; one that can't be
-        read is left out with a report.
+        A maximum of ``queue_browser_read_max`` messages is examined (0: no limit). Messages that are expired, not yet
+        due, not selected, or excluded by the selector of the queue's subscription are skipped. Unreadable messages are
+        skipped and reported.
 
         Raises:
-            IllegalStateError: the admin interface is switched off; browsing needs it.
+            IllegalStateError: the admin interface, which browsing needs, is switched off.
             TransportError: the broker does not answer.
 
-        Cancelling leaves nothing behind.
+        Cancelling leaves nothing open.
         """
         return Enumeration(deque([message async for message in self.stream()]))
 
     async def stream(self) -> AsyncIterator[Message]:
-        """The same messages one by one, read as they are asked for."""
+        """Yield the messages of ``get_enumeration`` one by one, read on demand."""
         self._runtime.home.check()
         self._check_open()
         connection = self._runtime.connection
@@ -182,7 +182,7 @@ class QueueBrowser(AsyncClosing):
             yield message
 
     async def _read_selectors(self) -> SubscriptionSelectors:
-        """The selectors that operators have set on the subscription of the queue."""
+        """Return the selectors that operators have set on the queue's subscription."""
         connection = self._runtime.connection
         return await connection.selectors.open(
             plan(
@@ -253,7 +253,7 @@ class QueueBrowser(AsyncClosing):
             raise ObjectClosedError("the session of the browser is closed; create a new one")
 
     async def close(self) -> None:
-        """No effect; enumerations stay readable."""
+        """Do nothing; enumerations stay readable."""
 
     def __repr__(self) -> str:
         return f"<QueueBrowser {self._queue!r} selector={self._selector_text!r}>"
@@ -269,7 +269,7 @@ async def open_browser(runtime: SessionRuntime, destination: Destination, select
 
 
 async def _settle(connection: ConnectionRuntime, topics: Collection[str], name: str) -> None:
-    """Send this connection's acknowledgements to the broker: they are grouped, and would arrive too late."""
+    """Send this connection's grouped acknowledgements to the broker now; otherwise they would arrive too late."""
     timeout = connection.configuration.operation_timeout
     settling = []
     for inbox in connection.all_inboxes():
@@ -289,16 +289,16 @@ async def _settled(inbox: Inbox, timeout: float) -> None:
 async def _next_records(
     connection: ConnectionRuntime, reader: Reader, topic: str, last: WireId | None
 ) -> list[ReceivedRecord]:
-    """What a reader has next; nothing at the end.
+    """Return the reader's next records; an empty list at the end.
 
     Args:
-        connection: of the browser.
-        reader: of a topic without partitions, or of one partition.
+        connection: the browser's connection.
+        reader: reads a topic without partitions, or one partition.
         topic: its full name.
-        last: where the reader is; None at the beginning.
+        last: the reader's position; None at the beginning.
 
     Raises:
-        OperationTimeoutError: the broker says that it has more, and gives nothing.
+        OperationTimeoutError: the broker reports more messages but delivers none.
     """
     timeout = connection.configuration.operation_timeout
     for wait in (min(_SILENCE, timeout), timeout):

@@ -1,4 +1,4 @@
-"""Connection: client id, start and stop, the exception listener, and the owner of every session's task.
+"""Connection: client id, start and stop, the exception listener, and the owner of all session tasks.
 
 Jakarta Messaging 3.1, 6.1 Connections.
 """
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("jmsaio")
 
-#: Called when a connection has closed its sessions, with the deadline of the close.
+#: Called after a connection has closed its sessions, with the deadline of the close.
 OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
 
 
@@ -59,7 +59,7 @@ OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
 class Connection(AsyncClosing):
     """A connection, created by ``jmsaio.connect`` or a factory; ``async with`` closes it. Many tasks may use it.
 
-    One that is dropped without ``close`` gives a ResourceWarning when its event loop ends.
+    A connection that is dropped without ``close`` emits a ResourceWarning when its event loop ends.
     """
 
     _runtime: ConnectionRuntime
@@ -98,12 +98,12 @@ class Connection(AsyncClosing):
 
     @property
     def configuration(self) -> Configuration:
-        """The options, after defaults and environment."""
+        """The options after applying defaults and environment."""
         return self._runtime.configuration
 
     @property
     def client_id(self) -> str | None:
-        """The client identifier, or None. Setting it: see ``set_client_id``. Raises ObjectClosedError."""
+        """The client identifier, or None. To set it, see ``set_client_id``. Raises ObjectClosedError."""
         self._check_open()
         return self._runtime.client_id
 
@@ -112,17 +112,17 @@ class Connection(AsyncClosing):
         self.set_client_id(client_id)
 
     def get_client_id(self) -> str | None:
-        """The same as ``client_id``."""
+        """Return ``client_id``."""
         return self.client_id
 
     def set_client_id(self, client_id: str) -> None:
-        """Set the client identifier: once, and before anything else is done with the connection.
+        """Set the client identifier: once, and before any other use of the connection.
 
         ``jmsaio.connect`` starts the connection, which counts as use, unless ``auto_start=False``.
 
         Raises:
-            IllegalStateError: it is set already, or the connection was used.
-            InvalidClientIDError: it is empty, or an open connection of this process has it.
+            IllegalStateError: it is already set, or the connection was used.
+            InvalidClientIDError: it is empty, or another open connection of this process uses it.
         """
         self._check_open()
         if self._runtime.client_id is not None:
@@ -146,24 +146,24 @@ class Connection(AsyncClosing):
         return ConnectionMetaData()
 
     def get_meta_data(self) -> ConnectionMetaData:
-        """The same as ``metadata``."""
+        """Return ``metadata``."""
         return self.metadata
 
     def get_metadata(self) -> ConnectionMetaData:
-        """The same as ``metadata``."""
+        """Return ``metadata``."""
         return self.metadata
 
     @property
     def queue_browser_read_max(self) -> int:
-        """Messages a browser of this connection examines at most; 0 and below: all."""
+        """Maximum number of messages that a browser of this connection examines; 0 or less: all."""
         return self._runtime.configuration.queue_browser_read_max
 
     def get_queue_browser_read_max(self) -> int:
-        """The same as ``queue_browser_read_max``."""
+        """Return ``queue_browser_read_max``."""
         return self.queue_browser_read_max
 
     async def start(self) -> None:
-        """Start, or restart, delivery. Raises ObjectClosedError. No effect on a started connection."""
+        """Start or restart delivery. No effect on a started connection. Raises ObjectClosedError."""
         self._runtime.home.check()
         self._state = advance(self._state, Event.START, "connection")
         self._used = True
@@ -172,16 +172,16 @@ class Connection(AsyncClosing):
             runtime.wake()
 
     async def stop(self) -> None:
-        """Pause delivery; returns when every running listener has returned. Sending goes on.
+        """Pause delivery; return once every running listener has returned. Sending continues.
 
-        Waiting receives go on waiting, and their time-outs run.
+        Waiting receives keep waiting, and their time-outs keep running.
 
         Raises:
             IllegalStateError: called from a message listener of this connection.
             OperationTimeoutError: a listener did not return within ``close_timeout`` seconds.
             ObjectClosedError: the connection is closed.
 
-        Cancelling: the connection is stopped, a listener may still run.
+        Cancelling: the connection is stopped, but a listener might still run.
         """
         self._runtime.home.check()
         callback_context.refuse("stop of a connection", self._runtime, (CallbackKind.LISTENER,))
@@ -205,10 +205,10 @@ class Connection(AsyncClosing):
                 (this message and all delivered before it); default: the option of the connection, ``"session"``.
 
         Raises:
-            JMSError: a mode that does not exist.
-            IllegalStateError: TRANSACTED without ``jms.emulateTransactions``, and the transport or this broker has no
-                transactions.
-            TransportError: TRANSACTED, and the broker can't tell whether it has transactions.
+            JMSError: the mode does not exist.
+            IllegalStateError: TRANSACTED without ``jms.emulateTransactions``, and the transport or this broker does not
+                support transactions.
+            TransportError: TRANSACTED, and the broker can't report whether it supports transactions.
             ObjectClosedError: the connection is closed.
         """
         return Opening(self._create_session(AcknowledgeMode.of(mode), acknowledge_scope))
@@ -216,7 +216,7 @@ class Connection(AsyncClosing):
     def create_queue_session(self, transacted: bool, mode: AcknowledgeMode) -> Opening[Session]:
         """Create a session, as in JMS 1.1: ``create_session(mode)``, or ``create_session(TRANSACTED)``.
 
-        It serves queues and topics, whichever of the two names created it.
+        It serves both queues and topics, whichever of the two methods created it.
         """
         return self.create_session(AcknowledgeMode.TRANSACTED if transacted else AcknowledgeMode.of(mode))
 
@@ -257,27 +257,27 @@ class Connection(AsyncClosing):
         return Session(runtime, transacting, self.create_session, number)
 
     def _session_ended(self, runtime: SessionRuntime) -> None:
-        """A session has ended; if a callback ended it, ``close`` raises that unless the session's own close has."""
+        """Remove an ended session; ``close`` raises a callback's error that ended it, unless its own close did."""
         self._runtimes.pop(runtime, None)
         if runtime.ended_by_callback and (self._failed is None or not self._failed.has_close_error):
             self._failed = runtime
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
-        """The listener, or None. Raises ObjectClosedError."""
+        """The exception listener, or None. Raises ObjectClosedError."""
         self._check_open()
         return self._runtime.reports.listener
 
     def get_exception_listener(self) -> ExceptionListener | None:
-        """The same as ``exception_listener``."""
+        """Return ``exception_listener``."""
         return self.exception_listener
 
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
-        """Report problems without a caller to a plain or coroutine function; None unsets it.
+        """Set the listener for problems that no caller can receive: a plain or coroutine function; None unsets it.
 
         An object with such a function as its ``on_exception`` is accepted, too.
 
-        Calls come one at a time, in a task of their own. The listener may do anything, even close the connection.
+        Calls are made one at a time, in a separate task. The listener may do anything, even close the connection.
         """
         self._check_open()
         if listener is not None and function_of(listener, "on_exception") is None:
@@ -287,7 +287,7 @@ class Connection(AsyncClosing):
         self._runtime.reports.listener = listener
 
     def _link_changed(self, change: LinkChange) -> None:
-        """The transport lost the broker or a subscription, or has it again."""
+        """Handle that the transport lost the broker or a subscription, or restored it."""
         if change.whole:
             self._runtime.outage = change.error
         refusal = change.error if isinstance(change.error, JMSSecurityError) else None
@@ -301,24 +301,26 @@ class Connection(AsyncClosing):
 
     @property
     def closed(self) -> bool:
-        """True once ``close`` was called."""
+        """Whether ``close`` was called."""
         return self._state in (State.CLOSING, State.CLOSED)
 
     def get_closed(self) -> bool:
-        """The same as ``closed``."""
+        """Return ``closed``."""
         return self.closed
 
     async def close(self) -> None:
-        """Close the connection and everything created from it, within ``close_timeout``. Idempotent; for any task.
+        """Close the connection and everything created from it, within ``close_timeout``. Idempotent.
 
-        Sessions close as ``Session.close`` says, all at once, then temporary destinations are deleted and the client id
-        is free.
+        Any task may call it.
+
+        Sessions close concurrently, as ``Session.close`` says. Then temporary destinations are deleted and the client
+        id is released.
 
         Raises:
             IllegalStateError: called from a listener or completion listener of this connection, or outside of its loop.
-            JMSError: something did not end properly; the connection is closed nevertheless.
+            JMSError: an error while closing; the connection is closed nevertheless.
 
-        Cancelling: the connection goes on closing.
+        Cancelling: the connection continues to close.
         """
         home, config = self._runtime.home, self._runtime.configuration
         if home.forked:
@@ -328,7 +330,7 @@ class Connection(AsyncClosing):
         await self._close_by(Deadline.after(config.close_timeout))
 
     async def _close_by(self, deadline: Deadline) -> None:
-        """``close`` within a deadline."""
+        """Close within a deadline; see ``close``."""
         if self._state is State.CLOSED:
             return
         callback_context.refuse("close of a connection", self._runtime)
@@ -373,11 +375,11 @@ class Connection(AsyncClosing):
         # A listener may still create a session.
         while rest := [session for session in self._runtimes if session not in asked]:
             asked.update(rest)
-            async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
+            async with anyio.create_task_group() as group:  # concurrently: one session might wait for another to end
                 for session in rest:
                     group.start_soon(errors.guard, partial(session.close, deadline.before(3)))
         await errors.guard_within(deadline, self._temporaries.close, "deleting temporary destinations", 2)
-        runtime.transport.link_listeners.discard(self._link_changed)  # closing consumers still tell of losses
+        runtime.transport.link_listeners.discard(self._link_changed)  # closing consumers still report losses
         if runtime.reports.count > reports and not self._closed_by_listener:
             await runtime.reports.wait_reported(deadline.left(1))
         if runtime.client_id is not None:

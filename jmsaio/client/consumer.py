@@ -41,10 +41,11 @@ class HasOnMessage(Protocol):
     """A message listener as in Java; a plain or coroutine function."""
 
     def on_message(self, message: Message) -> Any:
-        """Take a message."""
+        """Handle a message."""
 
 
-#: A message listener: a plain or coroutine function of one message, or an object that has one as ``on_message``.
+#: A message listener: a plain or coroutine function of one message, or an object with such a function as
+#: ``on_message``.
 MessageListener = Callable[[Message], Any] | HasOnMessage
 
 
@@ -52,7 +53,7 @@ MessageListener = Callable[[Message], Any] | HasOnMessage
 @created_by("session.create_consumer")
 @attrs.define(eq=False)
 class MessageConsumer(AsyncClosing):
-    """Takes messages of one destination, for a session; ``async with`` closes it; iterating ends when it closes."""
+    """Receives a destination's messages for a session; ``async with`` closes it. Iteration ends when it is closed."""
 
     _runtime: SessionRuntime
     _inbox: Inbox
@@ -61,11 +62,11 @@ class MessageConsumer(AsyncClosing):
     _listener: MessageListener | None = None
     _closed: bool = False
     _receiving: bool = False
-    _needed: SchemaNeededError | None = None  # by the next message
+    _needed: SchemaNeededError | None = None  # schema that the next message needs
     _learning: anyio.CancelScope | None = None
     _deferred: int = 0  # the delivery that the caller of ``_take`` settles
-    _returned: asyncio.Future[None] | None = None  # close waits for a receive to return
-    _source: RecordSource = attrs.field(init=False)  # of its messages
+    _returned: asyncio.Future[None] | None = None  # done once a receive has returned, for close
+    _source: RecordSource = attrs.field(init=False)  # codec of its messages
 
     def __attrs_post_init__(self) -> None:
         connection = self._runtime.connection
@@ -74,67 +75,68 @@ class MessageConsumer(AsyncClosing):
         self._source = RecordSource(inbox.destination, namespace, connection.schemas.reader, inbox.use_schema)
 
     async def receive(self, timeout: Duration | None = None) -> Message | None:
-        """The next message.
+        """Return the next message.
 
         Args:
             timeout: seconds to wait; None and 0 wait forever.
 
         Returns:
-            The message, or None when ``timeout`` passed or the consumer was closed meanwhile.
+            The message, or None if ``timeout`` expired or the consumer was closed meanwhile.
 
         Raises:
-            ObjectClosedError: the consumer is closed already.
-            IllegalStateError: a listener is set, another receive of this consumer is waiting, or this is another event
-                loop than the connection's.
-            MalformedMessageError: the next message can't be read; it was not acknowledged, which the error can do. The
-                consumer goes on with the message behind it. See the option ``malformed``.
-            TransportError: the subscription was lost for good.
+            ObjectClosedError: the consumer is already closed.
+            IllegalStateError: a listener is set, another receive of this consumer is waiting, or the call is made
+                outside of the connection's event loop.
+            MalformedMessageError: the next message can't be read. It was not acknowledged; call the error's
+                ``acknowledge`` to do so. The consumer continues with the following message. See the option
+                ``malformed``.
+            TransportError: the subscription was lost permanently.
             IllegalArgumentError: a negative timeout.
 
-        Cancelling loses no message: one that was not returned stays first in line.
+        Cancelling loses no message: one that was not returned is the next to be received.
         """
         limit = None if timeout is None else seconds(timeout, "timeout") or None
         if self._inbox.by_priority:
-            await asyncio.sleep(0)  # what has arrived reaches the inbox, to be compared with what is there
+            await asyncio.sleep(0)  # let arrived messages reach the inbox, so that priorities are compared
         self._check_receive()
         message = self._take(False)
         return message if message is not None else await self._wait(limit, False)
 
     async def receive_no_wait(self) -> Message | None:
-        """The next message if one is here, else None at once; also None while the connection is stopped.
+        """Return the next message if one has arrived, else None at once; also None while the connection is stopped.
 
         Raises as ``receive``. Cancelling loses no message.
         """
         return await self._receive_no_wait(False)
 
     async def receive_body(self, body_type: type[T], timeout: Duration | None = None) -> T | None:
-        """The next message's body as ``body_type``: str, bytes, dict, list, bool or object.
+        """Return the next message's body as ``body_type``: str, bytes, dict, list, bool or object.
 
         Jakarta Messaging 3.1, 8.6 Receiving message bodies synchronously.
 
         Raises:
-            MessageFormatError: the message has no body, or none of this type. In AUTO and DUPS_OK mode it is then as
-                if the call had not happened; in the other modes the message counts as delivered.
+            MessageFormatError: the message has no body, or none of this type. In AUTO and DUPS_OK mode the call then
+                has no effect; in the other modes the message counts as delivered.
 
-        Otherwise raises, waits and may be cancelled as ``receive``.
+        Otherwise waits, raises and can be cancelled as ``receive``.
         """
         check_class(body_type, "body_type")
         return self._body(await self._receive_deferred(timeout), body_type)
 
     async def receive_body_no_wait(self, body_type: type[T]) -> T | None:
-        """``receive_body`` that does not wait."""
+        """Return the body of a message that has arrived, else None at once; see ``receive_body``."""
         check_class(body_type, "body_type")
         return self._body(await self._receive_no_wait(True), body_type)
 
     @asynccontextmanager
     async def process(self, timeout: Duration | None = None) -> AsyncIterator[Message]:
-        """Receive a message and acknowledge it when the block ends well; if the block raises, it is redelivered.
+        """Receive a message and acknowledge it when the block succeeds; if the block raises, it is redelivered.
 
-        It settles this message alone, whatever the session's mode; in a transacted session commit decides.
+        Only this message is settled, whatever the session's mode; in a transacted session commit decides.
 
         Raises:
             TimeoutError: no message arrived within ``timeout`` seconds, or the consumer was closed.
-            ObjectClosedError: the session was closed in the block, so that the message is redelivered.
+            ObjectClosedError: the session was closed in the block, so the message is redelivered.
         """
         message = await self._receive_deferred(timeout)
         if message is None:
@@ -155,7 +157,7 @@ class MessageConsumer(AsyncClosing):
         self._runtime.home.check_process()
         if self._inbox.by_priority:
             await asyncio.sleep(0)
-        if self.closed and self._runtime.failure is None:  # also when it was closed between two messages
+        if self.closed and self._runtime.failure is None:  # also if closed between two messages
             raise StopAsyncIteration
         self._check_receive()
         message = self._take(False)
@@ -177,7 +179,7 @@ class MessageConsumer(AsyncClosing):
             raise IllegalStateError("another receive of this consumer is waiting; use one consumer for each task")
 
     def _take(self, deferred: bool) -> Message | None:
-        """The next message, delivered; with ``deferred`` the caller settles ``self._deferred``."""
+        """Deliver and return the next message; with ``deferred`` the caller settles ``self._deferred``."""
         runtime, inbox = self._runtime, self._inbox
         if not runtime.started:
             return None
@@ -194,7 +196,7 @@ class MessageConsumer(AsyncClosing):
         return None
 
     def _open(self, record: ReceivedRecord) -> Message | None:
-        """Decode a record; None for one that can't be read and became a dead letter."""
+        """Decode a record; return None if it can't be read and became a dead letter."""
         inbox = self._inbox
         try:
             message = decode_with(record, self._source)
@@ -204,7 +206,7 @@ class MessageConsumer(AsyncClosing):
             if unreadable is None:
                 return None
             message = unreadable
-        if inbox.redelivery.counting:  # else decode has set the broker's count
+        if inbox.redelivery.counting:  # otherwise decode has set the broker's count
             message._redelivery(inbox.redelivery.delivery_count(record))
         return message
 
@@ -241,9 +243,9 @@ class MessageConsumer(AsyncClosing):
             self._end_receive()
 
     async def _learn(self, limit: float | None = None) -> bool:
-        """Ask for the schema that the next message needs, for ``limit`` seconds and until the consumer closes.
+        """Request the schema of the next message, for ``limit`` seconds and until the consumer closes.
 
-        False if the broker gave no answer.
+        Returns False if the broker did not answer.
         """
         needed, self._needed = self._needed, None
         if needed is not None:
@@ -274,7 +276,7 @@ class MessageConsumer(AsyncClosing):
             try:
                 if self._needed is None:
                     await self._runtime.dispatch.turn(self._inbox)
-                    message = self._take(deferred)  # None when it was closed meanwhile: its inbox is empty then
+                    message = self._take(deferred)  # None if closed meanwhile: its inbox is empty then
                 while message is None and self._needed is not None:
                     known = await self._learn()
                     message = self._take(deferred)
@@ -305,19 +307,20 @@ class MessageConsumer(AsyncClosing):
         return body
 
     def set_message_listener(self, listener: MessageListener | None, *, in_thread: bool = False) -> None:
-        """Give messages to ``listener``, one at a time in the whole session; None stops that.
+        """Call ``listener`` with each message, one at a time in the whole session; None unsets it.
 
         Args:
-            listener: plain or coroutine function of one message, or an object with such an ``on_message``. When it
-                raises: AUTO and DUPS_OK redeliver the message before later ones, at most ``max_local_redeliveries``
-                times at once and then with a growing delay; the other modes leave it unacknowledged. The error goes to
-                the connection's ExceptionListener; anything that is not an Exception ends the session.
+            listener: a plain or coroutine function of one message, or an object with such an ``on_message``. If it
+                raises: AUTO and DUPS_OK redeliver the message before later ones, up to ``max_local_redeliveries`` times
+                immediately and then with a growing delay; the other modes leave it unacknowledged. The error is
+                reported to the connection's ExceptionListener; a BaseException that is not an Exception ends the
+                session.
             in_thread: run a plain function in a worker thread, so that it may block.
 
         Raises:
             ObjectClosedError: the consumer is closed.
             IllegalStateError: a receive is waiting.
-            IllegalArgumentError: it can't be called.
+            IllegalArgumentError: the listener can't be called.
         """
         self._runtime.home.check()
         self._check_open()
@@ -338,17 +341,17 @@ class MessageConsumer(AsyncClosing):
         self._runtime.callbacks.wake()
 
     def get_message_listener(self) -> MessageListener | None:
-        """The listener, or None. Raises ObjectClosedError."""
+        """Return the listener, or None. Raises ObjectClosedError."""
         self._check_open()
         return self._listener
 
     message_listener = property(get_message_listener, doc="The listener, or None.")
 
     def get_message_selector(self) -> str | None:
-        """The selector's text, None when there is none.
+        """Return the selector's text, or None.
 
-        A selector that an operator has set on the subscription stands before the consumer's own:
-        ``(region = 'EU') AND (amount > 3)``.
+        A selector that an operator has set on the subscription precedes the consumer's own: ``(region = 'EU') AND
+        (amount > 3)``.
 
         Raises:
             ObjectClosedError: the consumer is closed.
@@ -364,12 +367,12 @@ class MessageConsumer(AsyncClosing):
 
     @property
     def destination(self) -> Destination:
-        """The destination that it consumes from. Raises ObjectClosedError."""
+        """The destination whose messages it receives. Raises ObjectClosedError."""
         self._check_open()
         return self._inbox.destination
 
     def get_destination(self) -> Destination:
-        """The same as ``destination``."""
+        """Return ``destination``."""
         return self.destination
 
     @property
@@ -379,25 +382,25 @@ class MessageConsumer(AsyncClosing):
         return self._no_local
 
     def get_no_local(self) -> bool:
-        """The same as ``no_local``."""
+        """Return ``no_local``."""
         return self.no_local
 
     @property
     def closed(self) -> bool:
-        """True after ``close``, also of the session."""
+        """Whether the consumer or its session was closed."""
         return self._closed or self._runtime.consumers_closed
 
     def get_closed(self) -> bool:
-        """The same as ``closed``."""
+        """Return ``closed``."""
         return self.closed
 
     async def close(self) -> None:
-        """Stop delivery and give back undelivered messages. Idempotent.
+        """Stop delivery and return undelivered messages to the broker. Idempotent.
 
-        A waiting receive returns None before this returns.
+        A waiting receive returns None before this method returns.
 
-        Messages that were delivered can still be acknowledged, recovered, committed or rolled back. Allowed in the
-        consumer's own listener; otherwise it waits for a running listener, for ``close_timeout`` seconds at most.
+        Delivered messages can still be acknowledged, recovered, committed or rolled back. May be called from the
+        consumer's own listener; otherwise it waits for a running listener, for a maximum of ``close_timeout`` seconds.
 
         Cancelling: the consumer is closed; its subscription is released when the session closes, at the latest.
         """

@@ -1,4 +1,4 @@
-"""The simplified API: Context and its consumers. It delegates and never re-implements."""
+"""The simplified API: Context and its consumers, which delegate to the classic API."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Shared:
 @created_by("factory.create_context")
 @attrs.define(eq=False)
 class Context(AsyncClosing):
-    """JMSContext: a connection and a session in one; factories and contexts create it, ``async with`` closes it."""
+    """JMSContext: a connection and a session in one. Created by factories and contexts; ``async with`` closes it."""
 
     _shared: _Shared
     _session: Session
@@ -58,7 +58,7 @@ class Context(AsyncClosing):
 
     @classmethod
     async def _open(cls, connection: Connection, mode: AcknowledgeMode, auto_start: bool) -> Context:
-        """The first context on a connection."""
+        """Create the first context on a connection."""
         return await cls._on(_Shared(connection), mode, auto_start)
 
     @classmethod
@@ -142,21 +142,21 @@ class Context(AsyncClosing):
         return self._session.acknowledge_mode
 
     def get_session_mode(self) -> AcknowledgeMode:
-        """The same as ``session_mode``."""
+        """Return ``session_mode``."""
         return self.session_mode
 
     @property
     def transacted(self) -> bool:
-        """True for a transacted context."""
+        """Whether the context is transacted."""
         return self._session.transacted
 
     def get_transacted(self) -> bool:
-        """The same as ``transacted``."""
+        """Return ``transacted``."""
         return self.transacted
 
     @property
     def client_id(self) -> str | None:
-        """The client identifier. Setting it: see ``set_client_id``."""
+        """The client identifier. To set it, see ``set_client_id``."""
         self._check_open()
         return self._shared.connection.client_id
 
@@ -165,11 +165,11 @@ class Context(AsyncClosing):
         self.set_client_id(client_id)
 
     def get_client_id(self) -> str | None:
-        """The same as ``client_id``."""
+        """Return ``client_id``."""
         return self.client_id
 
     def set_client_id(self, client_id: str) -> None:
-        """Set the client identifier: before anything is sent or consumed. Raises as ``Connection.set_client_id``."""
+        """Set the client identifier before any message is sent or consumed. Raises as ``Connection.set_client_id``."""
         self._check_open()
         connection = self._shared.connection
         used = any(each.inboxes.open or each.children for each in connection._runtimes)
@@ -184,21 +184,21 @@ class Context(AsyncClosing):
         return self._shared.connection.metadata
 
     def get_meta_data(self) -> ConnectionMetaData:
-        """The same as ``metadata``."""
+        """Return ``metadata``."""
         return self.metadata
 
     def get_metadata(self) -> ConnectionMetaData:
-        """The same as ``metadata``."""
+        """Return ``metadata``."""
         return self.metadata
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
-        """The listener for problems without a caller."""
+        """The listener for problems that no caller can receive."""
         self._check_open()
         return self._shared.connection.exception_listener
 
     def get_exception_listener(self) -> ExceptionListener | None:
-        """The same as ``exception_listener``."""
+        """Return ``exception_listener``."""
         return self.exception_listener
 
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
@@ -218,11 +218,11 @@ class Context(AsyncClosing):
 
     @property
     def auto_start(self) -> bool:
-        """Creating a consumer starts the connection; default True."""
+        """Whether creating a consumer starts the connection; default True."""
         return self._auto_start
 
     def get_auto_start(self) -> bool:
-        """The same as ``auto_start``."""
+        """Return ``auto_start``."""
         return self.auto_start
 
     def set_auto_start(self, auto_start: bool) -> None:
@@ -232,7 +232,7 @@ class Context(AsyncClosing):
         self._auto_start = auto_start
 
     def create_producer(self) -> JMSProducer:
-        """A producer: cheap, without destination, without close."""
+        """Create a producer: cheap, without a destination or a close method."""
         self._check_open()
         return JMSProducer(self._anonymous_producer)
 
@@ -281,7 +281,7 @@ class Context(AsyncClosing):
         return Opening(open_and_start(), opening)
 
     async def _anonymous_producer(self) -> MessageProducer:
-        """The message producer behind this context's producers."""
+        """Return the message producer that this context's producers share."""
         self._check_open()
         async with self._opening:
             if self._producer is None:
@@ -290,15 +290,15 @@ class Context(AsyncClosing):
 
     @property
     def closed(self) -> bool:
-        """True once it, its connection or its factory was closed."""
+        """Whether the context, its connection or its factory was closed."""
         return self._closed or self._session.closed
 
     def get_closed(self) -> bool:
-        """The same as ``closed``."""
+        """Return ``closed``."""
         return self.closed
 
     async def close(self) -> None:
-        """Close the session, and the connection with the last context on it. Idempotent; see ``Session.close``."""
+        """Close the session, and with the last context the connection. Idempotent; see ``Session.close``."""
         if self._closed:
             return
         home = self._session._runtime.home

@@ -34,7 +34,7 @@ from jmsaio.transport.registry import open_transport
 
 _log = logging.getLogger("jmsaio")
 
-#: The forms of a configuration: a URL, Starlight's mapping, the path of a JSON or TOML file, or nothing.
+#: A configuration: a URL, Starlight's mapping, the path of a JSON or TOML file, or None.
 Config = str | Mapping[str, Any] | os.PathLike[str] | None
 
 
@@ -45,12 +45,12 @@ class ConnectionFactory(AsyncClosing):
 
     Args:
         config: a URL (``memory:``, ``memory://name``, ``pulsar://host:6650?jms.clientId=billing``,
-            ``pulsar+ssl://...``), a mapping with Starlight's names, a path, or None: ``$JMSAIO_URL``, else the
+            ``pulsar+ssl://...``), a mapping with Starlight's names, a path, or None: ``$JMSAIO_URL`` or else the
             embedded broker.
-        options: keyword options, which win over ``config``; ``jmsaio guide configuration`` lists them.
+        options: keyword options, which override ``config``; ``jmsaio guide configuration`` lists them.
 
     Raises:
-        ConfigurationError: an option that is unknown, not built, or has a wrong value.
+        ConfigurationError: an option that is unknown, not implemented, or has a wrong value.
     """
 
     configuration: Configuration
@@ -76,9 +76,9 @@ class ConnectionFactory(AsyncClosing):
 
     @property
     def queue_browser_read_max(self) -> int:
-        """Messages a browser examines at most, of connections created from now on; 0 and below: all.
+        """Maximum number of messages that browsers of future connections examine; 0 or less: all.
 
-        Setting something that is no integer raises ConfigurationError.
+        Setting anything but an integer raises ConfigurationError.
         """
         return self.configuration.queue_browser_read_max
 
@@ -87,11 +87,11 @@ class ConnectionFactory(AsyncClosing):
         self.configuration = attrs.evolve(self.configuration, queue_browser_read_max=limit)
 
     def get_queue_browser_read_max(self) -> int:
-        """The same as ``queue_browser_read_max``."""
+        """Return ``queue_browser_read_max``."""
         return self.queue_browser_read_max
 
     def set_queue_browser_read_max(self, limit: int) -> None:
-        """The same as setting ``queue_browser_read_max``."""
+        """Set ``queue_browser_read_max``."""
         self.queue_browser_read_max = limit
 
     def create_connection(
@@ -106,18 +106,18 @@ class ConnectionFactory(AsyncClosing):
 
         Args:
             user: user name; used with ``jms.useCredentialsFromCreateConnection`` only.
-            password: the token (``token:...``); used likewise, never logged.
+            password: the token (``token:...``); used with the same option only, never logged.
             client_id: client identifier; default: the configuration's.
-            queue_browser_read_max: messages a browser of this connection examines at most, 0 and below: all;
-                default: the factory's at this moment.
+            queue_browser_read_max: maximum number of messages that a browser of this connection examines, 0 or less:
+                all; default: the factory's current value.
 
         Raises:
-            ConfigurationError: a limit that is no integer.
+            ConfigurationError: a limit that is not an integer.
             BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds.
-            JMSSecurityError: it refuses the credentials.
-            IllegalStateError: with ``jms.useCredentialsFromCreateConnection``: the factory's first connection has
-                another pair, or only one of the two has any.
-            InvalidClientIDError: the identifier is used by another open connection of this process.
+            JMSSecurityError: the broker refuses the credentials.
+            IllegalStateError: with ``jms.useCredentialsFromCreateConnection``: the user or password differs from those
+                of the factory's first connection.
+            InvalidClientIDError: another open connection of this process uses the identifier.
             ObjectClosedError: the factory is closed.
 
         Cancelling leaves nothing open.
@@ -196,7 +196,7 @@ class ConnectionFactory(AsyncClosing):
         if config.without_effect:
             _log.info("options without an effect here: %s", ", ".join(config.without_effect))
         transport = await open_transport(config)
-        if self._closed:  # meanwhile: its close did not know of this transport
+        if self._closed:  # closed meanwhile, before this transport was stored
             with anyio.CancelScope(shield=True):
                 await transport.aclose(config.close_timeout)
             raise ObjectClosedError("the connection factory was closed while it connected; create a new one")
@@ -220,7 +220,7 @@ class ConnectionFactory(AsyncClosing):
         return config if (user, password) == (None, None) else attrs.evolve(config, auth_params=password)
 
     async def _connection_closed(self, owned: bool, connection: Connection, deadline: Deadline) -> None:
-        """A connection has closed its sessions; a factory of ``connect`` closes with its connection."""
+        """Forget a connection that has closed its sessions; a factory of ``connect`` closes with its connection."""
         self._connections.pop(connection, None)
         if owned:
             await self._close_by(deadline)
@@ -244,10 +244,10 @@ class ConnectionFactory(AsyncClosing):
         await self._close_by(Deadline.after(self.configuration.close_timeout))
 
     async def _close_by(self, deadline: Deadline) -> None:
-        """``close`` within a deadline."""
+        """Close within a deadline; see ``close``."""
         self._closed = True
         errors = FirstError()
-        async with anyio.create_task_group() as group:  # at once: one may wait for what another ends
+        async with anyio.create_task_group() as group:  # concurrently: one might wait for another to end
             for connection in list(self._connections):
                 group.start_soon(errors.guard, partial(connection._close_by, deadline.before(2)))
         if self._senders is not None:
@@ -271,9 +271,9 @@ def connect(
     client_id: str | None = None,
     **options: Unpack[ConnectOptions],
 ) -> Opening[Connection]:
-    """Create a connection with a factory of its own: ``async with jmsaio.connect(...) as connection``, or await it.
+    """Create a connection with its own factory: ``async with jmsaio.connect(...) as connection``, or await it.
 
-    The connection is started unless ``auto_start=False``. Arguments and errors as for ``ConnectionFactory`` and
+    The connection is started unless ``auto_start=False``. Arguments and errors are those of ``ConnectionFactory`` and
     ``ConnectionFactory.create_connection``.
     """
     return Opening(_open(config, user, password, client_id, options))

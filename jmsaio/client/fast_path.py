@@ -1,26 +1,26 @@
-"""The fast path of a send: most sends, done without waiting and without an object that nobody needs.
+"""The fast path of a send: handles most sends without waiting and without creating intermediate objects.
 
-It takes a str or bytes, without a completion listener, where nothing has to be waited for: to the producer's own
-destination or to another one, with the producer's settings or with options of its own, in a transaction that has begun
-or in none. All else, and all that is refused, takes the long way, ``MessageProducer._send_any``, which has the words
-for it too.
+It handles a str or bytes without a completion listener, if nothing has to be waited for: to the producer's destination
+or another one, with the producer's settings or options of this send, in a transaction that has begun or in none.
+Everything else, including invalid calls, uses the general path, ``MessageProducer._send_any``, which raises the errors.
 
-What it leaves out, and why the record, the receipt and the errors are the same:
+What it omits, and why the record, the receipt and the errors are the same:
 
-* The message. Nobody else has it; ``jmsaio.codec.plain`` writes what ``encode`` makes of it, or declines.
-* The stamp of each send. All but the id is the same for the sends of one producer in one millisecond, with the same
-  destination, options and unit of work: the long way's stamp, and what it writes on the wire, are kept for that long,
+* The message. The caller never has it; ``jmsaio.codec.plain`` writes the same as ``encode``, or declines.
+* The stamp of each send. Except for the id, it is equal for a producer's sends in one millisecond that have the same
+  destination, options and unit of work. The general path's stamp and its wire form are cached for that millisecond,
   and dropped when a setting changes.
-* The checks of the options and of the destination. They are made when a stamp is kept; what they refuse is not kept.
-  Equal options mean the same, since only classes are taken of which that is true: True equals 1, but is no priority.
-* The look-up of the sender, and whether its destination was deleted. It is kept as long, and is as good while the pool
-  has it and its topic was not deleted: a temporary destination loses its sender in the turn in which it is deleted.
-* The look-up of the transaction. It is the one that was kept while the session's unit of work is the same; one that has
-  to begin takes the long way.
-* Waiting. There is room, other tasks have run in this millisecond or since the send before, and no send of the session
-  waits, which this one would overtake.
+* The checks of options and destination. They are made when a stamp is cached; refused values are never cached. Only
+  classes are accepted whose equal values have the same meaning: True equals 1, but is not a priority.
+* The look-up of the sender, and whether its destination was deleted. It is cached as long, and is valid while the
+  pool holds the sender and the topic was not deleted: a temporary destination loses its sender in the same turn of
+  the loop in which it is deleted.
+* The look-up of the transaction. The cached one is valid while the session's unit of work is the same; a transaction
+  that has yet to begin uses the general path.
+* Waiting. The send window has room, other tasks have run in this millisecond or since the previous send, and no send
+  of the session waits, which this one would overtake.
 
-A send that declines has changed nothing: no id is used up, and the long way begins from the start.
+A send that declines has changed nothing: no id is consumed, and the general path starts from the beginning.
 """
 
 from __future__ import annotations
@@ -47,41 +47,41 @@ if TYPE_CHECKING:
     from jmsaio.client.runtime.session import SessionRuntime
     from jmsaio.transport.base import Sender, Transaction
 
-#: In the place of an argument that was not given, where None is a value.
+#: Default of an argument for which None is a value.
 UNSET: Final[Any] = object()
 
-#: The word on the wire for a message with a body of this class.
+#: Message type on the wire, by class of the body.
 _WORDS: Final[dict[type, str]] = {str: "text", bytes: "bytes"}
 
-#: Classes of which equal values are the same destination, delivery mode, priority or duration.
+#: Classes whose equal values are the same destination, delivery mode, priority or duration.
 _DESTINATIONS: Final = frozenset({Queue, Topic, TemporaryQueue, TemporaryTopic})
 _MODES: Final = frozenset({type(None), int, DeliveryMode})
 _PRIORITIES: Final = frozenset({type(None), int})
 _DURATIONS: Final = frozenset({type(None), int, float})
 
-#: What a send may have of its own: destination, its name as spelled, its namespace if known, delivery mode, priority,
-#: time to live, delivery delay; None: as the producer has it.
+#: Values that one send can set for itself: destination, its name as spelled, its namespace if known, delivery mode,
+#: priority, time to live, delivery delay. None: the producer's value.
 Varied = tuple[
     Destination | None, str | None, str | None, int | None, int | None, Duration | None, Duration | None
 ]  # fmt: skip
 _UNVARIED: Final[Varied] = (None, None, None, None, None, None, None)
-#: Of so many different ones is kept in a millisecond what they have in common.
+#: Maximum number of variants cached per millisecond.
 _MOST_VARIED: Final = 100
 
 
 @attrs.define(eq=False)
 class _Kept:
-    """What the sends of one producer in one millisecond have in common that vary from its settings in the same way.
+    """Common values of a producer's sends in one millisecond that deviate from its settings in the same way.
 
     Attributes:
         now: the millisecond.
-        pooled: the sender.
-        sender: the same without the pool's part.
-        transaction: of the transport, or None.
-        origin: for the receipts, with the unit of work.
-        numbered: messages have ids.
-        stamp: the headers but the id.
-        parts: what they write, by class of the body, once there was one; see ``PlainWriter.parts``.
+        pooled: the sender's entry in the pool.
+        sender: the sender itself.
+        transaction: the transport's transaction, or None.
+        origin: origin of the receipts, with the unit of work.
+        numbered: whether messages have ids.
+        stamp: the headers except the id.
+        parts: the wire form of the headers, by class of the body, created on first use; see ``PlainWriter.parts``.
     """
 
     now: int
@@ -96,15 +96,15 @@ class _Kept:
 
 @attrs.define(eq=False, kw_only=True)
 class PlainSends(Settings):
-    """The part of a producer that takes the fast path."""
+    """The fast path of a producer."""
 
     _runtime: SessionRuntime
     _transacting: LocalTransaction | None
     _prefix: str
-    _schema: SchemaWriter | None = None  # of all its messages; they take the long way
+    _schema: SchemaWriter | None = None  # schema of all its messages; they use the general path
     _sequence: int = 0
-    _varied_at: int = 0  # the millisecond of what is kept of varied sends
-    _transacted: bool = attrs.field(init=False)  # each send is part of a transaction of the transport
+    _varied_at: int = 0  # millisecond of the cached varied sends
+    _transacted: bool = attrs.field(init=False)  # whether each send is part of a transport's transaction
     _wall: Callable[[], float] = attrs.field(init=False)  # seconds since the epoch, by the transport's clock
     _plain: PlainWriter[Any, Any] = attrs.field(init=False)
 
@@ -124,7 +124,7 @@ class PlainSends(Settings):
         self, destination_or_body: Any, body: Any, properties: Mapping[str, object] | None, mode: Any, level: Any,
         lives: Any, delayed: Any,
     ) -> PendingSend | None:  # fmt: skip
-        """As ``_send_plain``, for a send that may have a destination and options of its own."""
+        """Send as ``_send_plain``, with an optional destination and options of this send."""
         destination = name = namespace = None
         if body is UNSET:
             body = destination_or_body
@@ -143,7 +143,7 @@ class PlainSends(Settings):
     def _send_plain(
         self, body: object, properties: Mapping[str, object] | None, varied: Varied = _UNVARIED
     ) -> PendingSend | None:
-        """Send a body at once; None: take the long way, nothing was sent.
+        """Send a body at once. None: nothing was sent, use the general path.
 
         Raises as ``Sender.send``.
         """
@@ -195,7 +195,7 @@ class PlainSends(Settings):
         return send
 
     def _keep(self, now: int, varied: Varied) -> _Kept | None:
-        """What such sends of this millisecond have in common; None: they take the long way."""
+        """Cache the common values of such sends in this millisecond. None: they use the general path."""
         destination, _, _, *options = varied
         if self._schema is not None:
             return None
@@ -208,7 +208,7 @@ class PlainSends(Settings):
         try:
             target = self._target if destination is None else self._other_target(destination)
             checked = self._options(*options)
-        except JMSError:  # the long way raises it, or what is wrong before it
+        except JMSError:  # the general path raises it, or an earlier error
             return None
         if target is None:
             return None
@@ -228,7 +228,7 @@ class PlainSends(Settings):
         return kept
 
     def _keep_varied(self, varied: Varied, kept: _Kept) -> None:
-        """Keep it beside the others of the same millisecond."""
+        """Cache the values along with the other variants of the same millisecond."""
         others = self._kept_varied
         if len(others) >= _MOST_VARIED or self._varied_at != kept.now:
             others.clear()
@@ -236,11 +236,11 @@ class PlainSends(Settings):
         others[varied] = kept
 
     def _stamp_at(self, now: int, message_id: str | None, mode: int, level: int, lives: int, delayed: int) -> Stamp:
-        """The stamp of a send at ``now``; all times are milliseconds."""
+        """Return the stamp of a send at ``now``; all times are milliseconds."""
         shown = 0 if self._disable_message_timestamp else now
         due = now + delayed
         connection = self._runtime.connection
-        # As Stamp(...), without its keywords: every send on the long way creates one.
+        # As Stamp(...), without its keywords: every send on the general path creates one.
         return tuple.__new__(Stamp, (
             message_id, connection.connection_id, shown, shown, due, due if delayed else None,
             now + lives if lives else 0, level, mode,
@@ -249,5 +249,5 @@ class PlainSends(Settings):
         ))  # fmt: skip
 
     def _other_target(self, destination: Any) -> Target:
-        """The target of a send to a destination of its own; see ``MessageProducer``."""
+        """Return the target of a send that names its destination; see ``MessageProducer``."""
         raise NotImplementedError

@@ -35,7 +35,7 @@ _UNSET: Any = object()
 class JMSProducer(MessageTemplate):
     """Sends messages, each with the settings, headers and properties set here; setters return the producer.
 
-    Created by ``context.create_producer``; it needs no close.
+    Created by ``context.create_producer``; it does not need to be closed.
     """
 
     _open: Callable[[], Awaitable[MessageProducer]]
@@ -50,7 +50,7 @@ class JMSProducer(MessageTemplate):
         return self
 
     def set_priority(self, priority: int) -> JMSProducer:
-        """Set the priority; default 4. Raises IllegalArgumentError outside 0 to 9."""
+        """Set the priority; default 4. Raises IllegalArgumentError outside of 0 to 9."""
         self._options["priority"] = checked_priority(priority)
         return self
 
@@ -77,7 +77,7 @@ class JMSProducer(MessageTemplate):
         return self
 
     def set_async(self, listener: CompletionListener | FunctionPair | None) -> JMSProducer:
-        """Make ``send`` asynchronous and report the outcome to ``listener``; None makes it wait again.
+        """Make ``send`` asynchronous and report the outcome to ``listener``; None makes it synchronous again.
 
         Raises IllegalArgumentError unless it is a completion listener.
         """
@@ -92,7 +92,7 @@ class JMSProducer(MessageTemplate):
         return DeliveryMode(self._options.get("delivery_mode", 2))
 
     def get_delivery_mode(self) -> DeliveryMode:
-        """The same as ``delivery_mode``."""
+        """Return ``delivery_mode``."""
         return self.delivery_mode
 
     @property
@@ -101,7 +101,7 @@ class JMSProducer(MessageTemplate):
         return int(self._options.get("priority", 4))
 
     def get_priority(self) -> int:
-        """The same as ``priority``."""
+        """Return ``priority``."""
         return self.priority
 
     @property
@@ -110,7 +110,7 @@ class JMSProducer(MessageTemplate):
         return float(self._options.get("time_to_live", 0.0))
 
     def get_time_to_live(self) -> float:
-        """The same as ``time_to_live``."""
+        """Return ``time_to_live``."""
         return self.time_to_live
 
     @property
@@ -119,25 +119,25 @@ class JMSProducer(MessageTemplate):
         return float(self._options.get("delivery_delay", 0.0))
 
     def get_delivery_delay(self) -> float:
-        """The same as ``delivery_delay``."""
+        """Return ``delivery_delay``."""
         return self.delivery_delay
 
     @property
     def disable_message_id(self) -> bool:
-        """As set; default False."""
+        """Whether messages are sent without JMSMessageID; default False."""
         return self._disable_message_id
 
     def get_disable_message_id(self) -> bool:
-        """The same as ``disable_message_id``."""
+        """Return ``disable_message_id``."""
         return self.disable_message_id
 
     @property
     def disable_message_timestamp(self) -> bool:
-        """As set; default False."""
+        """Whether messages are sent without JMSTimestamp; default False."""
         return self._disable_message_timestamp
 
     def get_disable_message_timestamp(self) -> bool:
-        """The same as ``disable_message_timestamp``."""
+        """Return ``disable_message_timestamp``."""
         return self.disable_message_timestamp
 
     @property
@@ -146,11 +146,11 @@ class JMSProducer(MessageTemplate):
         return self._listener
 
     def get_async_listener(self) -> CompletionListener | FunctionPair | None:
-        """The same as ``async_listener``."""
+        """Return ``async_listener``."""
         return self.async_listener
 
     def get_async(self) -> CompletionListener | FunctionPair | None:
-        """The same as ``async_listener``."""
+        """Return ``async_listener``."""
         return self._listener
 
     @overload
@@ -162,20 +162,20 @@ class JMSProducer(MessageTemplate):
     async def send(
         self, destination: Destination, body: Any = _UNSET, *, message: Any = _UNSET
     ) -> Receipt | asyncio.Future[Receipt]:
-        """Send a message or a body: str is a text, bytes bytes, a mapping a map, a list a stream.
+        """Send a message or a body: a str as text, bytes as bytes, a mapping as a map, a list as a stream.
 
         Args:
-            destination: where the message goes.
-            body: a body or a message, also one of another library. None is refused; for an empty text send
-                TextMessage(None).
-            message: a message, instead of ``body``; anything else, None included, is refused.
+            destination: the message's destination.
+            body: a body or a message, including messages of other libraries. None is refused; to send an empty text,
+                send TextMessage(None).
+            message: a message, instead of ``body``; anything else, including None, is refused.
 
         Returns:
             The receipt; after ``set_async`` the future of ``MessageProducer.send_async`` instead.
 
         Raises:
             MessageNotWriteableError: a received message while the producer has properties.
-            MessageFormatError: no message type takes the body, or ``message`` is none.
+            MessageFormatError: no message type accepts the body, or ``message`` is not a message.
 
         Otherwise as ``MessageProducer.send``.
         """
@@ -197,7 +197,7 @@ class JMSProducer(MessageTemplate):
 
 
 def _only(body: Any, message: Any) -> Any:
-    """The one of the two that was given."""
+    """Return the one of the two that was passed."""
     if (body is _UNSET) == (message is _UNSET):
         raise TypeError("send takes either a body or message=")
     if message is _UNSET:

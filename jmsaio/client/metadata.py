@@ -14,7 +14,7 @@ from jmsaio.model.version import __version__
 @created_by("connection.get_meta_data")
 @attrs.frozen
 class ConnectionMetaData:
-    """Versions of Jakarta Messaging and of the provider; ``connection.metadata`` gives it."""
+    """Versions of Jakarta Messaging and of the provider, from ``connection.metadata``."""
 
     jms_version: str = "3.1"
     jms_major_version: int = 3
@@ -26,5 +26,5 @@ class ConnectionMetaData:
     jmsx_property_names: tuple[str, ...] = ("JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount")
 
     def get_jmsx_property_names(self) -> Iterator[str]:
-        """The names of the supported JMSX properties, as an iterator."""
+        """Return the names of the supported JMSX properties, as an iterator."""
         return iter(self.jmsx_property_names)

@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 @created_by("session.create_producer")
 @attrs.define(eq=False, kw_only=True)
 class MessageProducer(PlainSends, AsyncClosing):
-    """Sends messages to one destination, or to any if created without one. May be used by many tasks at once.
+    """Sends messages to one destination, or to any if created without one. Many tasks may use it at once.
 
     Created by ``session.create_producer``; ``async with`` closes it.
     """
 
-    _now: int = 0  # of the last send on the long way, in milliseconds
+    _now: int = 0  # milliseconds; time of the last send on the general path
     _schema_key: Schema | None = attrs.field(init=False)
     _targets: dict[tuple[type, str, str | None], Target] = attrs.field(factory=dict, init=False)  # as spelled
 
@@ -78,7 +78,7 @@ class MessageProducer(PlainSends, AsyncClosing):
 
         Args:
             destination_or_message: see above.
-            message: a message, also one of another library, or a body: str, bytes, dict, list.
+            message: a message, including messages of other libraries, or a body: str, bytes, dict, list.
             properties: set on the message before it is sent.
             delivery_mode: DeliveryMode; default the producer's.
             priority: 0 to 9; default the producer's.
@@ -96,7 +96,7 @@ class MessageProducer(PlainSends, AsyncClosing):
             IllegalArgumentError: an impossible delivery mode, priority, duration or property name.
             ObjectClosedError: the producer is closed.
 
-        Cancelling: the outcome is unknown, the message may have been sent; the producer stays usable.
+        Cancelling: it is unknown whether the message was sent; the producer stays usable.
         """
         if (
             message is UNSET and delivery_mode is None and priority is None and time_to_live is None
@@ -148,10 +148,10 @@ class MessageProducer(PlainSends, AsyncClosing):
         delivery_delay: Duration | None = None,
         completion_listener: CompletionListener | FunctionPair = UNSET,
     ) -> asyncio.Future[Receipt]:
-        """Send a message; returns a future as soon as the message has its place in the send window.
+        """Send a message; return a future once the message has a place in the send window.
 
-        The message's content is taken at once, so the object may be changed or sent again right away. At most once a
-        millisecond a call lets other tasks run, so that a loop of sends does not hold them up.
+        The message's content is copied at once, so the object may be changed or sent again right away. Once per
+        millisecond a call lets other tasks run, so that a loop of sends does not block them.
 
         Args:
             completion_listener: called with the outcome by the session's callback worker, in order of the sends: an
@@ -160,7 +160,7 @@ class MessageProducer(PlainSends, AsyncClosing):
 
         Otherwise as ``send``. Errors of the call itself are raised here; later failures fail the future.
 
-        Cancelling while it waits for room: the message was not sent. Cancelling the future hides the outcome only.
+        Cancelling while it waits for room: the message was not sent. Cancelling the future only hides the outcome.
         """
         if (
             message is UNSET and delivery_mode is None and priority is None and time_to_live is None
@@ -185,7 +185,7 @@ class MessageProducer(PlainSends, AsyncClosing):
         delivery_mode: DeliveryMode | None, priority: int | None, time_to_live: Duration | None,
         delivery_delay: Duration | None, completion_listener: Any,
     ) -> PendingSend:  # fmt: skip
-        """The long way of ``send_async``: anything that can be sent, or refused."""
+        """Send on the general path: handle any valid send, and raise the errors of invalid ones."""
         runtime = self._runtime
         loop = _get_running_loop()
         if loop is not runtime.home.loop or loop is None:
@@ -231,14 +231,14 @@ class MessageProducer(PlainSends, AsyncClosing):
         return send
 
     def _hand_back(self, sent: Message, foreign: Any, listener: Any, send: PendingSend) -> None:
-        """Tell another library's message its headers; a checked completion listener gets the object that was sent."""
+        """Copy the headers to another library's message; register a checked listener with the object that was sent."""
         if foreign is not None:
             write_back(foreign, sent._headers())
         if listener is not UNSET:
             self._runtime.completions.expect(sent if foreign is None else foreign, listener, self, send)
 
     async def _prepare(self, target: Target) -> tuple[Sender, Transaction | None]:
-        """A sender with room and the current transaction, both read in the same turn of the loop."""
+        """Return a sender with room and the current transaction, both read in the same turn of the loop."""
         sends, lets_others = self._runtime.sends, self._now != self._runtime.sends.turn
         sends.turn = self._now
         async with sends.lines.turn(target.topic):
@@ -247,7 +247,7 @@ class MessageProducer(PlainSends, AsyncClosing):
             return await self._ready(target)
 
     async def _ready(self, target: Target) -> tuple[Sender, Transaction | None]:
-        """The same for the first in line."""
+        """Return sender and transaction for the first send in line; see ``_prepare``."""
         transacting, connection = self._transacting, self._runtime.connection
         while True:
             if self._closed or self._runtime.refuses():
@@ -306,27 +306,27 @@ class MessageProducer(PlainSends, AsyncClosing):
             raise ObjectClosedError("the producer is closed; create a new one")
 
     def _next_message_id(self) -> str:
-        """An id of this producer that no message has; for correlation ids."""
+        """Return an unused message id of this producer, for correlation ids."""
         self._sequence += 1
         return self._prefix + str(self._sequence)
 
     @property
     def closed(self) -> bool:
-        """True after ``close``."""
+        """Whether the producer was closed."""
         return self._closed
 
     def get_closed(self) -> bool:
-        """The same as ``closed``."""
+        """Return ``closed``."""
         return self.closed
 
     async def close(self) -> None:
-        """Wait for pending sends and their completion listeners, ``close_timeout`` seconds at most. Idempotent.
+        """Wait up to ``close_timeout`` seconds for pending sends and their completion listeners. Idempotent.
 
         Raises:
             IllegalStateError: called from a completion listener of this producer.
-            OperationTimeoutError: a send had no outcome in time; the producer is closed all the same.
+            OperationTimeoutError: a send had no outcome in time; the producer is closed nevertheless.
 
-        Cancelling: the producer is closed, the sends go on.
+        Cancelling: the producer is closed, the sends continue.
         """
         callback_context.refuse("close of a producer", self, (CallbackKind.COMPLETION,))
         if self._closed:

@@ -1,4 +1,4 @@
-"""Request and reply: the helper with correlation, and JMS's requestors for parity."""
+"""Request and reply with correlation ids, and JMS's requestors for parity."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _log = logging.getLogger("jmsaio")
 
 
 class RequestSession(Protocol):
-    """The part of ``Session`` that requests need."""
+    """The part of ``Session`` that requests use."""
 
     @property
     def transacted(self) -> bool:
-        """True for a transacted session."""
+        """Whether the session is transacted."""
 
     async def create_temporary_queue(self) -> TemporaryQueue:
         """Create a temporary queue."""
@@ -53,12 +53,12 @@ class RequestSession(Protocol):
 
 @attrs.define(eq=False)
 class RequestReply:
-    """Sends requests and gives each its reply, over one temporary queue and a session of its own."""
+    """Sends requests and returns their replies, using its own session and temporary queue."""
 
     _new_session: Callable[[], Awaitable[RequestSession]]
-    _outage: Callable[[], JMSError | None] = lambda: None  # how the link to the broker was lost, while it is
+    _outage: Callable[[], JMSError | None] = lambda: None  # how the connection to the broker was lost, if it is
     _replies: dict[str | None, asyncio.Future[Message]] = attrs.field(factory=dict, init=False)
-    _own_ids: set[str] = attrs.field(factory=set, init=False)  # correlation ids created here whose requests wait
+    _own_ids: set[str] = attrs.field(factory=set, init=False)  # correlation ids created here, of waiting requests
     _queue: TemporaryQueue | None = attrs.field(default=None, init=False)
     _producer: MessageProducer | None = attrs.field(default=None, init=False)
     _listening: RequestSession | None = attrs.field(default=None, init=False)
@@ -75,7 +75,7 @@ class RequestReply:
         """Send a request and wait for its reply; see ``Session.request``."""
         limit = seconds(timeout, "timeout")
         message, _ = outgoing(body, log_left_out)
-        if options.get("time_to_live") is None:  # nobody waits for the reply to a later one
+        if options.get("time_to_live") is None:  # no one waits for a reply after the time-out
             options = {**options, "time_to_live": limit}
         try:
             async with asyncio.timeout(limit):
@@ -94,7 +94,7 @@ class RequestReply:
         options: SendOptions,
     ) -> Message:
         key = message.jms_correlation_id
-        if key is None or key in self._own_ids:  # in that case the same object was sent as another request
+        if key is None or key in self._own_ids:  # in the second case the same object was sent as another request
             message.jms_correlation_id = key = producer._next_message_id()
             self._own_ids.add(key)
         elif key in self._replies:
@@ -121,7 +121,7 @@ class RequestReply:
         async with self._opening:
             self._check_open()
             producer = self._producer or await self._listen()
-            self._check_open()  # perhaps closed meanwhile; close then ends what was created
+            self._check_open()  # if closed meanwhile, close ends the new session
             return producer
 
     def _check_open(self) -> None:
@@ -129,7 +129,7 @@ class RequestReply:
             raise ObjectClosedError("the session is closed; create a new one")
 
     async def _listen(self) -> MessageProducer:
-        """Create the reply queue, its consumer and the producer of requests. Cancelling leaves nothing behind."""
+        """Create the reply queue, its consumer and the producer of requests. Cancelling leaves nothing open."""
         listening = await self._new_session()
         queue: TemporaryQueue | None = None
         try:
@@ -158,7 +158,7 @@ class RequestReply:
             if not waiting.done():
                 waiting.set_exception(ObjectClosedError("the session was closed while a request waited for its reply"))
                 waiting.exception()  # perhaps no one waits for it: the same close failed the send
-        async with self._opening:  # a request may be creating them
+        async with self._opening:  # a request might be creating them
             listening, self._listening = self._listening, None
         if listening is not None:
             await _end(listening, self._queue)
@@ -171,14 +171,14 @@ async def _end(listening: RequestSession, queue: TemporaryQueue | None) -> None:
         return
     try:
         await queue.delete()
-    except JMSError as error:  # a server in another process holds its sender to it
+    except JMSError as error:  # a server in another process still has a sender to it
         _log.info("the reply queue %r is left to the close of its connection: %s", queue, error)
 
 
 @created_by("QueueRequestor.open or TopicRequestor.open")
 @attrs.define(eq=False)
 class _Requestor(AsyncClosing):
-    """JMS's simple requestor: one request at a time, the next message on the temporary destination is its reply."""
+    """JMS's simple requestor: one request at a time; the next message on the temporary destination is its reply."""
 
     _session: RequestSession
     _producer: MessageProducer
@@ -186,9 +186,9 @@ class _Requestor(AsyncClosing):
     _consumer: MessageConsumer
 
     async def request(self, message: Message) -> Message | None:
-        """Send a request and wait for its reply without limit. Cancelling: the next call gets the reply.
+        """Send a request and wait for its reply without limit. Cancelling: the next call returns this reply.
 
-        Raises MessageFormatError unless it is a message; otherwise as ``MessageProducer.send``.
+        Raises MessageFormatError unless ``message`` is a message; otherwise as ``MessageProducer.send``.
         """
         request, _ = outgoing(message, log_left_out)
         request.jms_reply_to = self._replies
@@ -206,7 +206,7 @@ class _Requestor(AsyncClosing):
 
 @public
 class QueueRequestor(_Requestor):
-    """Request and reply over queues; ``await QueueRequestor.open(session, queue)``."""
+    """Request and reply over queues; create it with ``await QueueRequestor.open(session, queue)``."""
 
     @classmethod
     async def open(cls, session: RequestSession, queue: Queue) -> QueueRequestor:
@@ -226,7 +226,7 @@ class QueueRequestor(_Requestor):
 
 @public
 class TopicRequestor(_Requestor):
-    """Request and reply over topics; ``await TopicRequestor.open(session, topic)``."""
+    """Request and reply over topics; create it with ``await TopicRequestor.open(session, topic)``."""
 
     @classmethod
     async def open(cls, session: RequestSession, topic: Topic) -> TopicRequestor:

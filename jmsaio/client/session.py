@@ -45,13 +45,13 @@ from jmsaio.model.schema import Schema
 class Session(AsyncClosing):
     """A session of a connection, created by ``connection.create_session``; ``async with`` closes it.
 
-    Producers may be used by many tasks at once, each consumer by one task at a time.
+    Many tasks may use a producer at once, but only one task at a time may use a consumer.
     """
 
     _runtime: SessionRuntime
     _transacting: LocalTransaction | None
     _new_session: Callable[[], Awaitable[Session]]  # creates another session of the connection
-    _number: int  # among the sessions of the connection, from 1
+    _number: int  # number among the connection's sessions, from 1
     _producers: int = 0  # created so far
     _requests: RequestReply | None = None
 
@@ -63,75 +63,75 @@ class Session(AsyncClosing):
         return AcknowledgeMode.CLIENT if mode is AcknowledgeMode.INDIVIDUAL else mode
 
     def get_acknowledge_mode(self) -> AcknowledgeMode:
-        """The same as ``acknowledge_mode``."""
+        """Return ``acknowledge_mode``."""
         return self.acknowledge_mode
 
     @property
     def transacted(self) -> bool:
-        """True for a transacted session. Raises ObjectClosedError."""
+        """Whether the session is transacted. Raises ObjectClosedError."""
         self._runtime.check_open()
         return self._transacting is not None
 
     def get_transacted(self) -> bool:
-        """The same as ``transacted``."""
+        """Return ``transacted``."""
         return self.transacted
 
     @property
     def closed(self) -> bool:
-        """True once ``close`` was called."""
+        """Whether ``close`` was called."""
         return self._runtime.closing
 
     def get_closed(self) -> bool:
-        """The same as ``closed``."""
+        """Return ``closed``."""
         return self.closed
 
     def create_queue(self, name: str) -> Queue:
-        """The queue of a name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
+        """Return a queue by name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
         self._runtime.check_open()
         return Queue(name, namespace=self._runtime.connection.configuration.system_namespace)
 
     def create_topic(self, name: str) -> Topic:
-        """The topic of a name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
+        """Return a topic by name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
         self._runtime.check_open()
         return Topic(name, namespace=self._runtime.connection.configuration.system_namespace)
 
     async def create_temporary_queue(self) -> TemporaryQueue:
-        """A new queue that lives as long as the connection; only it may consume from it."""
+        """Create a queue that exists as long as the connection, which alone may consume from it."""
         self._runtime.check_call()
         return await self._runtime.connection.temporaries.create_queue()
 
     async def create_temporary_topic(self) -> TemporaryTopic:
-        """A new topic that lives as long as the connection; only it may consume from it."""
+        """Create a topic that exists as long as the connection, which alone may consume from it."""
         self._runtime.check_call()
         return await self._runtime.connection.temporaries.create_topic()
 
     def create_message(self) -> Message:
-        """A message without a body."""
+        """Create a message without a body."""
         self._runtime.check_open()
         return Message()
 
     def create_text_message(self, text: str | None = None) -> TextMessage:
-        """A message with a text, or None."""
+        """Create a message with a text, or None."""
         self._runtime.check_open()
         return TextMessage(text)
 
     def create_bytes_message(self, data: bytes = b"") -> BytesMessage:
-        """A message with bytes."""
+        """Create a message with bytes."""
         self._runtime.check_open()
         return BytesMessage(data)
 
     def create_map_message(self, mapping: Mapping[str, Any] | None = None) -> MapMessage:
-        """A message with named values."""
+        """Create a message with named values."""
         self._runtime.check_open()
         return MapMessage(mapping)
 
     def create_stream_message(self, values: Iterable[Any] = ()) -> StreamMessage:
-        """A message with a sequence of values."""
+        """Create a message with a sequence of values."""
         self._runtime.check_open()
         return StreamMessage(values)
 
     def create_object_message(self, value: Any = None) -> ObjectMessage:
-        """A message with an object: bytes or JSON-able."""
+        """Create a message with an object: bytes or a JSON-serializable value."""
         self._runtime.check_open()
         return ObjectMessage(value)
 
@@ -144,15 +144,15 @@ class Session(AsyncClosing):
 
         Args:
             destination: queue or topic, or None.
-            schema: the schema of all its messages, registered with the topic; a str names a type that has no
-                definition, such as ``"STRING"``. ``send`` takes a value that fits it, or a message with such a body.
+            schema: the schema of all its messages, registered with the topic; a str names a type without a definition,
+                such as ``"STRING"``. ``send`` accepts a value that fits the schema, or a message with such a body.
 
         Raises:
             InvalidDestinationError: a virtual, deleted or foreign destination.
-            IllegalArgumentError: a schema that is not valid, or whose type producers can't have.
+            IllegalArgumentError: a schema that is invalid, or of a type that producers don't support.
             ConfigurationError: a schema AVRO without the package fastavro (``jmsaio[schema]``).
-            TransportError: the broker refuses or can't be reached. With the error code IncompatibleSchema, the schema
-                does not fit the one that the topic has.
+            TransportError: the broker refuses or can't be reached. The error code IncompatibleSchema: the schema is not
+                compatible with that of the topic.
         """
         return Opening(self._create_producer(destination, schema))
 
@@ -184,20 +184,20 @@ class Session(AsyncClosing):
     def create_consumer(
         self, destination: Destination, selector: str | None = None, no_local: bool = False
     ) -> Opening[MessageConsumer]:
-        """Create a consumer on a queue, or on a topic with a subscription that lives as long as the consumer.
+        """Create a consumer on a queue, or on a topic with a subscription that exists as long as the consumer.
 
-        ``await`` it or use ``async with``. From now on messages are kept for it.
+        ``await`` it or use ``async with``. From now on messages are stored for it.
 
         Args:
             destination: queue or topic; ``multi:`` and ``regex:`` names consume from several.
             selector: message selector, None or "" for none.
-            no_local: leave out what this connection sends.
+            no_local: ignore messages sent by this connection.
 
         Raises:
             InvalidDestinationError: the destination is unknown, deleted, or neither queue nor topic.
-            InvalidSelectorError: the selector's text.
+            InvalidSelectorError: the selector is invalid.
             ObjectClosedError: the session is closed.
-            ConsumerBusyError: another consumer has the subscription.
+            ConsumerBusyError: another consumer uses the subscription.
             TransportError: the broker refuses, or can't be reached.
         """
         known = as_destination(destination)
@@ -207,18 +207,18 @@ class Session(AsyncClosing):
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False
     ) -> Opening[MessageConsumer]:
-        """Create the consumer of an unshared durable subscription; created if new, else resumed.
+        """Create the consumer of an unshared durable subscription, which is created or resumed.
 
-        A subscription with another selector or noLocal (on the embedded broker also: of another topic) is deleted
-        with its messages and recreated, with a warning (Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions);
-        over Pulsar that needs the admin interface.
+        If the subscription has another selector or noLocal (on the embedded broker also: another topic), it is deleted
+        with its messages and recreated, with a warning (Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions).
+        Over Pulsar this needs the admin interface.
 
         Args:
             topic: the topic.
-            name: subscription name; with the client id it is the identity.
+            name: subscription name; together with the client id it identifies the subscription.
             selector: message selector, None or "" for none.
-            no_local: never add what connections with this client id send. Without a client id it has no
-                effect, with one warning.
+            no_local: never add messages sent by connections with this client id. Without a client id it has no effect,
+                with one warning.
 
         Raises:
             JMSError: the subscription is in use, or is a shared one.
@@ -231,7 +231,7 @@ class Session(AsyncClosing):
         )
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[MessageConsumer]:
-        """Create a consumer of a shared subscription that lives until its last consumer closes; see create_consumer."""
+        """Create a consumer of a shared subscription that ends with its last consumer; see ``create_consumer``."""
         return self._consumer(
             ConsumerRequest(as_destination(topic, "topic"), ConsumerKind.SHARED, name, selector or None)
         )
@@ -239,10 +239,10 @@ class Session(AsyncClosing):
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
     ) -> Opening[MessageConsumer]:
-        """Create a consumer of a shared durable subscription; see create_consumer.
+        """Create a consumer of a shared durable subscription; see ``create_consumer``.
 
-        While it has consumers, another selector than theirs is refused; while it has none, it is recreated as
-        an unshared one is.
+        While it has consumers, a selector other than theirs is refused; without consumers, it is recreated as an
+        unshared one.
 
         Raises:
             JMSError: it is active with another topic or selector, or is an unshared one.
@@ -251,7 +251,7 @@ class Session(AsyncClosing):
             ConsumerRequest(as_destination(topic, "topic"), ConsumerKind.SHARED_DURABLE, name, selector or None)
         )
 
-    # Their names in JMS 1.1.
+    # Names of JMS 1.1.
     create_subscriber = create_receiver = create_consumer
     create_durable_subscriber = create_durable_consumer
     create_publisher = create_sender = create_producer
@@ -264,11 +264,11 @@ class Session(AsyncClosing):
         return MessageConsumer(self._runtime, inbox, request.selector, request.no_local)
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
-        """Create a browser, which looks at a queue without taking messages; see QueueBrowser.
+        """Create a browser, which reads a queue without consuming messages; see ``QueueBrowser``.
 
         Raises:
             InvalidDestinationError: not a queue.
-            InvalidSelectorError: the selector's text.
+            InvalidSelectorError: the selector is invalid.
             ObjectClosedError: the session is closed.
         """
         return Opening(open_browser(self._runtime, as_destination(queue, "queue"), selector or None))
@@ -278,12 +278,12 @@ class Session(AsyncClosing):
 
         Args:
             name: subscription name.
-            topic: its topic. Without it, the namespace is searched through the admin interface; a subscription found on
-                more than one topic, or not created by jmsaio, is refused.
+            topic: its topic. Without it, the namespace is searched through the admin interface; a subscription that
+                exists on several topics, or was not created by jmsaio, is refused.
 
         Raises:
-            InvalidDestinationError: there is no such subscription.
-            IllegalStateError: it is in use, or delivered messages of it are unsettled.
+            InvalidDestinationError: the subscription does not exist.
+            IllegalStateError: it is in use, or has delivered messages that are unsettled.
         """
         self._runtime.check_call()
         connection = self._runtime.connection
@@ -292,11 +292,11 @@ class Session(AsyncClosing):
         )
 
     async def set_subscription_selector(self, name: str | None, destination: Destination, selector: str | None) -> None:
-        """Set the selector of a subscription: it holds for all its consumers, Java's, too, beside their own ones.
+        """Set a subscription's selector, which all its consumers, including Java's, apply in addition to their own.
 
-        It is evaluated by the rules of Starlight's filter plugin; a warning says if these differ from those of JMS.
-        Consumers apply it within ``jms.refreshServerSideFiltersPeriod`` at the latest. The messages that it excludes
-        are removed from the subscription.
+        The selector is evaluated by the rules of Starlight's filter plugin; a warning is issued if these differ from
+        those of JMS. Consumers apply it within ``jms.refreshServerSideFiltersPeriod``. Excluded messages are removed
+        from the subscription.
 
         Args:
             name: name of a durable subscription of this client id; None for the subscription of a queue, which is
@@ -305,12 +305,12 @@ class Session(AsyncClosing):
             selector: the selector; None or "" removes it.
 
         Raises:
-            InvalidSelectorError: the plugin can't read it.
+            InvalidSelectorError: the plugin can't parse it.
             InvalidDestinationError: a pattern, or a name with a queue, or a topic without a name.
-            NotFoundError: there is no such subscription.
+            NotFoundError: the subscription does not exist.
             IllegalStateError: the admin interface is switched off.
 
-        Cancelling: it may have been set.
+        Cancelling: the selector might have been set.
         """
         runtime, known = self._runtime, as_destination(destination)
         runtime.check_call()
@@ -332,20 +332,20 @@ class Session(AsyncClosing):
         timeout: Duration,
         **options: Unpack[SendOptions],
     ) -> Message:
-        """Send a request and wait for its reply; hundreds may wait at once on one reply queue.
+        """Send a request and wait for its reply; hundreds of requests can wait at once on one reply queue.
 
         Args:
-            destination: where the request goes.
+            destination: the request's destination.
             body: a message or a body, as for ``producer.send``.
-            timeout: seconds within which the reply must arrive.
+            timeout: maximum number of seconds until the reply arrives.
             options: ``properties``, ``priority`` and the like, as for ``producer.send``. The request's time to live is
-                ``timeout``, unless ``time_to_live`` says something else; 0: it does not expire.
+                ``timeout`` unless ``time_to_live`` is given; 0: it does not expire.
 
         Returns:
             The message whose JMSCorrelationID is the request's JMSMessageID, or the request's JMSCorrelationID.
 
         Raises:
-            TimeoutError: no reply in time; its text and cause say if the connection to the broker is lost.
+            TimeoutError: no reply in time; its text and cause report whether the connection to the broker is lost.
             ObjectClosedError: the session is closed, or was closed while the request waited.
 
         Cancelling: a reply that arrives later is dropped.
@@ -364,7 +364,7 @@ class Session(AsyncClosing):
             await self._runtime.deliveries.acknowledge_all()
 
     async def recover(self) -> None:
-        """Redeliver every message that was delivered and not acknowledged, oldest first, marked.
+        """Redeliver every delivered message that was not acknowledged, oldest first, marked as redelivered.
 
         Raises:
             IllegalStateError: the session is transacted; use ``rollback``.
@@ -376,24 +376,24 @@ class Session(AsyncClosing):
         await self._runtime.deliveries.redeliver_all()
 
     async def commit(self) -> None:
-        """Commit all that the session has sent and received since the last commit or rollback.
+        """Commit everything that the session has sent and received since the last commit or rollback.
 
         Waits for asynchronous sends and their completion listeners first.
 
         Raises:
             TransactionRolledBackError: a send failed, a received message could not be acknowledged in the transaction,
-                or the broker rolled back; everything was undone, but for the sends of an emulated transaction
+                or the broker rolled back. Everything was undone, except the sends of an emulated transaction
                 (``jms.emulateTransactions``), which are stored at once.
-            TransactionInDoubtError: no answer came; the transaction may have been committed.
+            TransactionInDoubtError: no answer arrived; it is unknown whether the transaction was committed.
             IllegalStateError: not transacted, or called from a completion listener of this session.
-            OperationTimeoutError: sends had no outcome in time; nothing was committed, with the same exception.
+            OperationTimeoutError: sends had no outcome in time. Nothing was committed, with the same exception.
 
         Cancelling: the outcome is unknown.
         """
         await self._transaction("commit").commit()
 
     async def rollback(self) -> None:
-        """Undo the session's sends, and redeliver the messages that it received, marked.
+        """Undo the session's sends, and redeliver the messages that it received, marked as redelivered.
 
         Raises:
             IllegalStateError: not transacted, or called from a completion listener of this session.
@@ -409,19 +409,19 @@ class Session(AsyncClosing):
         return self._transacting
 
     async def close(self) -> None:
-        """Close the session and everything created from it. Idempotent; may be called from any task.
+        """Close the session and everything created from it. Idempotent; any task may call it.
 
-        It takes ``close_timeout`` seconds at most. Receives return None. Pending sends and running listeners, which may
-        use the session until they return, get nearly all of that time to end; completion listeners whose sends have no
-        outcome by then get a SendInDoubtError. An open transaction is rolled back, and unacknowledged messages are
-        redelivered.
+        It takes up to ``close_timeout`` seconds. Waiting receives return None. Pending sends and running listeners,
+        which may use the session until they return, have nearly all of that time to end; completion listeners whose
+        sends have no outcome by then receive a SendInDoubtError. An open transaction is rolled back, and unacknowledged
+        messages are redelivered.
 
         Raises:
             IllegalStateError: called from a listener or completion listener of this session.
             OperationTimeoutError: something did not end in time; the session is closed nevertheless.
             JMSError: a listener had ended the session by raising something that is not an Exception. Raised once.
 
-        Cancelling: the session goes on closing.
+        Cancelling: the session continues to close.
         """
         if self._runtime.closed:
             self._runtime.raise_close_error()
@@ -435,7 +435,7 @@ class Session(AsyncClosing):
         try:
             await self.close()
         except JMSError as closing:
-            if closing is not error:  # else a receive has raised it already
+            if closing is not error:  # otherwise a receive has already raised it
                 raise
 
     def __repr__(self) -> str:

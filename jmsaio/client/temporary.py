@@ -31,9 +31,9 @@ from jmsaio.transport.base import Admin
 
 _log = logging.getLogger("jmsaio")
 
-#: Seconds in which pulsar-client's producers notice that a topic was terminated: they retry after 0.1 s.
+#: Seconds until pulsar-client's producers notice that a topic was terminated: they retry after 0.1 s.
 _PRODUCERS_END = 0.5
-#: How many names of deleted ones are remembered.
+#: Maximum number of names of deleted destinations that are remembered.
 _REMEMBERED = 1000
 
 
@@ -47,14 +47,14 @@ class Temporaries:
     _running: dict[asyncio.Future[Any], str] = attrs.field(factory=dict, init=False)
 
     async def create_queue(self) -> TemporaryQueue:
-        """Create a temporary queue. Raises IllegalStateError without the admin interface, unless allowed."""
+        """Create a temporary queue. Raises IllegalStateError without the admin interface, unless configured."""
         topic = self._new_name(QUEUE_PREFIX)
         queue = TemporaryQueue(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
         await self._create(topic, queue)
         return queue
 
     async def create_topic(self) -> TemporaryTopic:
-        """Create a temporary topic. Raises IllegalStateError without the admin interface, unless allowed."""
+        """Create a temporary topic. Raises IllegalStateError without the admin interface, unless configured."""
         topic = self._new_name(TOPIC_PREFIX)
         destination = TemporaryTopic(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
         await self._create(topic, destination)
@@ -91,7 +91,7 @@ class Temporaries:
         await self.delete(topic)
 
     def _start(self, topic: str, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
-        """Run work on a topic that goes on when its caller is cancelled."""
+        """Run work on a topic that continues if its caller is cancelled."""
         task = asyncio.ensure_future(work)
         self._running[task] = topic
         task.add_done_callback(self._ended)
@@ -100,7 +100,7 @@ class Temporaries:
     def _ended(self, task: asyncio.Future[Any]) -> None:
         del self._running[task]
         with suppress(asyncio.CancelledError):
-            task.exception()  # the caller gets it, if there is one; else the connection's close tries again
+            task.exception()  # a waiting caller raises it; otherwise the connection's close retries
 
     def check_may_consume(self, destination: Destination) -> None:
         """Refuse consumers on another connection's temporary destination, and on deleted ones.
@@ -116,9 +116,9 @@ class Temporaries:
                 )
 
     def check_not_deleted(self, topic: str, destination: Destination) -> None:
-        """Refuse to send to a destination that this connection deleted.
+        """Refuse sends to a destination that this connection deleted.
 
-        An object of this connection is recognized forever; by name alone, the last thousand are.
+        Objects of this connection are recognized forever; names only for the last thousand deleted ones.
 
         Raises:
             InvalidDestinationError: it was deleted.
@@ -128,7 +128,7 @@ class Temporaries:
             raise InvalidDestinationError(f"{destination!r} was deleted")
 
     async def delete(self, topic: str) -> None:
-        """Delete one. Raises JMSError while consumers of this connection need it; idempotent."""
+        """Delete a destination. Raises JMSError while consumers of this connection use it. Idempotent."""
         self.connection.home.check()
         if topic not in self._alive:
             return
@@ -148,16 +148,16 @@ class Temporaries:
                 _log.warning("temporary destination %s is left to the broker, because jms.usePulsarAdmin=false", topic)
             else:
                 await self._delete(admin, topic)
-        except BaseException:  # it is still there: delete may be repeated, and the connection's close tries again
+        except BaseException:  # it still exists: delete can be repeated, and the connection's close retries
             self._alive[topic] = destination
             self._deleted.pop(topic, None)
             raise
 
     async def _delete(self, admin: Admin, topic: str) -> None:
-        """Delete the topic, although others may still have senders to it.
+        """Delete the topic, even if others still have senders to it.
 
-        pulsar-client's producers connect again by themselves, and create a deleted topic again. Those of a terminated
-        one end for good, as Java's do. So a topic that is in use is terminated first, and deleted a moment later.
+        pulsar-client's producers reconnect by themselves and recreate a deleted topic. Producers of a terminated topic
+        end permanently, as Java's do. So a topic in use is first terminated, and deleted a moment later.
         """
         force = self.connection.configuration.force_delete_temporary_destinations
         try:
@@ -173,9 +173,10 @@ class Temporaries:
             _log.debug("temporary destination %s is already gone", topic)
 
     async def close(self) -> None:
-        """Delete all that are left. Failures are logged and reported to the ExceptionListener; the others go on.
+        """Delete all remaining destinations. Failures are logged and reported to the ExceptionListener.
 
-        One that is being created is deleted once it exists. Cancelling: its creation fails as soon as it ends.
+        Other deletions continue. A destination that is being created is deleted once it exists. Cancelling: its
+        creation fails as soon as it ends.
         """
         try:
             async with anyio.create_task_group() as group:

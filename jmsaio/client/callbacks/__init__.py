@@ -1,1 +1,1 @@
-"""Runs the functions that an application hands over: listeners, completion listeners, the exception listener."""
+"""Runs the application's callbacks: message listeners, completion listeners and the exception listener."""

@@ -1,7 +1,7 @@
-"""Recognizes calls from a listener or completion callback, and refuses those that would wait for the callback.
+"""Recognizes calls from a message or completion listener, and refuses those that would wait for the callback itself.
 
-The mark is a context variable, so tasks started by a callback carry it, too: a callback that awaits such a task would
-wait for itself as well. It ends with the callback, so a task that outlives the callback is free again.
+The mark is a context variable, so tasks started by a callback inherit it: a callback that awaits such a task would wait
+for itself, too. The mark ends with the callback, so a task that outlives the callback is no longer restricted.
 
 Jakarta Messaging 3.1, 6.1.5 Pausing delivery of incoming messages, 6.1.8 Closing a connection and 6.2.15 Closing a
 session: a MessageListener may not close its own connection or session, nor stop its own connection.
@@ -20,7 +20,7 @@ from jmsaio.errors import IllegalStateError
 
 
 class CallbackKind(enum.Enum):
-    """Which callback is running."""
+    """The kind of callback that is running."""
 
     LISTENER = "MessageListener"
     COMPLETION = "CompletionListener"
@@ -30,7 +30,7 @@ class CallbackKind(enum.Enum):
 class CallbackContext:
     """A running callback with its connection, its session, and its producer or consumer.
 
-    Entered once by ``with``, it marks what runs in the block as called from the callback.
+    Entered once by ``with``, it marks calls in the block as calls from the callback.
     """
 
     kind: CallbackKind
@@ -53,16 +53,16 @@ _current: ContextVar[CallbackContext | None] = ContextVar("jmsaio_callback", def
 
 
 def current() -> CallbackContext | None:
-    """The callback that this call comes from, or None."""
+    """Return the callback from which this code runs, or None."""
     callback = _current.get()
     return callback if callback is not None and callback.active else None
 
 
 def listens(target: object) -> bool:
-    """Whether this call comes from a running message listener of ``target``, a session or connection.
+    """Return whether this code runs in a message listener of ``target``, a session or connection.
 
-    A session or connection that is closing stays usable to its listeners until they return
-    (Jakarta Messaging 3.1, 6.1.8 Closing a connection).
+    A session or connection that is closing stays usable to its listeners until they return (Jakarta Messaging 3.1,
+    6.1.8 Closing a connection).
     """
     callback = current()
     return (
@@ -73,19 +73,19 @@ def listens(target: object) -> bool:
 
 
 def leave() -> None:
-    """Remove the mark from this task: it does not belong to the callback that started it."""
+    """Remove the mark from this task, which does not belong to the callback that started it."""
     _current.set(None)
 
 
 def refuse(
     call: str, target: object, kinds: tuple[CallbackKind, ...] = (CallbackKind.LISTENER, CallbackKind.COMPLETION)
 ) -> None:
-    """Raise IllegalStateError when ``call`` on ``target`` comes from a callback of ``target``.
+    """Raise IllegalStateError if a callback of ``target`` calls ``call`` on it.
 
     Args:
         call: the name of the call, for the error.
         target: connection, session or producer of the callback.
-        kinds: the kinds of callback that may not call it.
+        kinds: the kinds of callback that may not make the call.
     """
     callback = current()
     if callback is None or callback.kind not in kinds:

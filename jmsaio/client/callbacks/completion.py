@@ -29,7 +29,7 @@ _log = logging.getLogger("jmsaio")
 
 
 def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
-    """The listener as an object; checked when it is given, while the caller can still learn of a mistake.
+    """Return the listener as an object; check it before the send, so that the caller receives the error.
 
     Raises:
         IllegalArgumentError: it lacks one of the two functions.
@@ -49,16 +49,16 @@ def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
 
 @public
 class CompletionListener(Protocol):
-    """Learns the outcome of an asynchronous send; plain functions or coroutine functions."""
+    """Receives the outcome of an asynchronous send; its methods are plain or coroutine functions."""
 
     def on_completion(self, message: Message) -> Awaitable[None] | None:
-        """The broker confirmed ``message``, the object that was sent."""
+        """Handle that the broker confirmed ``message``, the object that was sent."""
 
     def on_exception(self, message: Message, error: Exception) -> Awaitable[None] | None:
-        """``message`` was not sent, or its fate is unknown (SendInDoubtError)."""
+        """Handle that ``message`` was not sent, or that its outcome is unknown (SendInDoubtError)."""
 
 
-#: The two functions of a completion listener, without an object around them.
+#: A completion listener's two functions, without an object around them.
 FunctionPair = tuple[Callable[[Message], Any], Callable[[Message, Exception], Any]]
 
 
@@ -71,7 +71,7 @@ class Functions:
 
 
 def _ignore_outcome(future: asyncio.Future[Receipt]) -> None:
-    """The listener was told already: without this asyncio would complain of an error that nobody asked for."""
+    """Retrieve the error, which the listener already received; otherwise asyncio logs that it was never retrieved."""
     if not future.cancelled():
         future.exception()
 
@@ -86,7 +86,7 @@ class _Expected:
 
 @attrs.define(eq=False)
 class Completions:
-    """The completion listeners of one session that have not returned yet, in the order of the sends."""
+    """A session's completion listeners that have not returned yet, in the order of the sends."""
 
     session: object
     connection: object
@@ -99,12 +99,12 @@ class Completions:
         return len(self._expected) + len(self._ready) + self._calling
 
     def expect(self, message: Message, listener: CompletionListener, producer: object, future: PendingSend) -> None:
-        """Call ``listener`` once ``future`` and all before it are done."""
+        """Call ``listener`` once ``future`` and all earlier ones are done."""
         self._expected.append(_Expected(message, listener, producer, future))
         future.add_done_callback(self._advance)
 
     async def finish(self, timeout: float) -> None:
-        """Call the rest, after the session and its workers have ended; sends without an outcome are in doubt.
+        """Call the remaining listeners after session and workers have ended; sends without an outcome are in doubt.
 
         Raises:
             OperationTimeoutError: the listeners take longer than ``timeout`` seconds.
@@ -123,7 +123,7 @@ class Completions:
         self._call_next()
 
     def _call_next(self) -> None:
-        """Call the next one unless one is running: one after the other, however many workers the session has."""
+        """Call the next listener unless one is running: they run one by one, however many workers the session has."""
         if self._ready and not self._calling:
             self._calling = True
             self.callbacks.add(partial(self._call, self._ready.popleft()))

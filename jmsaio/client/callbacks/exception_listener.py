@@ -28,11 +28,11 @@ class HasOnException(Protocol):
         """Handle a problem."""
 
 
-#: Gets the problems that have no caller: a plain or coroutine function of the error, or an object that has one as
-#: ``on_exception``.
+#: Receives problems that no caller can receive: a plain or coroutine function of the error, or an object with such a
+#: function as ``on_exception``.
 ExceptionListener = Callable[[JMSError], Any] | HasOnException
 
-#: The most reports that wait for a slow listener.
+#: Maximum number of reports that wait for a slow listener.
 _MOST = 1000
 
 _reporting: ContextVar[ExceptionReports | None] = ContextVar("jmsaio_reports", default=None)
@@ -40,13 +40,13 @@ _reporting: ContextVar[ExceptionReports | None] = ContextVar("jmsaio_reports", d
 
 @attrs.define(eq=False)
 class ExceptionReports:
-    """The reports of one connection, delivered one at a time by a task that lives only while there are some.
+    """The reports of one connection, delivered one at a time by a task that runs only while reports are waiting.
 
-    The task belongs to no task group: a listener may close its connection and continue after that.
+    The task belongs to no task group: a listener may close its connection and continue afterwards.
 
     Attributes:
         listener: the exception listener, or None.
-        count: reports so far.
+        count: number of reports so far.
     """
 
     listener: ExceptionListener | None = None
@@ -56,12 +56,12 @@ class ExceptionReports:
     _lost: JMSError | None = attrs.field(default=None, init=False)
 
     def add(self, error: Exception, circumstances: str = "", logged: bool = False) -> None:
-        """Log a problem now and report it to the listener later, unless ``lost`` has reported it already.
+        """Log a problem now and report it to the listener later, unless ``lost`` has already reported it.
 
         Args:
             error: the problem.
-            circumstances: text in front of it in the log.
-            logged: it is in the log already.
+            circumstances: prefix of the log entry.
+            logged: whether the problem is already logged.
         """
         if error is self._lost:
             return
@@ -107,10 +107,10 @@ class ExceptionReports:
             self._task = None
 
     def called_from_listener(self) -> bool:
-        """Whether this call comes from the listener, or from a task it started."""
+        """Return whether this code runs in the listener, or in a task that it started."""
         return _reporting.get() is self
 
     async def wait_reported(self, timeout: float) -> None:
-        """Wait until the listener has all reports, for ``timeout`` seconds at most. Cancelling changes nothing."""
+        """Wait up to ``timeout`` seconds until the listener has received all reports. Cancelling changes nothing."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=timeout)

@@ -1,7 +1,7 @@
 """Runs an application's callbacks: the message listeners and completion listeners of one session, in order.
 
 One worker runs them one at a time (Jakarta Messaging 3.1, 6.2.13 Serial execution of client code). With
-``listener_concurrency`` a session has more workers and no order. Workers are tasks of their own beside the dispatch
+``listener_concurrency`` a session has more workers and no order. Workers are separate tasks next to the dispatch
 coroutine.
 """
 
@@ -22,23 +22,23 @@ from jmsaio.client.callbacks.callback_context import CallbackContext, leave
 from jmsaio.errors import JMSError
 from jmsaio.transport.waiters import Waiters
 
-#: Messages, and seconds, after which other tasks of the loop get a turn. A turn costs as much as a message.
+#: Maximum number of messages, and of seconds, before other tasks of the loop run. Yielding costs as much as a message.
 _MESSAGES_A_TURN = 32
 _LONGEST_TURN = 0.001
 
-#: Work for a worker. It reports its own failures.
+#: A job for a worker. It reports its own failures.
 Job = Callable[[], Awaitable[None]]
 
 
 class NoExceptionError(JMSError):
-    """A callback raised a BaseException that is not an Exception, its ``__cause__``; its session ends."""
+    """A callback raised a BaseException that is not an Exception (its ``__cause__``), which ends its session."""
 
 
 def function_of(listener: object, method: str) -> Callable[..., Any] | None:
-    """The function of a listener: its ``method``, as in Java, or the listener itself; None if neither is callable."""
+    """Return a listener's ``method``, as in Java, or the listener itself; None if neither is callable."""
     found = getattr(listener, method, None)
     if callable(found):
-        return found  # type: ignore[no-any-return]  # just seen
+        return found  # type: ignore[no-any-return]  # checked above
     return listener if callable(listener) else None
 
 
@@ -46,15 +46,15 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
     """Call a plain or coroutine function of the application and wait for it.
 
     Args:
-        function: what to call.
+        function: the function to call.
         arguments: its arguments.
         in_thread: run a plain function in a worker thread, so that it may block.
 
     Raises:
-        JMSError: the function ended with a CancelledError although its task was not cancelled: something it awaited
-            was. It must not look like a cancelled worker, which would end the session.
+        JMSError: the function ended with a CancelledError although its own task was not cancelled: something that it
+            awaited was cancelled. Otherwise this would look like a cancelled worker, which would end the session.
 
-    Otherwise raises what the function raises. Cancelling cancels it.
+    Otherwise raises the function's error. Cancelling cancels the function.
     """
     try:
         if in_thread and not inspect.iscoroutinefunction(function):
@@ -78,7 +78,7 @@ class CallbackWorker:
     """The callback workers of one session.
 
     Attributes:
-        next_job: gives the next message job, or None; called after every job and every ``wake``.
+        next_job: returns the next message job, or None; called after every job and every ``wake``.
     """
 
     next_job: Callable[[], Job | None]
@@ -93,36 +93,36 @@ class CallbackWorker:
         self.wake()
 
     def wake(self) -> None:
-        """Ask for a message job."""
+        """Make a waiting worker request a message job."""
         self._waiting.wake()
 
     @property
     def busy(self) -> bool:
-        """True while a callback runs or a completion listener waits for its call."""
+        """Whether a callback is running or a completion listener waits to be called."""
         return bool(self._running or self._first)
 
     async def idle(self) -> None:
-        """Wait until no callback runs and none is waiting. Cancelling changes nothing."""
+        """Wait until no callback is running or waiting. Cancelling changes nothing."""
         while self.busy:
             await self._idle.wait()
 
     async def run_added(self) -> None:
-        """Run the jobs of ``add`` in this task: for a session whose workers have ended."""
+        """Run the jobs added by ``add`` in this task, for a session whose workers have ended."""
         while self._first:
             await self._first.popleft()()
 
     async def run(self) -> None:
         """Run jobs until cancelled.
 
-        Other tasks get a turn after each job of ``add``, after 32 message jobs or a millisecond, and at once where one
-        waits for ``idle``. A worker that its own callback cancelled ends before the next job.
+        Other tasks run after each job of ``add``, after 32 message jobs or a millisecond, and at once if one waits for
+        ``idle``. A worker that was cancelled by its own callback ends before the next job.
         """
         leave()
         task = asyncio.current_task()
         clock = time.perf_counter
         left, until = 0, 0.0
         while True:
-            if left == 0:  # a turn begins
+            if left == 0:  # a turn starts
                 left, until = _MESSAGES_A_TURN, clock() + _LONGEST_TURN
             added = bool(self._first)
             job = self._first.popleft() if added else self.next_job()
@@ -147,7 +147,7 @@ class CallbackWorker:
 async def run_inside(
     callback: CallbackContext, function: Callable[..., Any], *arguments: Any, in_thread: bool
 ) -> Exception | None:
-    """Call an application's callback, marked as running; return the Exception it raised, or None.
+    """Call an application's callback, marked as running; return the Exception that it raised, or None.
 
     Raises:
         NoExceptionError: it raised a BaseException that is not an Exception. KeyboardInterrupt and SystemExit pass.
