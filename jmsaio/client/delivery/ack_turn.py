@@ -1,4 +1,4 @@
-"""``AckTurn``: acknowledgements of one inbox, which reach its receiver together with others of a turn of the loop."""
+"""``AckTurn``: groups the acknowledgements of one inbox in a turn of the loop."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ import attrs
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import ReceivedRecord
 
-#: Records that wait at most, and seconds: a task that always finds a message gives the loop no turn.
+#: Maximum number of waiting records, and seconds: a task that always finds a message never yields to the loop.
 _MOST: Final = 32
 _LONGEST: Final = 0.001
 
 
 @attrs.define(eq=False)
 class AckTurn:
-    """The acknowledgements of one turn of the loop, of 32 records, or of a millisecond, whichever is less.
+    """Acknowledgements of one turn of the loop, of 32 records, or of a millisecond, whichever is less.
 
     Attributes:
-        acknowledge: acknowledges records at the receiver, and raises what it raises.
-        fail: takes an error of the receiver that no caller is there for: the next receive raises it.
-        over: nothing waits for the end of a turn any more, for the inbox is closed.
+        acknowledge: acknowledges records at the receiver, and raises its errors.
+        fail: called with an error of the receiver that no caller can receive: the next receive raises it.
+        over: whether the inbox is closed, so that acknowledgements no longer wait for the end of a turn.
     """
 
     acknowledge: Callable[[Sequence[ReceivedRecord]], None]
     fail: Callable[[JMSError], None]
     over: bool = attrs.field(default=False, init=False)
     _waiting: list[ReceivedRecord] = attrs.field(factory=list, init=False)
-    _begun: bool = attrs.field(default=False, init=False)  # the end of this turn is waited for
-    _until: float = attrs.field(default=0.0, init=False)  # what waits is acknowledged by the next call after that
+    _begun: bool = attrs.field(default=False, init=False)  # whether the end of this turn is scheduled
+    _until: float = attrs.field(default=0.0, init=False)  # the first call after this time acknowledges
 
     def soon(self, record: ReceivedRecord) -> None:
-        """Acknowledge a record, which no caller waits for, at the end of this turn."""
+        """Acknowledge a record, for which no caller waits, at the end of this turn."""
         self._waiting.append(record)
         self._look()
 
     def together(self, records: Sequence[ReceivedRecord]) -> None:
-        """Acknowledge records whose caller is to get an error of the receiver.
+        """Acknowledge records for a caller, who receives the receiver's error.
 
-        The first call of a turn acknowledges at once, so that the receiver's answer is the caller's. What comes later
-        in that turn follows together at its end, as with ``soon``.
+        The first call of a turn acknowledges at once, so that its caller receives an error. Later calls in that turn
+        are sent together at its end, as with ``soon``.
         """
         if self._begun and not self.over:
             self._waiting += records
@@ -61,7 +61,7 @@ class AckTurn:
             self.now()
 
     def now(self) -> None:
-        """Acknowledge what waits."""
+        """Acknowledge the waiting records."""
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             try:

@@ -1,12 +1,12 @@
-"""``Deliveries``: what one session has delivered to the application, until it is acknowledged or redelivered.
+"""``Deliveries``: a session's deliveries to the application, until they are acknowledged or redelivered.
 
-Every way to settle a delivery passes through here: acknowledge, recover, commit, rollback and a failed listener. The
-ledger selects the deliveries and forgets them; then their inboxes settle the records at the receivers. Acknowledgements
-one by one reach a receiver in groups, where that saves something: see ``AckTurn``.
+All ways to settle a delivery are implemented here: acknowledge, recover, commit, rollback and a failed listener. The
+ledger selects and removes the deliveries; then their inboxes settle the records at the receivers. Acknowledgements of
+single messages are grouped if that is cheaper: see ``AckTurn``.
 
-An error of a receiver is raised to the caller; in AUTO and DUPS_OK mode, which have none, and for what waited for the
-end of a turn, by the next receive of the consumer. The transport decides what happens to a record whose acknowledgement
-was lost with the link.
+A receiver's error is raised to the caller. In AUTO and DUPS_OK mode, which have no caller, and for acknowledgements
+that waited for the end of a turn, the consumer's next receive raises it. The transport decides what happens to a record
+whose acknowledgement was lost with the connection.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Deliveries:
 
     Attributes:
         mode: acknowledge mode.
-        ledger: deliveries that are not settled.
+        ledger: unsettled deliveries.
         inboxes: the inboxes of the session.
-        check_call: raises when the session may not be used.
+        check_call: raises if the session may not be used.
         receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
-        close_timeout: bound in seconds of closing an inbox.
-        self_acknowledging: True in AUTO and DUPS_OK mode.
+        close_timeout: maximum time for closing an inbox, in seconds.
+        self_acknowledging: whether the mode is AUTO or DUPS_OK.
     """
 
     mode: AcknowledgeMode
@@ -51,7 +51,7 @@ class Deliveries:
     receipt_timeout: float | None
     close_timeout: float
     self_acknowledging: bool = attrs.field(init=False)
-    _acknowledge: Acknowledge = attrs.field(init=False)  # of its messages; kept, because each has it
+    _acknowledge: Acknowledge = attrs.field(init=False)  # shared by all its messages
 
     def __attrs_post_init__(self) -> None:
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
@@ -59,10 +59,10 @@ class Deliveries:
         self._acknowledge = self.acknowledge_nothing if ignored else self.acknowledge
 
     def deliver(self, inbox: Inbox, record: ReceivedRecord, message: Message, deferred: bool) -> int:
-        """Note the delivery of ``message``; AUTO and DUPS_OK acknowledge at once unless ``deferred``.
+        """Record the delivery of ``message``; AUTO and DUPS_OK acknowledge at once unless ``deferred``.
 
         Returns:
-            The delivery's number in the ledger, 0 when it is settled already.
+            The delivery's number in the ledger, 0 if it is already settled.
         """
         message._acknowledge = self._acknowledge
         if self.self_acknowledging and not deferred:
@@ -72,11 +72,11 @@ class Deliveries:
         return number
 
     async def acknowledge_nothing(self, number: int) -> None:
-        """``acknowledge`` in AUTO, DUPS_OK and transacted sessions: ignored while the session is open."""
+        """Ignore ``acknowledge`` in AUTO, DUPS_OK and transacted sessions while the session is open."""
         self.check_call()
 
     async def acknowledge(self, number: int) -> None:
-        """``acknowledge`` of one delivery: settles as much as the ledger's scope covers."""
+        """Acknowledge one delivery, and the others that the ledger's scope covers."""
         self.check_call()
         commands = self.ledger.acknowledge(number)
         if self.receipt_timeout is None and not self.inboxes.lingering:
@@ -94,7 +94,7 @@ class Deliveries:
         """Acknowledge one delivery, whatever the scope; in a transacted session commit does that.
 
         Raises:
-            ObjectClosedError: the session was closed before, so that the message is redelivered.
+            ObjectClosedError: the session was closed earlier, so the message is redelivered.
         """
         if self.mode is AcknowledgeMode.TRANSACTED:
             return
@@ -108,9 +108,9 @@ class Deliveries:
             )
 
     async def carry_out(self, commands: Commands) -> None:
-        """Acknowledge at the transport; wait for the broker only where ``ackReceiptEnabled`` asks for it.
+        """Acknowledge at the transport; wait for the broker only if ``ackReceiptEnabled`` is set.
 
-        An inbox that can't costs the others nothing: the first error is raised at the end.
+        An inbox that fails does not affect the others: the first error is raised at the end.
         """
         errors = FirstError(_settle_each(Inbox.acknowledge, commands))
         if self.receipt_timeout is not None:
@@ -119,13 +119,13 @@ class Deliveries:
         errors.raise_once()
 
     def acknowledge_deferred(self, number: int) -> None:
-        """AUTO and DUPS_OK: acknowledge a deferred delivery."""
+        """Acknowledge a deferred delivery, in AUTO and DUPS_OK mode."""
         entry = self.ledger.take(number)
         if entry is not None:
             acknowledge_for_caller(entry[0], (entry[1],))
 
     def undo_deferred(self, number: int) -> None:
-        """AUTO and DUPS_OK: undo a deferred delivery; its message is first in line again, uncounted."""
+        """Undo a deferred delivery, in AUTO and DUPS_OK mode; its message is the next one again, uncounted."""
         entry = self.ledger.take(number)
         if entry is not None:
             entry[0].put_back(entry[1])
@@ -142,9 +142,9 @@ class Deliveries:
         await self.redeliver(self.ledger.take_all())
 
     async def redeliver(self, commands: Commands) -> None:
-        """Redeliver records that the ledger has forgotten, counted, in order, before later messages.
+        """Redeliver records that were removed from the ledger, counted, in order, before later messages.
 
-        An inbox that can't costs the others nothing: the first error is raised at the end.
+        An inbox that fails does not affect the others: the first error is raised at the end.
         """
         errors = FirstError(_settle_each(self._redeliver, commands))
         await errors.guard(self.close_settled)
@@ -153,12 +153,12 @@ class Deliveries:
     def _redeliver(self, inbox: Inbox, records: list[ReceivedRecord]) -> None:
         if inbox.attached:
             inbox.redeliver(records)
-        else:  # the selector of the inbox's next consumer is not known yet
+        else:  # the selector of the inbox's next consumer is unknown
             inbox.give_back_left(records)
 
     @property
     def lingering(self) -> bool:
-        """True while inboxes of closed consumers are open, so that ``close_settled`` may have work."""
+        """Whether inboxes of closed consumers are open, which ``close_settled`` might close."""
         return bool(self.inboxes.lingering)
 
     async def close_settled(self) -> None:
@@ -168,7 +168,7 @@ class Deliveries:
 
 
 def _settle_each(settle: Callable[[Inbox, list[ReceivedRecord]], None], commands: Commands) -> JMSError | None:
-    """Settle the records of every inbox, whatever others raise; returns the first error."""
+    """Settle the records of every inbox, whatever others raise; return the first error."""
     first: JMSError | None = None
     for inbox, records in commands:
         try:
@@ -181,10 +181,10 @@ def _settle_each(settle: Callable[[Inbox, list[ReceivedRecord]], None], commands
 async def confirm_each(commands: Commands, timeout: float, *, if_open: bool = False) -> None:
     """Wait until the broker has confirmed the acknowledgements of each inbox, each for ``timeout`` seconds.
 
-    One that is closed meanwhile raises, because nobody heard the broker's answer; ``if_open`` leaves it out, for whose
-    last acknowledgements its close waited.
+    An inbox that is closed meanwhile raises, because the broker's answer was lost; with ``if_open`` it is skipped,
+    because its close waited for its last acknowledgements.
 
-    Raises as ``Receiver.settle``, at the first that raises. Cancelling changes nothing.
+    Raises as ``Receiver.settle``, at the first error. Cancelling changes nothing.
     """
     for inbox, _ in commands:
         if not (if_open and inbox.closed):
@@ -192,9 +192,9 @@ async def confirm_each(commands: Commands, timeout: float, *, if_open: bool = Fa
 
 
 def acknowledge_for_caller(inbox: Inbox, records: Sequence[ReceivedRecord]) -> None:
-    """Acknowledge what an application has acknowledged, perhaps with others of this turn; see ``AckTurn.together``.
+    """Acknowledge records for the application, perhaps with others of this turn; see ``AckTurn.together``.
 
-    Records that another receiver took from the broker are settled there at once: it may be closing.
+    Records that another receiver received are settled there at once, because it might be closing.
     """
     if inbox.acks_at_once or inbox.receiver.borrows:
         inbox.acknowledge(records)

@@ -1,8 +1,8 @@
-"""The dispatch coroutine of a session: moves received records from the receivers into the inboxes.
+"""The dispatch coroutine of a session: moves received records from the receivers to the inboxes.
 
-It filters by selector, noLocal and expiry on the way, and never runs an application's code, so no application can hold
-it up. A receive or a listener that waits, without a selector and noLocal, gets what the transport announces without a
-turn of the coroutine: there is next to nothing to filter.
+It filters them by selector, noLocal and expiry, and never runs application code, so no application can block it. A
+waiting receive or listener without selector and noLocal is filled as soon as the transport announces records, without a
+turn of the coroutine: there is almost nothing to filter.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import attrs
 
 from jmsaio.client.delivery.inbox import Inbox
 
-#: Fills before other tasks of the loop get a turn.
+#: Number of fills before other tasks of the loop run.
 _FILLS_A_TURN = 8
-#: The same in seconds: a fill may have to filter all of its records.
+#: Maximum time in seconds before other tasks run: a fill might have to filter all of its records.
 _LONGEST_TURN = 0.01
 
 
 @attrs.define(eq=False)
 class Dispatch:
-    """Fills inboxes that were marked, one after the other.
+    """Fills marked inboxes, one after the other.
 
     Attributes:
-        filled: called after inboxes were filled, so that the callback workers look for messages.
+        filled: called after inboxes were filled, to wake the callback workers.
     """
 
     filled: Callable[[], None]
@@ -37,13 +37,13 @@ class Dispatch:
     _raised: Exception | None = attrs.field(default=None, init=False)  # by a fill outside of ``run``
 
     def announce(self, inbox: Inbox) -> None:
-        """The transport may have records for ``inbox``: fill it, at once where that is cheap and no other is first."""
+        """Fill ``inbox``, which the transport announced; at once if that is cheap and no other inbox waits."""
         if self._marked or self._ended or not (inbox.wanted and inbox.filter.plain):
             self.mark(inbox)
             return
         try:
             more = inbox.fill()
-        except Exception as error:  # ends the session, as where ``run`` fills
+        except Exception as error:  # ends the session, as an error in ``run`` does
             self._raised, more = error, True
         if more:
             self.mark(inbox)
@@ -55,7 +55,7 @@ class Dispatch:
         self._wake.set()
 
     def forget(self, inbox: Inbox) -> None:
-        """The inbox is closed."""
+        """Forget a closed inbox."""
         self._marked.pop(inbox, None)
 
     async def turn(self, inbox: Inbox) -> None:

@@ -1,4 +1,4 @@
-"""``Filter``: selects the records of a subscription that one consumer wants."""
+"""``Filter``: selects the records of a subscription for one consumer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from jmsaio.selector import Selector
 
 
 def parse_selector(text: str | None) -> Selector | None:
-    """The selector of a text; None and "" are none. Raises InvalidSelectorError."""
+    """Parse a selector; return None for None and "". Raises InvalidSelectorError."""
     if text is None or text == "":
         return None
     if not isinstance(text, str):
@@ -25,16 +25,16 @@ def parse_selector(text: str | None) -> Selector | None:
 
 @attrs.frozen
 class Filter:
-    """Selects the records of a subscription that one consumer wants.
+    """Selects the records of a subscription for one consumer.
 
     Attributes:
         selector: the message selector, or None.
         is_local: whether noLocal excludes a record; None without noLocal.
-        shared: other consumers may share the subscription.
-        alone: no other consumer does, so rejected records are for no one.
-        acknowledge_rejected: rejected records are for no one: ``jms.acknowledgeRejectedMessages``, or the broker drops
-            them where it can.
-        dead_letter_expired: expired messages go to the dead letters (``expired_messages``).
+        shared: whether other consumers may share the subscription.
+        alone: whether no other consumer does, so that rejected records can be dropped.
+        acknowledge_rejected: whether rejected records can be dropped: ``jms.acknowledgeRejectedMessages``, or the
+            broker drops them if it can.
+        dead_letter_expired: whether expired messages become dead letters (``expired_messages``).
         subscription: the selectors that operators have set on the subscription.
     """
 
@@ -48,17 +48,17 @@ class Filter:
 
     @property
     def concerns_others(self) -> bool:
-        """True if others may want records rejected here, which are therefore filtered even while no one receives."""
+        """Whether others might select records rejected here, which are therefore filtered even without a receive."""
         return self.shared and not self.alone and (self.selector is not None or self.is_local is not None)
 
     @property
     def plain(self) -> bool:
-        """True if only expiry has to be checked."""
+        """Whether only expiry has to be checked."""
         excluding = self.subscription is not None and bool(self.subscription.by_topic)
         return self.selector is None and self.is_local is None and not excluding
 
     def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
-        """Why ``record`` is not wanted at ``now`` (ms), or None. SelectorRuntimeError counts as not selected.
+        """Return why ``record`` is rejected at ``now`` (ms), or None. A SelectorRuntimeError counts as not selected.
 
         Raises:
             MalformedMessageError: its properties can't be read.
@@ -80,12 +80,12 @@ class Filter:
         return None
 
     def fate(self, rejection: Rejection) -> Fate:
-        """The fate of a record that is rejected for this reason."""
+        """Return the fate of a record that is rejected for this reason."""
         return fate(rejection, self.shared and not self.alone, self.acknowledge_rejected, self.dead_letter_expired)
 
 
 def may_expire(records: Iterable[ReceivedRecord]) -> bool:
-    """Whether any of the records may have an expiry, or has properties that can't be read."""
+    """Return whether any of the records might have an expiry, or has properties that can't be read."""
     try:
         for record in records:
             if record.may_expire:

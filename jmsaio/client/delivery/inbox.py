@@ -1,7 +1,7 @@
-"""``Inbox``: one subscription as one consumer uses it, with the buffer of its received records.
+"""``Inbox``: a consumer's use of one subscription, with the buffer of its received records.
 
-Synchronous but for its close. The transport wakes the inbox, the session's dispatch coroutine fills and filters it,
-consumers and listeners take from it, and records that the application gave back return to its front.
+Only its close is asynchronous. The transport wakes the inbox, the session's dispatch coroutine fills and filters it,
+consumers and listeners remove records, and records that the application returned are put at its front.
 """
 
 from __future__ import annotations
@@ -30,50 +30,50 @@ from jmsaio.rules.share import Share
 from jmsaio.transport.base import Subscription, Transaction
 from jmsaio.transport.clock import LoopTimers
 
-#: Records taken from the transport at once; the transport's own prefetch stands behind it.
+#: Maximum number of records per read from the transport, which has its own prefetch.
 BATCH = 256
-#: Bytes in the inboxes of one connection, unless its configuration says something else.
+#: Maximum bytes in the inboxes of one connection, unless its configuration differs.
 INBOX_BYTES = 32 * 1024 * 1024
 #: Assumed size of a record in bytes before the first one arrives.
 FIRST = 1024 * 1024
-#: Records filtered in one step, where a selector or noLocal makes each one costly.
+#: Number of records filtered in one step, if a selector or noLocal makes each one costly.
 _SLICE = 64
-#: Seconds after which a record comes again whose fate depends on a selector that is being read.
+#: Seconds until a record is redelivered whose fate depends on a selector that is being read.
 _SOON = 1.0
-#: Batches that siblings may hand over before the first record is taken.
+#: Maximum number of batches that siblings hand over before the first record is taken.
 _HANDED = 8
 
 
 @attrs.define(eq=False)
 class Inbox:
-    """One subscription as one consumer uses it.
+    """A consumer's use of one subscription.
 
-    ``attach`` gives it a receiver and a consumer. After ``detach`` it receives nothing; what was delivered can still be
-    settled, and another consumer may be attached.
+    ``attach`` sets its receiver and its consumer. After ``detach`` it receives nothing; delivered records can still be
+    settled, and another consumer can be attached.
 
     Attributes:
-        destination: what received messages show as JMSDestination.
+        destination: JMSDestination of received messages.
         subscription: the subscription.
-        redelivery: how messages that the application gave back are redelivered.
-        by_priority: give higher priorities first (``jms.enableJMSPriority``), of all records that are here: what
-            arrives behind undelivered records is taken from the receiver at once.
-        batch: records in the inbox at most.
-        share: bytes in the inbox at most, divided with others.
+        redelivery: how messages that the application returned are redelivered.
+        by_priority: deliver higher priorities first (``jms.enableJMSPriority``), among all received records: further
+            records are read from the receiver at once, even while undelivered ones wait.
+        batch: maximum number of records in the inbox.
+        share: maximum bytes in the inbox, shared with others.
         timers: timers on the transport's clock.
-        acks_at_once: what an application acknowledges is not kept for the end of the turn.
-        receiver: settles each record at the transport's receiver that took it from the broker.
-        filter: selects the records that the consumer wants.
+        acks_at_once: whether the application's acknowledgements are sent at once, not at the end of the turn.
+        receiver: settles each record at the transport's receiver that received it.
+        filter: selects the consumer's records.
         siblings: the consumers of this process on the same subscription.
         unread: records reported to the application as unreadable.
-        acks: acknowledgements that reach the receiver together with others of a turn of the loop.
-        records: received records, not delivered yet.
-        wanted: someone waits for a record: a receive or a listener.
+        acks: groups acknowledgements of a turn of the loop.
+        records: received records that are not delivered yet.
+        wanted: whether a receive or a listener waits for a record.
         failure: why the receiver ended, or None.
-        refusal: why nothing arrives at present, or None: the broker refuses the credentials.
-        attached: it has a consumer.
-        closed: ``aclose`` was called.
-        more: the receiver may have records that the last fill left there.
-        use_schema: its consumer reads records that have a schema by it.
+        refusal: why currently nothing is received, or None: the broker refuses the credentials.
+        attached: whether it has a consumer.
+        closed: whether ``aclose`` was called.
+        more: whether the receiver might have records left after the last fill.
+        use_schema: whether its consumer decodes records with their schema.
     """
 
     destination: Destination
@@ -102,8 +102,8 @@ class Inbox:
     _free_name: Callable[[], None] | None = attrs.field(default=None, init=False)
     _waiter: asyncio.Future[None] | None = attrs.field(default=None, init=False)
     _largest: int = attrs.field(default=FIRST, init=False)  # bytes of the largest of the latest records
-    _refill: int = attrs.field(default=-1, init=False)  # inbox's length at which a full one is filled again
-    _expiring: bool = attrs.field(default=False, init=False)  # records of the inbox may expire there
+    _refill: int = attrs.field(default=-1, init=False)  # length at which a full inbox is refilled
+    _expiring: bool = attrs.field(default=False, init=False)  # whether records might expire in the inbox
 
     def __attrs_post_init__(self) -> None:
         self.records = PriorityBuffer() if self.by_priority else deque()
@@ -121,15 +121,15 @@ class Inbox:
         announced: Callable[[Inbox], None] | None = None,
         use_schema: bool = False,
     ) -> None:
-        """Begin to receive for a consumer.
+        """Start to receive for a consumer.
 
         Args:
-            receiver: the receiver; unchanged where another consumer takes over the inbox.
-            filter: selects the records that the consumer wants.
+            receiver: the receiver; unchanged if another consumer takes over the inbox.
+            filter: selects the consumer's records.
             siblings: the consumers of this process on the same subscription.
-            changed: called when the inbox may be filled.
+            changed: called when the inbox can be filled.
             free_name: called once when the consumer no longer uses the subscription's name.
-            announced: called when the receiver says that it may have records; default: as ``changed``.
+            announced: called when the receiver announces records; default: ``changed``.
             use_schema: see the attribute.
         """
         self.receiver = receiver
@@ -145,35 +145,35 @@ class Inbox:
             changed(self)
 
     def detach(self) -> None:
-        """Stop receiving: undelivered records go back, delivered ones can still be settled."""
+        """Stop receiving: return undelivered records to the broker; delivered ones can still be settled."""
         self.wanted = False
         self.attached = False
         self.release()
 
     def free_name(self) -> None:
-        """Free the subscription's name for other consumers."""
+        """Release the subscription's name for other consumers."""
         free, self._free_name = self._free_name, None
         if free is not None:
             free()
 
     def announce(self) -> None:
-        """The receiver may have records (called by the transport on the loop's thread, in a turn of its own)."""
+        """Announce records of the receiver (called by the transport on the loop's thread, in its own turn)."""
         if self._announced is not None:
             self._announced(self)
 
     def wake(self) -> None:
-        """There may be a reason to fill it."""
+        """Request a fill."""
         if self._changed is not None:
             self._changed(self)
 
     def want(self, wanted: bool) -> None:
-        """Note whether a receive or a listener waits for records."""
+        """Set whether a receive or a listener waits for records."""
         self.wanted = wanted
 
     def arrival(self) -> asyncio.Future[None]:
-        """A future that is done once there may be a record, a failure or another reason to look."""
+        """Return a future that is done once a record or failure might have arrived, or for another reason to check."""
         waiter = self._waiter = asyncio.get_running_loop().create_future()
-        if self.more or self.trouble is not None:  # else the receiver will
+        if self.more or self.trouble is not None:  # otherwise the receiver wakes it
             self.wake()
         return waiter
 
@@ -184,10 +184,10 @@ class Inbox:
             waiter.set_result(None)
 
     def fill(self) -> bool:
-        """Take records from the receiver, filter them, and put the wanted ones into the inbox.
+        """Read records from the receiver, filter them, and add the selected ones to the inbox.
 
         Returns:
-            True when there may be more to take at once.
+            True if more might be readable at once.
         """
         self.more = True
         if self.closed or not self.attached:
@@ -196,9 +196,9 @@ class Inbox:
         if self.filter.concerns_others:
             room = min(room, _SLICE)
             if not self.siblings.has_room(self):
-                self.more = False  # tried again when some of the resting records have gone back
+                self.more = False  # retried once some resting records have been returned
                 return False
-        # Also when no one receives here: records may be for others, or come before those that are here.
+        # Also without a receive: records can be for others, or precede those in the inbox.
         eager = self.filter.concerns_others or (self.by_priority and bool(self.records))
         if room <= 0 or not (self.wanted or eager):
             if eager:
@@ -216,7 +216,7 @@ class Inbox:
         return self.more
 
     def _room(self) -> int:
-        """How many records the inbox has room for, by number and by size, estimated from the latest ones."""
+        """Return for how many records the inbox has room, by number and by size, estimated from the latest ones."""
         return min(self.batch, self.share.each // max(1, self._largest) or 1) - len(self.records)
 
     def _receive(self, limit: int) -> list[ReceivedRecord]:
@@ -241,9 +241,9 @@ class Inbox:
                     self._reject(record, rejection)
                 else:
                     wanted.append(record)
-            except MalformedMessageError:  # decoding it raises the same error for the consumer
+            except MalformedMessageError:  # decoding raises the same error for the consumer
                 wanted.append(record)
-        if not plain:  # without a selector or noLocal nothing rests: most batches are spared the call
+        if not plain:  # without selector and noLocal nothing rests: most batches skip the call
             self.siblings.set_aside()
         return wanted
 
@@ -262,12 +262,12 @@ class Inbox:
         self.redelivery.forget(record)
 
     def dead_letter(self, record: ReceivedRecord) -> None:
-        """Make a record a dead letter. Raises MalformedMessageError where its properties can't be read."""
+        """Make a record a dead letter. Raises MalformedMessageError if its properties can't be read."""
         self.receiver.dead_letter(record, as_dead_letter(record.properties))
         self.redelivery.forget(record)
 
     def accepts(self, record: ReceivedRecord, now: int) -> bool:
-        """Whether it takes a record at ``now`` (ms) that a sibling rejected."""
+        """Return whether the inbox accepts a record at ``now`` (ms) that a sibling rejected."""
         if self.closed or not self.attached or self.failure is not None:
             return False
         if self.records:
@@ -277,7 +277,7 @@ class Inbox:
         return self.filter.rejects(record, now) is None
 
     def hand(self, record: ReceivedRecord, owner: SharingReceiver[Inbox]) -> None:
-        """Take a record from a sibling, after ``accepts``."""
+        """Add a sibling's record, after ``accepts``."""
         if owner is not self.receiver:
             self.receiver.borrow(record, owner)
         self._expiring = self._expiring or record.may_expire
@@ -287,7 +287,7 @@ class Inbox:
         self.wake()
 
     def withdraw(self, owner: SharingReceiver[Inbox]) -> list[ReceivedRecord]:
-        """Remove and return the records that ``owner`` took from the broker and that were not delivered from here."""
+        """Remove and return the undelivered records that ``owner`` received."""
         found = [record for record in self.records if self.receiver.owner(record) is owner]
         if found:
             kept = [record for record in self.records if self.receiver.owner(record) is not owner]
@@ -300,23 +300,23 @@ class Inbox:
         return found
 
     def fail(self, error: JMSError) -> None:
-        """The receiver ended with ``error``: the next receive raises it once the inbox is empty."""
+        """Record that the receiver ended with ``error``, which the next receive raises once the inbox is empty."""
         self.failure = error
         self.notify()
 
     def refuse(self, refusal: JMSError | None) -> None:
-        """While ``refusal`` is not None, a receive raises it once nothing is left that was received before."""
+        """Set the refusal, which a receive raises once the inbox is empty; None to clear it."""
         self.refusal = refusal
         if refusal is not None:
             self.notify()
 
     @property
     def trouble(self) -> JMSError | None:
-        """What a receive raises once nothing is left."""
+        """The error that a receive raises once the inbox is empty."""
         return self.failure or self.refusal
 
     def take(self) -> ReceivedRecord | None:
-        """The next record for the application, or None. Records that expired meanwhile are removed."""
+        """Remove and return the application's next record, or None. Records that expired meanwhile are removed."""
         records = self.records
         if not records:
             self._expiring = False
@@ -334,14 +334,14 @@ class Inbox:
                 if record.may_expire and 0 < expiration(record) <= self.timers.milliseconds():
                     self._reject(record, Rejection.EXPIRED)
                     continue
-            except MalformedMessageError:  # decoding it raises the error for the consumer
+            except MalformedMessageError:  # decoding raises the error for the consumer
                 return record
             return record
         return None
 
     def _look_again(self) -> None:
         self._refill = -1
-        if self.by_priority:  # a task that always finds a message gives the dispatch no turn
+        if self.by_priority:  # a task that always finds a message never yields to the dispatch
             while self.fill():
                 pass
         else:
@@ -355,13 +355,13 @@ class Inbox:
                 self.redelivery.forget(record)
 
     def put_back(self, record: ReceivedRecord) -> None:
-        """Return a record that was not delivered after all to the front, uncounted."""
+        """Return an undelivered record to the front, uncounted."""
         self._expiring = True
         self.records.appendleft(record)
         self.notify()
 
     def redeliver(self, records: Sequence[ReceivedRecord]) -> None:
-        """Redeliver records that the application gave back, in order, before later ones."""
+        """Redeliver records that the application returned, in order, before later ones."""
         first: list[ReceivedRecord] = []
         for record in records:
             match self.redelivery.next(record):
@@ -374,25 +374,25 @@ class Inbox:
                     self.receiver.negative_acknowledge((record,), self.redelivery.delay(record))
         if first:
             self.receiver.count_delivery(first)
-            # a consumer that took over the inbox may have another selector
+            # a consumer that took over the inbox can have another selector
             self.records.extendleft(reversed(self._wanted(first)))
             self.notify()
             self.wake()
 
     def _give_back_unread(self, record: ReceivedRecord) -> None:
-        """Give back a record that can't be read, after its delay."""
+        """Return a record that can't be read to the broker, after its delay."""
         try:
             self.receiver.negative_acknowledge((record,), 0.0)
         except JMSError as error:
             self.fail(error)
 
     def give_back_left(self, records: Sequence[ReceivedRecord]) -> None:
-        """Give back unsettled deliveries of the closed consumer: at once, unless a delay is configured."""
+        """Return unsettled deliveries of the closed consumer to the broker: at once, unless a delay is configured."""
         for delay, group in self.redelivery.delays_after_close(records).items():
             self.receiver.negative_acknowledge(group, delay)
 
     def release(self) -> None:
-        """Give back all undelivered records, resting ones included."""
+        """Return all undelivered records to the broker, including resting ones."""
         self.acks.now()
         unread = self.unread.take_all()
         if unread:
@@ -403,12 +403,12 @@ class Inbox:
             self.receiver.negative_acknowledge(rest, 0.0, counted=False)
 
     async def stop(self, timeout: float) -> None:
-        """Stop the receiver of a detached inbox, so that others get its messages."""
+        """Stop the receiver of a detached inbox, so that others receive its messages."""
         if self.filter.shared and not self.filter.alone:
             await self.receiver.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:
-        """Give back the rest and close the receiver. Idempotent."""
+        """Return the remaining records and close the receiver. Idempotent."""
         if self.closed:
             return
         self.closed = self.acks.over = True

@@ -1,4 +1,4 @@
-"""``Listeners``: the message listeners of one session, which its callback workers serve in turn."""
+"""``Listeners``: the message listeners of one session, served in turn by its callback workers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from jmsaio.model.wire import ReceivedRecord
 
 
 class Report(Protocol):
-    """Takes a problem without a caller."""
+    """Reports a problem that no caller can receive."""
 
     def __call__(self, error: Exception, circumstances: str = "") -> None:
-        """Log it and report it to the exception listener."""
+        """Log the problem and report it to the exception listener."""
 
 
 @attrs.frozen(eq=False)
@@ -32,11 +32,11 @@ class Listener:
     """A message listener of one consumer.
 
     Attributes:
-        inbox: where its messages come from.
-        function: takes a message; a plain or coroutine function.
-        in_thread: a plain function runs in a worker thread.
-        decode: makes a message of a record; None for one that became a dead letter.
-        consumer: the consumer, as callbacks know it.
+        inbox: inbox of its messages.
+        function: handles a message; a plain or coroutine function.
+        in_thread: whether a plain function runs in a worker thread.
+        decode: decodes a record to a message; None for one that became a dead letter.
+        consumer: the consumer, for the callback context.
     """
 
     inbox: Inbox
@@ -52,9 +52,9 @@ class Listeners:
 
     Attributes:
         deliveries: the session's deliveries.
-        report: takes the errors that listeners raise.
-        connection: the connection, as callbacks know it.
-        session: the session, as callbacks know it.
+        report: called with the errors that listeners raise.
+        connection: the connection, for the callback context.
+        session: the session, for the callback context.
     """
 
     deliveries: Deliveries
@@ -62,23 +62,23 @@ class Listeners:
     connection: object
     session: object
     _by_inbox: dict[Inbox, Listener] = attrs.field(factory=dict, init=False)
-    _turns: deque[Inbox] = attrs.field(factory=deque, init=False)  # without those that failed or wait for a schema
+    _turns: deque[Inbox] = attrs.field(factory=deque, init=False)  # without inboxes that failed or wait for a schema
     _waiting: asyncio.Queue[tuple[Inbox, SchemaNeededError]] = attrs.field(factory=asyncio.Queue, init=False)
 
     def set(self, listener: Listener) -> None:
-        """Give messages of an inbox to ``listener`` from now on."""
+        """Deliver messages of an inbox to ``listener`` from now on."""
         self.unset(listener.inbox)
         self._by_inbox[listener.inbox] = listener
         self._turns.append(listener.inbox)
 
     def unset(self, inbox: Inbox) -> None:
-        """Stop giving messages of an inbox to its listener."""
+        """Stop delivering messages of an inbox to its listener."""
         self._by_inbox.pop(inbox, None)
         if inbox in self._turns:
             self._turns.remove(inbox)
 
     def next_job(self) -> Job | None:
-        """The next call of a listener, of the inboxes in turn; None when there is no message."""
+        """Return the next call of a listener, with inboxes in turn; None without messages."""
         for _ in range(len(self._turns)):
             inbox = self._turns.popleft()
             record = inbox.take()
@@ -88,7 +88,7 @@ class Listeners:
             self._turns.append(inbox)
             if record is not None:
                 return partial(self._call, inbox, record)
-            if inbox.more:  # asking always would keep an idle session busy
+            if inbox.more:  # waking it every time would keep an idle session busy
                 inbox.wake()
         return None
 
@@ -129,5 +129,5 @@ class Listeners:
                 self.deliveries.acknowledge_deferred(number)
             else:
                 await self.deliveries.redeliver_one(number)
-        if self.deliveries.lingering:  # rare; else each message would cost a coroutine
+        if self.deliveries.lingering:  # rare; otherwise each message would cost a coroutine
             await self.deliveries.close_settled()

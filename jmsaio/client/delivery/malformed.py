@@ -1,4 +1,4 @@
-"""Treats a message that can't be read as the option ``malformed`` says."""
+"""Handles a message that can't be read according to the option ``malformed``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = logging.getLogger("jmsaio")
 
 @attrs.define(eq=False)
 class Settle:
-    """Carries out ``MalformedMessageError.acknowledge``."""
+    """Implements ``MalformedMessageError.acknowledge``."""
 
     deliveries: Deliveries
     inbox: Inbox
@@ -51,11 +51,11 @@ def treat(
     record: ReceivedRecord,
     error: MalformedMessageError,
 ) -> BytesMessage | None:
-    """Treat a record that can't be read as the option ``malformed`` says.
+    """Handle a record that can't be read according to the option ``malformed``.
 
     Args:
-        deliveries: of the session.
-        inbox: where the record was taken from.
+        deliveries: the session's deliveries.
+        inbox: the record's inbox.
         config: options.
         record: the record.
         error: why it can't be read.
@@ -77,7 +77,7 @@ def treat(
 
 
 def _dead_letter(inbox: Inbox, record: ReceivedRecord) -> bool:
-    """Make a record a dead letter if the consumer has a policy for that and the record is not one already."""
+    """Make a record a dead letter if the consumer has a dead-letter policy and the record is not already one."""
     policy = inbox.subscription.config.dead_letter
     if policy is None:
         return False
@@ -87,6 +87,6 @@ def _dead_letter(inbox: Inbox, record: ReceivedRecord) -> bool:
         return False
     try:
         inbox.dead_letter(record)
-    except MalformedMessageError:  # its properties can't be read, so they can't be kept either
+    except MalformedMessageError:  # properties that can't be read can't be kept either
         return False
     return True

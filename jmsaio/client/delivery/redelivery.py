@@ -1,4 +1,4 @@
-"""``Redelivery``: how often and how soon messages that the application gave back to one inbox are redelivered."""
+"""``Redelivery``: how often and how soon messages that the application returned to one inbox are redelivered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jmsaio.rules.redelivery import Again, DeliveryCounts, again
 
 
 class Next(enum.Enum):
-    """What happens to a message that the application gave back."""
+    """Next step for a message that the application returned."""
 
     AT_ONCE = "at once"
     LATER = "later"
@@ -26,12 +26,13 @@ class Redelivery:
     """The redeliveries of one inbox.
 
     Attributes:
-        config: the subscription's options, with the delays that the application asks for.
-        most_at_once: redeliveries at once before a message is given back with a delay.
-        broker_dead_letters: the broker counts for a dead-letter policy, so it has to redeliver.
-        dead_after: redeliveries before a message becomes a dead letter, where the client has to count: on exclusive and
-            failover subscriptions. None: the broker counts, or there is no policy.
-        counting: records were redelivered inside this client and not settled, which the broker's counts don't include.
+        config: the subscription's options, with the configured delays.
+        most_at_once: number of immediate redeliveries before a message is returned to the broker with a delay.
+        broker_dead_letters: whether the broker counts for a dead-letter policy, so it has to redeliver.
+        dead_after: number of redeliveries before a message becomes a dead letter, if the client has to count: on
+            exclusive and failover subscriptions. None: the broker counts, or there is no policy.
+        counting: whether records were redelivered inside this client and are unsettled, which the broker does not
+            count.
     """
 
     config: ConsumerConfig
@@ -46,13 +47,13 @@ class Redelivery:
         self._delays = give_back_delays(self.config)
 
     def delivery_count(self, record: ReceivedRecord) -> int:
-        """JMSXDeliveryCount of a delivery of ``record``: 1 for the first."""
+        """Return JMSXDeliveryCount of a delivery of ``record``: 1 for the first."""
         if self.counting:
             return self._counts.delivery_count(record.message_id, record.redelivery_count)
         return record.redelivery_count + 1
 
     def next(self, record: ReceivedRecord) -> Next:
-        """Count one more return of ``record``, and decide what happens to it."""
+        """Count one more return of ``record``, and return its next step."""
         times = self._counts.returned(record.message_id, record.redelivery_count)
         self.counting = True
         if self.dead_after is not None and times > self.dead_after:
@@ -62,18 +63,18 @@ class Redelivery:
         return Next.LATER
 
     def delay(self, record: ReceivedRecord) -> float:
-        """Seconds until ``record`` is redelivered; longer with each call for the same message."""
+        """Return the seconds until ``record`` is redelivered; longer with each call for the same message."""
         return self._delays.next(record.message_id)
 
     def delays_after_close(self, records: Iterable[ReceivedRecord]) -> dict[float, list[ReceivedRecord]]:
-        """Records of a closed consumer by their delays, which are 0 unless one is configured."""
+        """Group a closed consumer's records by their delays, which are 0 unless one is configured."""
         delays: dict[float, list[ReceivedRecord]] = {}
         for record in records:
             delays.setdefault(self.delay(record) if asks_for_delay(self.config) else 0.0, []).append(record)
         return delays
 
     def forget(self, record: ReceivedRecord) -> None:
-        """``record`` is settled and will not be redelivered."""
+        """Forget ``record``, which is settled and will not be redelivered."""
         self._counts.forget(record.message_id)
         self.counting = bool(self._counts)
         self._delays.forget(record.message_id)

@@ -1,4 +1,4 @@
-"""``Schemas``: the schemas of received messages, fetched from the broker once and remembered."""
+"""``Schemas``: the schemas of received messages, fetched from the broker once and cached."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from jmsaio.transport.base import Admin
 
 #: Maximum time for fetching a schema, and the pause after a failure, in seconds.
 _LONGEST, _PAUSE = 3.0, 60.0
-#: The same pause for messages that wait for their schema.
+#: Pause for messages that wait for their schema, in seconds.
 _SHORT_PAUSE = 2.0
-#: Maximum number of schemas remembered, and of characters of their definitions.
+#: Maximum number of cached schemas, and of characters of their definitions.
 _MOST, _MOST_CHARACTERS = 10_000, 4_000_000
 
 #: A topic without its partition, and the version of one of its schemas.
@@ -36,10 +36,10 @@ Key = tuple[str, bytes]
 
 
 class SchemaNeededError(Exception):
-    """The kind of a message depends on a schema that was not fetched yet: ``learn``, then decode it again.
+    """A message can't be decoded before its schema is fetched: call ``learn``, then decode it again.
 
     Attributes:
-        required: the message can't be read without the schema.
+        required: whether the message can't be read without the schema.
     """
 
     def __init__(self, schemas: Schemas, record: ReceivedRecord, required: bool) -> None:
@@ -56,7 +56,7 @@ class SchemaNeededError(Exception):
 
 
 def check_schemas(config: ConsumerConfig, admin: Admin | None) -> None:
-    """Refuse ``useSchema`` without the REST interface, which has the schemas.
+    """Refuse ``useSchema`` without the REST interface, which returns the schemas.
 
     Raises:
         ConfigurationError: the transport has no such interface.
@@ -68,13 +68,14 @@ def check_schemas(config: ConsumerConfig, admin: Admin | None) -> None:
 
 @attrs.frozen
 class _Known:
-    """One version of a schema, as far as it is known.
+    """The result of fetching one version of a schema.
 
     Attributes:
-        reader: reads its payloads; None: they stay bytes.
+        reader: decodes its payloads; None: they stay bytes.
         unreadable: why messages with this schema can't be read, or None.
-        unsupported: that messages stay bytes although they should be read by their schema, or None.
-        refused: there is no right to read it. Rights change, so that is not the last word for messages that require it.
+        unsupported: warning that messages stay bytes although they should be decoded with their schema, or None.
+        refused: whether reading it is not permitted. Permissions change, so it is fetched again for messages that
+            require it.
     """
 
     reader: SchemaReader | None = None
@@ -83,18 +84,18 @@ class _Known:
     refused: bool = False
 
 
-#: What is known of a version that no schema has.
+#: Result for a version that no schema can have.
 _IMPOSSIBLE = _Known(unreadable="its producer claims a schema version that Pulsar can't have")
 
 
 @attrs.define(eq=False)
 class Schemas:
-    """The schemas that received messages refer to, each fetched once.
+    """The schemas of received messages, each fetched once.
 
     Attributes:
         admin: returns the schemas; None: every message stays a BytesMessage.
         now: a clock, in seconds.
-        warn: takes a warning; the same one is logged once.
+        warn: logs a warning; the same one is logged once.
     """
 
     admin: Admin | None
@@ -104,14 +105,14 @@ class Schemas:
     _characters: int = attrs.field(default=0, init=False)
     _learning: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _not_before: float = attrs.field(default=-inf, init=False)
-    _spent: float = attrs.field(default=0.0, init=False)  # seconds of looks that were cancelled since the last answer
+    _spent: float = attrs.field(default=0.0, init=False)  # seconds spent in cancelled requests since the last answer
 
     def reader(self, record: ReceivedRecord, required: bool) -> SchemaReader | None:
         """Return the reader of a record that has a schema; None if its payload stays bytes.
 
         Args:
             record: the record.
-            required: read it by its schema or not at all (``useSchema``). Otherwise only the schema STRING is used,
+            required: decode it with its schema or not at all (``useSchema``). Otherwise only the schema STRING is used,
                 and if the schema can't be fetched the payload stays bytes.
 
         Raises:
@@ -148,7 +149,7 @@ class Schemas:
 
     async def _ask(self, topic: str, version: bytes) -> None:
         """Fetch a schema and remember the outcome, unless a second attempt can have another one."""
-        assert self.admin is not None  # else nothing needs a schema
+        assert self.admin is not None  # otherwise nothing needs a schema
         begun, spent, self._spent = self.now(), self._spent, 0.0
         number, size = int.from_bytes(version, "big"), 0
         name = f"schema {number} of {topic}"
@@ -177,7 +178,7 @@ class Schemas:
                 f"{name} can't be read, so messages are BytesMessages for a while; with useSchema they wait: {reason}"
             )
             return
-        except asyncio.CancelledError:  # else a loop of receives with short time limits would wait for ever
+        except asyncio.CancelledError:  # otherwise a loop of receives with short time limits would wait forever
             self._spent = spent + self.now() - begun
             raise
         self._remember((topic, version), known, size)

@@ -1,7 +1,7 @@
 """``SessionInboxes``: the inboxes of one session, from the opening of a consumer to the last settled delivery.
 
 An inbox whose consumer was closed *lingers* while the session has unsettled deliveries of it, or another session has
-records that it took from the broker. A new consumer of the same subscription takes a lingering inbox over.
+records that it received. A new consumer of the same subscription takes over a lingering inbox.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jmsaio.client.lifetime.first_error import FirstError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Subscription, Transport
 
-#: So many begin to close in one turn of the loop.
+#: Number of inboxes that start to close in one turn of the loop.
 _TOGETHER = 5
 
 
@@ -28,11 +28,11 @@ class SessionInboxes:
     """The inboxes of one session.
 
     Attributes:
-        transport: the transport of all of them.
+        transport: the transport of all inboxes.
         unsettled: whether the session has unsettled deliveries of an inbox.
         forget: called when an inbox is closed, to stop filling it.
-        open: those that have a consumer.
-        lingering: those whose consumer is closed.
+        open: inboxes with a consumer.
+        lingering: inboxes whose consumer is closed.
     """
 
     transport: Transport
@@ -45,13 +45,13 @@ class SessionInboxes:
         yield from (*self.open, *self.lingering)
 
     def take_over(self, subscription: Subscription) -> Inbox | None:
-        """The inbox that a closed consumer of the same subscription left with unsettled deliveries, or None.
+        """Return the inbox that a closed consumer of the same subscription left with unsettled deliveries, or None.
 
-        It belongs to the caller, who adds it again to ``open`` or with ``keep``.
+        The caller then owns it, and adds it again to ``open`` or with ``keep``.
         """
         for inbox in self.lingering:
             same = inbox.subscription.identity == subscription.identity
-            # The broker may filter by the metadata, and keeps that of the first consumer.
+            # The broker can filter by the metadata, and keeps that of the first consumer.
             if same and inbox.subscription.metadata == subscription.metadata and inbox.failure is None:
                 del self.lingering[inbox]
                 inbox.free_name()
@@ -59,7 +59,7 @@ class SessionInboxes:
         return None
 
     def linger(self, inbox: Inbox) -> None:
-        """Keep an inbox without consumer until its deliveries are settled, or the session ends."""
+        """Keep an inbox without a consumer until its deliveries are settled, or the session ends."""
         self.open.pop(inbox, None)
         self.lingering[inbox] = None
         inbox.detach()
@@ -68,7 +68,7 @@ class SessionInboxes:
         """Keep a detached inbox, perhaps another session's, until its records in this session are settled.
 
         Returns:
-            False for one of another transport, which is not kept.
+            False for an inbox of another transport, which is not kept.
         """
         if transport is not self.transport:
             return False
@@ -85,10 +85,10 @@ class SessionInboxes:
     async def close_all(
         self, deadline: Deadline, unsettled: dict[Inbox, list[ReceivedRecord]], errors: FirstError
     ) -> None:
-        """Close all inboxes at the same time; leave those to other sessions of which these have records.
+        """Close all inboxes concurrently; hand over an inbox to another session that has records of it.
 
         Args:
-            deadline: bound of all of them.
+            deadline: deadline of all of them.
             unsettled: the unsettled deliveries of each, which the broker redelivers.
             errors: keeps the first error.
         """
@@ -97,7 +97,7 @@ class SessionInboxes:
                 close = partial(self._close, inbox, unsettled.get(inbox, []), deadline.left(1))
                 what = f"closing a consumer of {inbox.destination!r}"
                 group.start_soon(errors.guard_within, deadline, close, what)
-                if count % _TOGETHER == 0:  # the beginning of a close takes half a millisecond: let others run
+                if count % _TOGETHER == 0:  # starting a close takes half a millisecond: let others run
                     await asyncio.sleep(0)
         self.open.clear()
         self.lingering.clear()
@@ -110,7 +110,7 @@ class SessionInboxes:
             await inbox.aclose(timeout)
 
     def _hand_over(self, inbox: Inbox) -> bool:
-        """Leave an inbox to a session that has records of it; False where none has any, or can."""
+        """Leave an inbox to a session that has records of it; return False if none has any, or none can keep it."""
         lent = inbox.receiver.lent
         if lent and inbox.attached:
             inbox.detach()

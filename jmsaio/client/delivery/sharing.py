@@ -1,6 +1,6 @@
-"""``SharingReceiver``: the receiver of an inbox that its siblings may hand records to.
+"""``SharingReceiver``: the receiver of an inbox that hands records to its siblings.
 
-A record is settled by the receiver that took it from the broker, whichever consumer delivers it.
+A record is settled by the receiver that received it, whichever consumer delivers it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Inbox = TypeVar("Inbox")
 
 @attrs.define(eq=False)
 class SharingReceiver(Generic[Inbox]):
-    """A ``Receiver`` that settles each record at the receiver that took it from the broker.
+    """A ``Receiver`` that settles each record at the receiver that received it.
 
     Attributes:
         own: the transport's receiver of the inbox.
-        most: how many of its records may rest (see ``Siblings``).
+        most: maximum number of its records that rest (see ``Siblings``).
         lent: the receivers of siblings that have records of ``own``, by the record's ``id``.
-        keep: asks the session of this inbox to keep another inbox until it is settled; False if it can't.
+        keep: makes the session of this inbox keep another inbox until it is settled; returns False if it can't.
     """
 
     own: Receiver
@@ -46,16 +46,16 @@ class SharingReceiver(Generic[Inbox]):
 
     @property
     def borrows(self) -> bool:
-        """True while it has records that other receivers took from the broker."""
+        """Whether it has records that other receivers received."""
         return bool(self._borrowed)
 
     def owner(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
-        """The receiver that took ``record`` from the broker."""
+        """Return the receiver that received ``record``."""
         borrowed = self._borrowed.get(id(record))
         return self if borrowed is None else borrowed[1]
 
     def let_go(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
-        """Drop ``record`` from this inbox; returns the receiver that took it from the broker."""
+        """Drop ``record`` from this inbox; return the receiver that received it."""
         borrowed = self._borrowed.pop(id(record), None)
         if borrowed is None:
             return self
@@ -65,7 +65,7 @@ class SharingReceiver(Generic[Inbox]):
     def _apart(
         self, records: Sequence[ReceivedRecord], keep: bool = False
     ) -> dict[SharingReceiver[Inbox], list[ReceivedRecord]]:
-        """Records by the receiver that took them."""
+        """Group records by the receiver that received them."""
         find = self.owner if keep else self.let_go
         parts: dict[SharingReceiver[Inbox], list[ReceivedRecord]] = {}
         for record in records:
@@ -73,7 +73,7 @@ class SharingReceiver(Generic[Inbox]):
         return parts
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
-        """Take records from the inbox's own receiver."""
+        """Receive records from the inbox's own receiver."""
         return self.own.receive(limit)
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
@@ -89,11 +89,11 @@ class SharingReceiver(Generic[Inbox]):
                 owner.own.acknowledge(part, transaction)
             except ObjectClosedError as error:
                 _log.warning("%d acknowledged messages are redelivered: %s", len(part), error)
-        if own is not None:  # last: its error is raised, and must not cost the others theirs
+        if own is not None:  # last: its error is raised, and must not affect the others
             self.own.acknowledge(own, transaction)
 
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
-        """Give records back; those of a receiver that was closed meanwhile have been given back."""
+        """Return records to the broker; those of a receiver that was closed meanwhile have already been returned."""
         if not self._borrowed:
             self.own.negative_acknowledge(records, delay, counted=counted)
             return
@@ -108,7 +108,7 @@ class SharingReceiver(Generic[Inbox]):
             self.own.negative_acknowledge(own, delay, counted=counted)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
-        """Keep records of the inbox's own receiver unacknowledged; returns what stands for them."""
+        """Keep records of the inbox's own receiver unacknowledged; return their representations."""
         return self.own.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -121,7 +121,7 @@ class SharingReceiver(Generic[Inbox]):
             owner.own.count_delivery(part)
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
-        """Wait until the acknowledgements taken so far are sent, wherever they went."""
+        """Wait until all acknowledgements so far are sent, whichever receiver sends them."""
         others, self._unsettled = self._unsettled, {}
         await self.own.settle(timeout, receipt=receipt)
         for owner in others:
@@ -139,7 +139,7 @@ class SharingReceiver(Generic[Inbox]):
         await self.own.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
-        """Give back the unsettled records of other receivers, and close the inbox's own receiver."""
+        """Return the unsettled records of other receivers, and close the inbox's own receiver."""
         rest = [record for record, _ in self._borrowed.values()]
         if rest:
             self.negative_acknowledge(rest, 0.0)

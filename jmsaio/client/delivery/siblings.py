@@ -1,7 +1,7 @@
 """Consumers of one process that share a subscription: each hands the records that it rejects to the others directly.
 
-Records that none of them wants rest (``jmsaio.rules.resting``) and go back to the broker from time to time, for
-consumers of other processes. They go back in slices, so as not to hold up the event loop.
+Records that none of them selects rest (``jmsaio.rules.resting``) and are returned to the broker from time to time, for
+consumers of other processes. They are returned in slices, so as not to block the event loop.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from jmsaio.transport.clock import LoopTimers, Timer
 
 _log = logging.getLogger("jmsaio")
 
-#: Seconds between two bundles that go back: other tasks get a turn.
+#: Seconds between two returned bundles, in which other tasks run.
 _PAUSE = 0.002
 
 _Key = tuple[asyncio.AbstractEventLoop, str, tuple[str, tuple[str, ...], str | None]]
@@ -35,11 +35,11 @@ _Receiver = SharingReceiver[Any]
 
 
 class Member(Protocol):
-    """An inbox as its siblings see it."""
+    """The interface of an inbox to its siblings."""
 
     @property
     def destination(self) -> Destination:
-        """Where its messages come from, for the log."""
+        """The destination of its messages, for the log."""
 
     @property
     def receiver(self) -> _Receiver:
@@ -47,24 +47,24 @@ class Member(Protocol):
 
     @property
     def wanted(self) -> bool:
-        """True while a receive or a listener waits for a record."""
+        """Whether a receive or a listener waits for a record."""
 
     def accepts(self, record: ReceivedRecord, now: int) -> bool:
-        """Whether it would take a record at ``now`` (ms)."""
+        """Return whether it would accept a record at ``now`` (ms)."""
 
     def hand(self, record: ReceivedRecord, owner: _Receiver) -> None:
-        """Take a record that ``owner`` received."""
+        """Add a record that ``owner`` received."""
 
     def withdraw(self, owner: _Receiver) -> list[ReceivedRecord]:
-        """Remove and return records that ``owner`` received and that were not delivered."""
+        """Remove and return undelivered records that ``owner`` received."""
 
     def wake(self) -> None:
-        """Receive again."""
+        """Resume receiving."""
 
 
 @attrs.define(eq=False)
 class Siblings:
-    """The inboxes of one event loop on one shared subscription, by one clock."""
+    """The inboxes of one event loop on one shared subscription, with one clock."""
 
     _key: _Key | None = None
     _timers: LoopTimers = attrs.field(factory=LoopTimers)
@@ -77,16 +77,16 @@ class Siblings:
     _turn: int = attrs.field(default=0, init=False)
 
     def join(self, inbox: Member) -> None:
-        """Add a consumer. Resting records may be for it, so they go back to be redelivered."""
+        """Add a consumer. It might select resting records, so they are returned to be redelivered."""
         if inbox not in self._members:
             self._members.append(inbox)
             self._resting.hasten()
             self._arm()
 
     def leave(self, inbox: Member) -> list[ReceivedRecord]:
-        """Remove a consumer; returns the records that it handed to others and that they have not delivered.
+        """Remove a consumer; return the records that it handed to others, if undelivered.
 
-        Its resting records go back soon.
+        Its resting records are returned soon.
         """
         if inbox in self._members:
             self._members.remove(inbox)
@@ -97,9 +97,9 @@ class Siblings:
         return withdrawn
 
     async def give_back(self, inbox: Member) -> None:
-        """Give back the resting records of an inbox that has left, before its receiver is closed.
+        """Return the resting records of an inbox that has left, before its receiver is closed.
 
-        Cancelling: they all go back nevertheless, so that none counts as delivered.
+        Cancelling: all are returned nevertheless, so that none counts as delivered.
         """
         cancelled: asyncio.CancelledError | None = None
         while (bundle := self._resting.take_hasty(inbox.receiver, self._timers.clock.steady())) is not None:
@@ -113,7 +113,7 @@ class Siblings:
             raise cancelled
 
     def reject(self, inbox: Member, record: ReceivedRecord) -> None:
-        """Hand a record that ``inbox`` does not want to a sibling that does; else it rests after ``set_aside``."""
+        """Hand a record that ``inbox`` rejects to a sibling that accepts it; else it rests after ``set_aside``."""
         owner = inbox.receiver.let_go(record)
         if len(self._members) > 1:
             taker = self._taker(inbox, record)
@@ -123,7 +123,7 @@ class Siblings:
         self._fresh.setdefault(owner, []).append(record)
 
     def _taker(self, inbox: Member, record: ReceivedRecord) -> Member | None:
-        """A sibling that takes a record: in turn, those that wait for one first."""
+        """Return a sibling that accepts a record: in turn, starting with those that wait for one."""
         now = self._timers.milliseconds()
         self._turn = turn = (self._turn + 1) % len(self._members)
         others = [one for one in (*self._members[turn:], *self._members[:turn]) if one is not inbox]
@@ -134,7 +134,7 @@ class Siblings:
         return None
 
     def set_aside(self) -> None:
-        """Let the rejected records that no sibling took rest from now on."""
+        """Let the rejected records that no sibling accepted rest from now on."""
         if not self._fresh:
             return
         fresh, self._fresh = self._fresh, {}
@@ -146,7 +146,7 @@ class Siblings:
             self._arm()
 
     def has_room(self, inbox: Member) -> bool:
-        """Whether more records of an inbox may rest; if not, receiving pauses, which is logged once."""
+        """Return whether more records of an inbox may rest; if not, receiving pauses, which is logged once."""
         receiver = inbox.receiver
         if self._resting.count(receiver) < receiver.most:
             return True
@@ -169,7 +169,7 @@ class Siblings:
             self._timer = None
         if wait is not None:
             self._timer = self._timers.call_later(max(_PAUSE, wait), self._ring)
-        # Not while records rest: an inbox that is taken over must find its own here, and give them back when it closes.
+        # Not while records rest: an inbox that is taken over must find its own here, and return them when it closes.
         elif not self._members and self._key is not None and _groups.get(self._key) is self:
             del _groups[self._key]
 
@@ -197,13 +197,13 @@ class Siblings:
 
 
 def siblings(broker: str, subscription: Subscription, timers: LoopTimers) -> Siblings:
-    """The consumers of this loop on a subscription of a broker.
+    """Return the consumers of this loop on a subscription of a broker.
 
-    Key-shared consumers have no siblings: the broker alone decides which of them gets a key.
+    Key-shared consumers have no siblings: the broker alone decides which of them receives a key.
 
     Args:
         broker: the broker's name.
-        subscription: what they consume.
+        subscription: the subscription.
         timers: timers on the broker's clock.
     """
     if subscription.type is not SubscriptionType.SHARED:

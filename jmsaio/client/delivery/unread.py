@@ -1,4 +1,4 @@
-"""``Unread``: the records of one inbox that can't be read, while the application may still acknowledge them."""
+"""``Unread``: one inbox's unreadable records, while the application can still acknowledge them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import attrs
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.clock import LoopTimers, Timer
 
-#: Unreadable records kept at most, of one consumer, and their bytes.
+#: Maximum number and bytes of unreadable records kept per consumer.
 MOST_RECORDS = 100
 MOST_BYTES = 16 * 1024 * 1024
 
@@ -19,12 +19,12 @@ MOST_BYTES = 16 * 1024 * 1024
 class Unread:
     """Records reported to the application as unreadable.
 
-    Each is kept for the delay of a message that is given back, so that its error can acknowledge it, and is then
-    given back. Beyond a bound the oldest is given back at once.
+    Each is kept for the redelivery delay of a message, so that its error can acknowledge it, and is then returned to
+    the broker. If there are too many, the oldest is returned at once.
 
     Attributes:
         delay: seconds for which a record is kept.
-        give_back: takes a record whose time is over, or for which there is no room.
+        give_back: returns a record to the broker whose time has expired, or for which there is no room.
         timers: timers on the transport's clock.
     """
 
@@ -34,8 +34,8 @@ class Unread:
     _kept: dict[WireId, tuple[ReceivedRecord, Timer]] = attrs.field(factory=dict, init=False)
 
     def keep(self, record: ReceivedRecord) -> None:
-        """Keep a record until it is taken or its time is over."""
-        self.take(record)  # the transport may deliver it again after a reconnect
+        """Keep a record until it is taken or its time has expired."""
+        self.take(record)  # the transport might redeliver it after a reconnect
         timer = self.timers.call_later(self.delay(record), partial(self._time_over, record))
         self._kept[record.message_id] = record, timer
         size = sum(kept.size for kept, _ in self._kept.values())
@@ -46,7 +46,7 @@ class Unread:
             self._time_over(oldest)
 
     def take(self, record: ReceivedRecord) -> ReceivedRecord | None:
-        """Remove a record, to settle it: its latest copy, or None if it is no longer kept."""
+        """Remove a record, to settle it; return its latest copy, or None if it is no longer kept."""
         record, timer = self._kept.pop(record.message_id, (record, None))
         if timer is None:
             return None
@@ -54,7 +54,7 @@ class Unread:
         return record
 
     def take_all(self) -> list[ReceivedRecord]:
-        """Remove all records, the oldest first."""
+        """Remove and return all records, the oldest first."""
         records = [record for record, _ in self._kept.values()]
         for record in records:
             self.take(record)

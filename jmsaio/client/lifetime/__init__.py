@@ -1,1 +1,1 @@
-"""Where and for how long objects live: their event loop, how they are opened, how long a call may take."""
+"""Scope and lifetime of objects: their event loop, how they are opened, and the time limits of calls."""

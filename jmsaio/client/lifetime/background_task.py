@@ -1,4 +1,4 @@
-"""``BackgroundTask``: the start and end of the task behind a session or connection, as other tasks see them."""
+"""``BackgroundTask``: start and end of a session's or connection's task, as seen by other tasks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from jmsaio.errors import OperationTimeoutError
 
 @attrs.define(eq=False)
 class BackgroundTask:
-    """The task behind a session or connection.
+    """The task of a session or connection.
 
     Attributes:
         running: set by the task once it runs.
         requested: set when the task should end.
         ended: set by the task at its end.
         deadline: when it should have ended: the earliest of all requests.
-        errors: what went wrong during its end.
+        errors: errors during its end.
     """
 
     running: asyncio.Event = attrs.field(factory=asyncio.Event)
@@ -31,17 +31,17 @@ class BackgroundTask:
     errors: FirstError = attrs.field(factory=FirstError)
 
     async def end(self, what: str, deadline: Deadline, close_timeout: float) -> None:
-        """Ask the task to end, and wait until it has, at most until the deadline.
+        """Request the task's end, and wait for it until the deadline.
 
-        The task leaves itself a share of the time (``Deadline.before``), so that steps which it cancels can end.
+        The task reserves a share of the time for itself (``Deadline.before``), so that steps that it cancels can end.
 
         Args:
-            what: the name of what ends, for the error.
-            deadline: when it should have ended; an earlier one stays.
+            what: name of the session or connection, for the error.
+            deadline: when it should have ended; an earlier one stays in force.
             close_timeout: the option, for the error.
 
         Raises:
-            OperationTimeoutError: it did not end in time; it names the first problem of the end so far.
+            OperationTimeoutError: it did not end in time; the error names the first problem so far.
 
         Cancelling: it ends nevertheless.
         """

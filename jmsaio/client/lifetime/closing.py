@@ -9,7 +9,7 @@ from jmsaio.client.lifetime.opening import Closable
 
 
 class AsyncClosing:
-    """Mixin: ``async with`` gives the object, and closes it at the end of the block, also when the block raises."""
+    """Mixin: ``async with`` returns the object, and closes it at the end of the block, also if the block raises."""
 
     __slots__ = ()
 

@@ -10,9 +10,9 @@ import attrs
 
 from jmsaio.errors import OperationTimeoutError
 
-#: The share of its time, and the most seconds, that a step leaves to each later step.
+#: The share of its time, and the maximum seconds, that a step reserves for each later step.
 _SHARE, _LONGEST_SHARE = 0.05, 1.0
-#: Seconds that a caller waits for a close at least, even if its deadline has passed: cancelled steps need a moment.
+#: Minimum seconds that a caller waits for a close, even if its deadline has passed: cancelled steps need a moment.
 GRACE = 0.1
 
 
@@ -22,7 +22,7 @@ class Deadline:
 
     Attributes:
         at: the running event loop's time in seconds.
-        share: seconds that each step leaves to each later step, so that one that hangs leaves them some time.
+        share: seconds reserved for each later step, so that a step that hangs leaves them some time.
     """
 
     at: float
@@ -30,19 +30,19 @@ class Deadline:
 
     @classmethod
     def after(cls, seconds: float) -> Deadline:
-        """The deadline ``seconds`` from now."""
+        """Return the deadline ``seconds`` from now."""
         return cls(asyncio.get_running_loop().time() + seconds, min(_LONGEST_SHARE, _SHARE * seconds))
 
     def before(self, steps: int) -> Deadline:
-        """The deadline of a step that ``steps`` more steps follow."""
+        """Return the deadline of a step that is followed by ``steps`` more steps."""
         return Deadline.after(max(0.0, self.at - steps * self.share - asyncio.get_running_loop().time()))
 
     def left(self, steps: int = 0) -> float:
-        """Seconds left to a step that ``steps`` more steps follow; 0 when its time is over."""
+        """Return the seconds left for a step that is followed by ``steps`` more steps; 0 if its time is over."""
         return max(0.0, self.at - steps * self.share - asyncio.get_running_loop().time())
 
     async def bound(self, work: Awaitable[object], what: str, steps: int = 0) -> None:
-        """Await ``work``, and cancel it when the time of a step that ``steps`` more steps follow is over.
+        """Await ``work``, and cancel it when the time of a step that is followed by ``steps`` more steps is over.
 
         Raises:
             OperationTimeoutError: it was cancelled.

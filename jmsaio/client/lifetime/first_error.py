@@ -1,4 +1,4 @@
-"""``FirstError``: closes many things, each of them whatever the others raise, and keeps the first error."""
+"""``FirstError``: runs several closing steps, each whatever the others raise, and keeps the first error."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class FirstError:
     """The first JMSError of several calls.
 
     Attributes:
-        error: the error, None while there is none.
+        error: the error, or None.
     """
 
     error: JMSError | None = None
 
     async def guard(self, call: Callable[[], Awaitable[object]]) -> None:
-        """Await ``call()``; keep the JMSError that it raises if it is the first. Other exceptions pass."""
+        """Await ``call()``; keep the JMSError that it raises if it is the first. Other exceptions propagate."""
         try:
             await call()
         except JMSError as error:
@@ -30,11 +30,11 @@ class FirstError:
     async def guard_within(
         self, deadline: Deadline, call: Callable[[], Awaitable[object]], what: str, steps: int = 0
     ) -> None:
-        """As ``guard``, and cancel the call when the time of a step that ``steps`` more follow is over."""
+        """Guard a call, and cancel it when the time of a step that is followed by ``steps`` more steps is over."""
         await self.guard(lambda: deadline.bound(call(), what, steps))
 
     def raise_once(self) -> None:
-        """Raise the error if there is one, the first time only."""
+        """Raise the error, if any, the first time only."""
         error, self.error = self.error, None
         if error is not None:
             raise error

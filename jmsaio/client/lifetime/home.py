@@ -11,7 +11,7 @@ import attrs
 
 from jmsaio.errors import ForkError, IllegalStateError
 
-#: Forks between the first process and this one.
+#: Number of forks between the first process and this one.
 _forks = 0
 
 
@@ -36,16 +36,16 @@ class Home:
 
     @classmethod
     def here(cls) -> Home:
-        """The running loop, in this process."""
+        """Return the running loop and this process."""
         return cls(asyncio.get_running_loop(), _forks)
 
     @property
     def forked(self) -> bool:
-        """True in a child of the process in which it was created."""
+        """Whether this is a child of the process in which it was created."""
         return self._forks != _forks
 
     def check(self) -> None:
-        """Raise IllegalStateError outside the loop, ForkError in a child process.
+        """Raise IllegalStateError outside of the loop, ForkError in a child process.
 
         On hot paths use ``_get_running_loop() is not home.loop`` and ``refuse`` instead, which do the same.
         """

@@ -22,8 +22,8 @@ _NOT_OPEN = "write `await` in front of the call that returned it, or use that ca
 class Opening(Coroutine[Any, None, T]):
     """The result of a ``create_...`` call.
 
-    ``await opening`` gives the object, which the caller closes; ``async with opening as it`` closes it at the end.
-    It is a coroutine: tasks, ``gather``, ``wait_for`` and task groups take it. Use each opening once.
+    ``await opening`` returns the object, which the caller closes; ``async with opening as it`` closes it at the end. It
+    is a coroutine, so tasks, ``gather``, ``wait_for`` and task groups accept it. Use each opening once.
 
     Args:
         coroutine: opens the object.
@@ -54,7 +54,7 @@ class Opening(Coroutine[Any, None, T]):
         """Resume it, as the event loop does.
 
         Raises:
-            TypeError: it was taken for a producer: its ``await`` is missing.
+            TypeError: it was used as a producer: its ``await`` is missing.
         """
         if value is not None or more or options:
             raise TypeError(f"an 'Opening' sends no message: {_NOT_OPEN}")
@@ -69,7 +69,7 @@ class Opening(Coroutine[Any, None, T]):
             raise
 
     def close(self) -> None:
-        """End it without opening anything; nothing happens if it has ended."""
+        """End it without opening anything; no effect if it has ended."""
         self._coroutine.close()
         if self._first is not None:
             self._first.close()
@@ -77,6 +77,6 @@ class Opening(Coroutine[Any, None, T]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith(("cr_", "__")):  # what debuggers and the repr of a task show of a coroutine
+            if name.startswith(("cr_", "__")):  # for debuggers and the repr of a task
                 return getattr(self._coroutine, name)
             raise AttributeError(f"'Opening' object has no attribute {name!r}: {_NOT_OPEN}", name=name, obj=self)

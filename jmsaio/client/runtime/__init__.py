@@ -1,1 +1,1 @@
-"""What runs behind connections and sessions: their tasks, what their children share, and their orderly end."""
+"""The running parts of connections and sessions: their tasks, the objects that they share, and their orderly end."""

@@ -55,15 +55,15 @@ class ConnectionRuntime:
         uuid: identifies the connection.
         client_id: client identifier, or None.
         connection_id: carried by sent messages, so that noLocal recognizes them.
-        started: delivery is switched on.
-        reports: problems without a caller.
-        inbox_bytes: bytes that all inboxes together may hold.
+        started: whether delivery is started.
+        reports: problems that no caller can receive.
+        inbox_bytes: maximum bytes in all inboxes together.
         inboxes: the inboxes of each open session.
         temporaries: set once, by the connection.
         timers: timers on the transport's clock.
         schemas: the schemas of messages that other libraries sent.
         selectors: reads the selectors that operators set on subscriptions.
-        outage: how the link to the broker was lost; None while there is one, as far as is known.
+        outage: how the connection to the broker was lost; None if it is not known to be lost.
     """
 
     configuration: Configuration
@@ -104,12 +104,12 @@ class ConnectionRuntime:
         self.connection_id = f"{client_id}_{self.uuid}"
 
     def all_inboxes(self) -> Iterator[Inbox]:
-        """The inboxes of open consumers, and those of closed consumers with unsettled messages."""
+        """Yield the inboxes of open consumers, and those of closed consumers with unsettled messages."""
         for inboxes in self.inboxes:
             yield from inboxes
 
     def consumed_topics(self) -> Iterator[tuple[str, ...]]:
-        """The topics of each inbox."""
+        """Yield the topics of each inbox."""
         for inbox in self.all_inboxes():
             yield inbox.subscription.topics
 
@@ -118,11 +118,11 @@ class ConnectionRuntime:
         self.temporaries.check_not_deleted(topic, destination)
 
     def report(self, error: Exception, circumstances: str = "", *, logged: bool = False) -> None:
-        """Log a problem without a caller, unless it is ``logged``, and report it to the exception listener later."""
+        """Log a problem that no caller can receive, unless ``logged``; report it to the exception listener later."""
         self.reports.add(error, circumstances, logged)
 
     def warn_once(self, text: str) -> None:
-        """Log a warning the first time."""
+        """Log a warning, only the first time."""
         if text not in self._warned:
             self._warned.add(text)
             _log.warning("%s", text)

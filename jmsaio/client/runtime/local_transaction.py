@@ -1,9 +1,9 @@
-"""Transacted sessions: real where the transport has transactions, else emulated.
+"""Transacted sessions: real if the transport supports transactions, else emulated.
 
 Jakarta Messaging 3.1, 6.2.7 Transactions.
 
 Emulated (``jms.emulateTransactions``): messages are sent at once, and received ones acknowledged at commit. Messages
-stay sent after a rollback, so the first one warns.
+stay sent after a rollback, so the first rollback warns.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LocalTransaction:
 
     Attributes:
         runtime: the session's running part.
-        real: the transport's transactions are used.
+        real: whether the transport's transactions are used.
         work: the transaction in progress.
     """
 
@@ -65,14 +65,14 @@ class LocalTransaction:
 
     @property
     def to_begin(self) -> bool:
-        """True while the work needs a transaction of the transport and has none."""
+        """Whether the work needs a transaction of the transport but has none yet."""
         return self.real and self.work.handle is None
 
     async def begin(self) -> None:
-        """Begin the transport's transaction for the work, once for however many tasks ask for it.
+        """Begin the transport's transaction for the work, once for however many tasks request it.
 
-        One that is begun for work which another task has ended meanwhile is aborted. Cancellation: another task that
-        waits for it begins it.
+        If another task has ended the work meanwhile, the transaction is aborted. Cancelling: another waiting task
+        begins it.
         """
         async with self._beginning:
             if not self.to_begin:
@@ -97,7 +97,7 @@ class LocalTransaction:
     async def undo(self) -> None:
         """Roll back at the end of the session, which has already waited for its sends.
 
-        A running commit or rollback may end first.
+        A running commit or rollback ends first.
         """
         async with self._busy:
             await self._undo()
@@ -109,14 +109,14 @@ class LocalTransaction:
         if self._busy.locked():
             raise IllegalStateError("another commit or rollback of this session is running; await it first")
         async with self._busy:
-            await asyncio.sleep(0)  # a concurrent call is refused on every transport, also where none is waited for
+            await asyncio.sleep(0)  # a concurrent call is refused on every transport, even if no wait follows
             await step()
 
     async def _commit(self) -> None:
         runtime = self.runtime
         deadline = Deadline.after(runtime.connection.configuration.operation_timeout)
         await runtime.settle_sends(deadline.left())
-        while True:  # what is sent while callbacks run, or the transaction begins, belongs to this work, too
+        while True:  # messages sent while callbacks run, or the transaction begins, belong to this work, too
             await runtime.sends.settle(deadline.left())
             if not (len(runtime.deliveries.ledger) and self.to_begin):
                 break
@@ -138,7 +138,7 @@ class LocalTransaction:
         try:
             await runtime.deliveries.carry_out(deliveries)
             timeout = runtime.connection.configuration.operation_timeout
-            await confirm_each(deliveries, timeout, if_open=True)  # ``carry_out`` may have closed settled ones
+            await confirm_each(deliveries, timeout, if_open=True)  # ``carry_out`` might have closed settled ones
         except JMSError as error:
             raise TransactionInDoubtError(
                 f"messages that the transaction received may not be acknowledged, and are redelivered then; what it"
@@ -165,11 +165,11 @@ class LocalTransaction:
             await self.runtime.deliveries.close_settled()
 
     async def _abort_commit(self, handle: Transaction, rest: Commands) -> None:
-        """Undo a commit at once: until then its topics give no reader what was sent to them later.
+        """Undo a commit at once: until then readers of its topics receive no messages that were sent later.
 
         Args:
             handle: the transaction.
-            rest: what was not acknowledged in it; the other messages are redelivered by the broker.
+            rest: deliveries that were not acknowledged in it; the broker redelivers the others.
         """
         try:
             await handle.abort()
@@ -178,7 +178,7 @@ class LocalTransaction:
         finally:
             try:
                 await self.runtime.deliveries.redeliver(rest)
-            except JMSError as error:  # the broker redelivers what an ended receiver had
+            except JMSError as error:  # the broker redelivers the records of an ended receiver
                 _log.warning("some messages are redelivered later: %s", error)
 
     async def _rollback(self) -> None:

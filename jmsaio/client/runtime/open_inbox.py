@@ -35,12 +35,12 @@ from jmsaio.transport.subscriptions import open_receiver
 
 
 async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox:
-    """Open the inbox of a new consumer; messages are kept for it from the moment this returns.
+    """Open the inbox of a new consumer; messages are stored for it from the moment this returns.
 
     Raises:
         JMSError: as ``Session.create_consumer`` and the like.
 
-    Cancelling leaves no subscription of this process behind.
+    Cancelling leaves no subscription of this process open.
     """
     runtime.check_call()
     connection, config = runtime.connection, runtime.connection.configuration
@@ -84,7 +84,7 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
     wanted = _filter(connection, request, planned, selector, selectors)
     use_schema = planned.subscription.config.use_schema
     inbox.attach(receiver, wanted, others, runtime.dispatch.mark, free_name, runtime.dispatch.announce, use_schema)
-    if runtime.refuses():  # the session was closed meanwhile and did not know of this inbox
+    if runtime.refuses():  # the session was closed meanwhile, before this inbox was added
         with anyio.CancelScope(shield=True):
             await inbox.aclose(config.close_timeout)
         raise ObjectClosedError("the session was closed while the consumer was created")
@@ -93,7 +93,7 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
 
 
 async def _put_back(runtime: SessionRuntime, inbox: Inbox) -> None:
-    """Return an inbox that was taken over; close it if the session has ended, which did not know of it."""
+    """Return an inbox that was taken over; close it if the session has ended without this inbox."""
     if not runtime.consumers_closed:
         runtime.inboxes.keep(inbox, runtime.connection.transport)
         return
@@ -102,7 +102,7 @@ async def _put_back(runtime: SessionRuntime, inbox: Inbox) -> None:
 
 
 def _claim_name(connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan) -> Callable[[], None]:
-    """Claim the name of a named subscription in this process; returns what frees it again.
+    """Claim the name of a named subscription in this process; return the function that releases it.
 
     Raises:
         JMSError: it is in use.
@@ -117,7 +117,7 @@ def _claim_name(connection: ConnectionRuntime, request: ConsumerRequest, planned
 
 
 def _nothing() -> None:
-    """Free no name."""
+    """Release no name."""
 
 
 async def _subscribe(
@@ -144,7 +144,7 @@ async def _subscribe(
 
 
 def _warn_of_unknown_terms(connection: ConnectionRuntime, can: Capabilities) -> None:
-    """Say once where a durable subscription can't be recreated for another selector or noLocal.
+    """Warn once if a durable subscription can't be recreated for another selector or noLocal.
 
     Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions.
     """
@@ -176,7 +176,7 @@ def check_settled(unsettled: Iterable[Subscription], wanted: Subscription) -> No
 
 
 def _sent_selector(connection: ConnectionRuntime, request: ConsumerRequest) -> str | None:
-    """The selector of a request if the broker can run it: its filter plugin must hold back nothing that is selected."""
+    """Return a request's selector if the broker can run it: its filter plugin must not hold back selected messages."""
     config = connection.configuration
     if not config.use_server_side_filtering or request.selector is None:
         return None
@@ -243,7 +243,8 @@ def _filter(
     selectors: SubscriptionSelectors,
 ) -> Filter:
     config, metadata = connection.configuration, planned.subscription.metadata
-    # In a batch, the broker sends what it drops elsewhere; all consumers of a topic's subscription select the same.
+    # In a batch, the broker delivers messages it would drop elsewhere; all consumers of a topic's subscription select
+    # alike.
     dropped = SELECTOR in metadata and metadata[REJECT_ACTION] == "drop"
     return Filter(
         selector=selector,
@@ -259,7 +260,7 @@ def _filter(
 
 
 def _is_local(connection: ConnectionRuntime, request: ConsumerRequest) -> Callable[[ReceivedRecord], bool] | None:
-    """noLocal: own connection; for a durable subscription also any with the same client id."""
+    """Return the noLocal test: own connection; for a durable subscription also any with the same client id."""
     client_id = connection.client_id
     if request.kind is not ConsumerKind.DURABLE:
         return lambda record: connection_id(record) == connection.connection_id

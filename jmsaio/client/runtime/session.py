@@ -1,7 +1,7 @@
 """``SessionRuntime``: the running part of a Session: its tasks, sends and deliveries, and its orderly end.
 
-A session's task group lives in a task of its own that the connection's owner task started; the dispatch coroutine and
-the callback workers are its children. ``close`` sends that task a request, so it may come from any task in any order.
+A session's task group runs in its own task, started by the connection's owner task; the dispatch coroutine and the
+callback workers are its children. ``close`` sends that task a request, so any task can call it in any order.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class SessionRuntime:
         deliveries: messages delivered to the application and not settled.
         listeners: its message listeners.
         completions: its completion listeners.
-        sends: messages sent that have no outcome yet.
+        sends: sent messages without an outcome.
         children: producers and the like, which are closed with it.
         failure: why the session ended by itself, or None.
-        closing: ``close`` was called, or it ended by itself.
-        consumers_closed: its consumers deliver no more messages.
+        closing: whether ``close`` was called, or it ended by itself.
+        consumers_closed: whether its consumers no longer deliver messages.
     """
 
     connection: ConnectionRuntime
@@ -101,47 +101,47 @@ class SessionRuntime:
 
     @property
     def mode(self) -> AcknowledgeMode:
-        """Acknowledge mode."""
+        """The acknowledge mode."""
         return self.deliveries.mode
 
     @property
     def started(self) -> bool:
-        """True while messages may be delivered."""
+        """Whether messages may be delivered."""
         return self.connection.started and not self.closing
 
     @property
     def close_timeout(self) -> float:
-        """Bound of a whole close, in seconds."""
+        """Maximum time of a whole close, in seconds."""
         return self.connection.configuration.close_timeout
 
     @property
     def closed(self) -> bool:
-        """True once its tasks have ended."""
+        """Whether its tasks have ended."""
         return self._task.ended.is_set()
 
     @property
     def ended_by_callback(self) -> bool:
-        """True if a callback ended it by raising something that is not an Exception."""
+        """Whether a callback ended it by raising something that is not an Exception."""
         return self.failure is not None and isinstance(self.failure.__cause__, NoExceptionError)
 
     def refuses(self) -> bool:
-        """Whether calls are refused: it was closed, and the caller is not one of its listeners, which may go on."""
+        """Return whether calls are refused: the session was closed, and the caller is not one of its listeners."""
         return self.closing and not callback_context.listens(self)
 
     def check_open(self) -> None:
-        """Raise ObjectClosedError when the session is closed, ForkError in a child process."""
+        """Raise ObjectClosedError if the session is closed, ForkError in a child process."""
         self.home.check_process()
         if self.refuses():
             raise ObjectClosedError("the session is closed; create a new one")
 
     def check_call(self) -> None:
-        """``check_open`` for what uses the event loop: IllegalStateError outside of it."""
+        """Check as ``check_open`` for calls that use the event loop; raise IllegalStateError outside of it."""
         self.home.check()
         if self.closing:
             self.check_open()
 
     async def run(self) -> None:
-        """The session's own task; ends after ``close`` or when a child failed, which it reports."""
+        """Run the session's own task until ``close`` or the failure of a child, which it reports."""
         callback_context.leave()
         self.connection.inboxes[self.inboxes] = None
         try:
@@ -176,20 +176,20 @@ class SessionRuntime:
         await self._task.running.wait()
 
     def wake(self) -> None:
-        """The connection was started: look for messages, also for listeners."""
+        """Check for messages, also for listeners, after the connection was started."""
         for inbox in self.inboxes.open:
             inbox.notify()
             inbox.wake()
 
     def abandon(self) -> None:
-        """End the session: the call that created it was cancelled."""
+        """End the session because the call that created it was cancelled."""
         self.closing = True
         self._task.requested.set()
 
     async def close(self, deadline: Deadline | None = None) -> None:
-        """Ask the session to end, and wait; see ``Session.close``."""
+        """Request the session's end, and wait; see ``Session.close``."""
         if self.home.forked:
-            self.closing = self.consumers_closed = True  # its tasks are the parent's
+            self.closing = self.consumers_closed = True  # its tasks belong to the parent
             return
         self.home.check()
         self.closing = True
@@ -200,7 +200,7 @@ class SessionRuntime:
 
     @property
     def has_close_error(self) -> bool:
-        """True while an error of its end was not raised yet."""
+        """Whether an error of its end was not raised yet."""
         return self._task.errors.error is not None
 
     def raise_close_error(self) -> None:
@@ -210,7 +210,7 @@ class SessionRuntime:
     async def _end_work(self) -> None:
         """Let callbacks and sends end, then undo an open transaction. Closing the children takes three more steps."""
         deadline, guard = self._deadline(), self._task.errors.guard
-        await guard(partial(self.wait_idle, deadline.left(4)))  # first, because a running listener may still send
+        await guard(partial(self.wait_idle, deadline.left(4)))  # first, because a running listener can still send
         await guard(partial(self.settle_sends, deadline.left(4)))
         if self.undo_work is not None:
             await self._task.errors.guard_within(deadline, self.undo_work, "the rollback of a closing session", 3)
@@ -218,13 +218,13 @@ class SessionRuntime:
     async def _close_children(self) -> None:
         """Close every consumer and producer; nothing is acknowledged here."""
         deadline, errors = self._deadline(), self._task.errors
-        if self.failure is not None:  # it ended by itself, so no one has waited for its sends yet
+        if self.failure is not None:  # it ended by itself, so its sends have not been awaited yet
             with suppress(OperationTimeoutError):
                 await self.sends.settle(deadline.left(3))
         await errors.guard(partial(self.completions.finish, deadline.left(2)))
         self.consumers_closed = True
         unsettled = dict(self.deliveries.ledger.close())
-        async with anyio.create_task_group() as group:  # at once: all have the same time
+        async with anyio.create_task_group() as group:  # concurrently: all have the same time
             for child in list(self.children):
                 group.start_soon(errors.guard_within, deadline, child.close, "closing a producer of the session")
             group.start_soon(self.inboxes.close_all, deadline, unsettled, errors)
@@ -233,7 +233,7 @@ class SessionRuntime:
         return (self._task.deadline or Deadline.after(self.close_timeout)).before(1)
 
     async def wait_idle(self, timeout: float) -> None:
-        """Wait until no callback runs. Raises OperationTimeoutError when one does not return in time."""
+        """Wait until no callback is running. Raises OperationTimeoutError if one does not return in time."""
         with anyio.move_on_after(timeout) as scope:
             await self.callbacks.idle()
         if scope.cancelled_caught:

@@ -1,4 +1,4 @@
-"""``Lines``: sends that can't leave at once leave in the order in which they began."""
+"""``Lines``: sends that have to wait are sent in the order in which they began."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-#: So many are woken together, behind the first one: a turn of the loop for each would be slow.
+#: Number of sends woken together, after the first one: one turn of the loop for each would be slow.
 _TOGETHER = 100
 
 
 class Lines(dict[str, OrderedDict[object, asyncio.Future[None]]]):
-    """The sends of one session that wait, by topic: those to one topic don't wait for those to another.
+    """The waiting sends of one session, by topic: sends to one topic don't wait for those to another.
 
-    A send that finds its topic here gets in line, also if it would not have to wait: it would overtake.
+    A send that finds its topic here waits in line, even if the sender has room: it would overtake others.
     """
 
     @asynccontextmanager
     async def turn(self, topic: str) -> AsyncIterator[None]:
-        """Wait for those who came before. The record is sent in the same turn of the loop in which this is left.
+        """Wait for earlier sends. The record is sent in the same turn of the loop in which this is left.
 
         Cancelling leaves the line; the others keep their order.
         """
@@ -27,7 +27,7 @@ class Lines(dict[str, OrderedDict[object, asyncio.Future[None]]]):
         line = self.setdefault(topic, OrderedDict())
         line[place] = loop.create_future()
         try:
-            while next(iter(line)) is not place:  # woken together with one before it that still has to wait
+            while next(iter(line)) is not place:  # woken together with an earlier one that still has to wait
                 await line[place]
                 line[place] = loop.create_future()
             yield
@@ -40,7 +40,7 @@ class Lines(dict[str, OrderedDict[object, asyncio.Future[None]]]):
 
 
 def _wake(line: OrderedDict[object, asyncio.Future[None]]) -> None:
-    """Let the first ones go on, unless they have been woken already."""
+    """Wake the first ones, unless they are already awake."""
     for count, waiting in enumerate(line.values()):
         if waiting.done() or count == _TOGETHER:
             return

@@ -11,7 +11,7 @@ from jmsaio.model.modes import DeliveryMode
 
 
 class SendOptions(TypedDict, total=False):
-    """What may be given with one message; None, like leaving it out, means the producer's setting.
+    """Options of one message; None, or a missing key, means the producer's setting.
 
     Attributes:
         properties: set on the message before it is sent.

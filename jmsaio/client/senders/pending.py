@@ -1,4 +1,4 @@
-"""The sends of a session whose outcome is not known yet; each reports it to its future and its unit of work."""
+"""The sends of a session without an outcome; each reports it to its future and its unit of work."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from jmsaio.transport.waiters import Waiters
 
 @attrs.define(eq=False)
 class SendOrigin:
-    """What the receipt of a send and its session need; the sends of a producer in one millisecond share it.
+    """Common values of a producer's sends in one millisecond, for their receipts and their session.
 
     Attributes:
         sends: the pending sends of its session.
         work: the unit of work it belongs to, or None.
-        destination: where it goes.
-        timestamp: JMSTimestamp of its message.
+        destination: destination of the messages.
+        timestamp: JMSTimestamp of the messages.
     """
 
     sends: PendingSends
@@ -37,14 +37,13 @@ class SendOrigin:
 
 
 class PendingSend(asyncio.Future[Receipt]):
-    """The future of one message on its way, and the token by which the transport knows it.
+    """The future of one message in flight, and the token by which the transport identifies it.
 
-    The only object that lives as long as the send, because every message creates one; so it has no constructor either.
-    Whoever makes one sets its attributes.
+    It is the only object created per send, so it has no constructor either: the creator sets its attributes.
 
     Attributes:
         message_id: JMSMessageID, or None.
-        origin: whose it is.
+        origin: values for the receipt.
     """
 
     __slots__ = ("message_id", "origin")
@@ -54,18 +53,18 @@ class PendingSend(asyncio.Future[Receipt]):
 
 
 class PendingSends:
-    """The pending sends of one session: who hands one to the transport counts it, ``settled`` counts it out.
+    """The pending sends of one session. Passing one to the transport increments the count; ``settled`` decrements it.
 
-    The count is exact, because a transport tells each token one outcome.
+    The count is exact, because a transport reports one outcome per token.
 
     Args:
-        outage: returns how the link to the broker was lost, or None while it is not known to be lost.
+        outage: returns how the connection to the broker was lost, or None if it is not known to be lost.
 
     Attributes:
-        count: how many there are.
-        turn: millisecond in which a send last found that other tasks had run, or let them.
-        alone: there was a send since the loop's last turn: other tasks have not run since.
-        lines: those that were not handed to the transport yet.
+        count: number of pending sends.
+        turn: millisecond in which a send last let other tasks run, or found that they had run.
+        alone: whether there was a send since the loop's last turn: other tasks have not run since.
+        lines: sends that were not passed to the transport yet.
     """
 
     __slots__ = ("_none_left", "_outage", "_task", "alone", "count", "lines", "turn")
@@ -80,13 +79,13 @@ class PendingSends:
         self._none_left = Waiters()
 
     def begin_turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Note the first send of this turn of the loop."""
+        """Record the first send of this turn of the loop."""
         self.alone = True
         self._task = id(asyncio.current_task(loop))
         loop.call_soon(self._end_turn)
 
     def goes_on(self) -> bool:
-        """Whether the sending task has not let others run since it sent before. False where each task sends once."""
+        """Return whether the sending task has not let others run since its last send. False if each task sends once."""
         before, self._task = self._task, id(asyncio.current_task())
         return self.alone and self._task == before
 
@@ -95,17 +94,17 @@ class PendingSends:
 
     @staticmethod
     def settled(group: Sequence[PendingSend], place: WireId | None, error: JMSError | None) -> None:
-        """Tell sends, of any sessions, their outcome. See ``SenderOptions.settled``."""
+        """Report the outcome to sends, of any sessions. See ``SenderOptions.settled``."""
         if error is not None:
             _fail(group, error)
             return
         new = tuple.__new__  # as Receipt(...) and WireId(...), without the frames of their constructors
-        index: int | None = None  # of the place, where more of its entry follow
+        index: int | None = None  # batch index, if more of its entry follow
         if place is not None and len(group) > 1:
             ledger, entry, partition, index = place
         for send in group:
             origin = send.origin
-            if not send.done():  # done only when the application cancelled it
+            if not send.done():  # done only if the application cancelled it
                 message_id = send.message_id
                 if message_id is None and place is not None:
                     message_id = str(place)
@@ -121,23 +120,23 @@ class PendingSends:
                 place = new(WireId, (ledger, entry, partition, index))
 
     async def settle(self, timeout: float) -> None:
-        """Wait until every send has its outcome, for ``timeout`` seconds at most. Cancelling changes nothing.
+        """Wait up to ``timeout`` seconds until every send has its outcome. Cancelling changes nothing.
 
         Raises:
             OperationTimeoutError: some have none yet.
         """
         with anyio.move_on_after(timeout) as scope:
-            # The scope is asked, too: it does not cancel a task that is woken in each turn.
+            # The scope is checked, too: it does not cancel a task that is woken in each turn.
             while self.count and not scope.cancel_called:
                 await self._none_left.wait()
-        if scope.cancel_called and self.count:  # not if the last outcome came in the same turn of the loop
+        if scope.cancel_called and self.count:  # not if the last outcome arrived in the same turn of the loop
             late = OperationTimeoutError(f"{self.count} sends had no outcome within {timeout:.3g} s")
             raise self.explained(late)
 
     def explained(self, error: JMSError) -> JMSError:
-        """Return a copy of the error of a missing answer that names the lost link, and has it as its cause.
+        """Return a copy of the error of a missing answer that names the lost connection, and has it as its cause.
 
-        Returns ``error`` itself while the link is not known to be lost, or if the error is another one or has a cause.
+        Returns ``error`` itself if the connection is not known to be lost, or if it is another error or has a cause.
         """
         outage = self._outage()
         unanswered = isinstance(error, SendInDoubtError | OperationTimeoutError)
@@ -150,7 +149,7 @@ class PendingSends:
 
 
 def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
-    """Tell sends that they failed. Each gets an error of its own: one that is raised collects its traceback."""
+    """Fail sends. Each receives its own error, because an error that is raised collects its traceback."""
     for send in group:
         origin = send.origin
         own = origin.sends.explained(error)
@@ -160,7 +159,7 @@ def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
         if not send.done():
             send.set_exception(own)
             if origin.work is not None:
-                send.exception()  # commit raises it, so asyncio need not complain that no one awaited it
+                send.exception()  # commit raises it; asyncio need not log that it was never awaited
         if origin.work is not None:
             origin.work.send_ended(own)
         sends = origin.sends

@@ -31,12 +31,12 @@ from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.sending import sender_options
 from jmsaio.transport.subscriptions import passes, precreate
 
-#: Seconds without a send after which a sender to a temporary destination is closed: its owner may be gone.
+#: Seconds without a send after which a sender to a temporary destination is closed: its owner might be gone.
 _TEMPORARY_IDLE = 10.0
-#: The shortest time between two checks for idle senders, in seconds.
+#: Minimum time between two checks for idle senders, in seconds.
 _SHORTEST_LOOK = 0.1
-#: Topics opened at the same time at most. A broker makes no more of them with more at once, and time-outs would count
-#: the wait for all others.
+#: Maximum number of topics opened concurrently. Brokers are not faster with more, and time-outs would include the wait
+#: for all others.
 TOGETHER = 20
 
 #: Topic of a sender, whether it is for the sends of transactions, and the schema of its messages.
@@ -48,10 +48,10 @@ class PooledSender:
     """A sender in the pool.
 
     Attributes:
-        sender: it.
-        used: seconds of the clock at which it was last asked for.
+        sender: the sender.
+        used: time of the last request for it, in seconds of the clock.
         limit: seconds without a send after which it is closed; None: never.
-        subscriptions: of queues on this topic, created.
+        subscriptions: created subscriptions of queues on this topic.
         in_pool: False once it closes.
     """
 
@@ -63,10 +63,10 @@ class PooledSender:
 
 
 class _Turn(asyncio.Lock):
-    """The turn to open senders to one topic.
+    """A lock for opening senders to one topic.
 
     Attributes:
-        unanswered: of the last opening that the broker did not answer in time, what was to be opened and the error.
+        unanswered: key, subscription and error of the last opening that the broker did not answer in time.
     """
 
     unanswered: tuple[_Key, str | None, JMSError] | None = None
@@ -74,11 +74,11 @@ class _Turn(asyncio.Lock):
 
 @attrs.define(eq=False)
 class SenderPool:
-    """A bounded cache of senders; the least recently used one makes room for a new one.
+    """A bounded cache of senders; the least recently used one is closed for a new one.
 
-    Each topic has one for the sends of transactions, and one for all others, each with a window of its own; with a
-    configured producer name, one for all. The sends with a schema have senders of their own, too. Each is a producer at
-    the broker, so each counts for ``jms.maxNumOfProducers`` and makes room by itself, as in the Java client.
+    Each topic has one for the sends of transactions, and one for all others, each with its own window; with a
+    configured producer name, one for all. Sends with a schema have their own senders, too. Each is a producer at the
+    broker, so each counts for ``jms.maxNumOfProducers`` and is replaced by itself, as in the Java client.
 
     Attributes:
         transport: opens the senders.
@@ -110,16 +110,16 @@ class SenderPool:
         transacted: bool = False,
         schema: Schema | None = None,
     ) -> Sender | None:
-        """The open sender to a topic; None if ``open`` must open it or create the queue's subscription first."""
+        """Return the open sender to a topic; None if ``open`` must open it or create the queue's subscription first."""
         entry = self.use(topic, queue_subscription, transacted, schema)
         return None if entry is None else entry.sender
 
     def use(
         self, topic: str, queue_subscription: str | None, transacted: bool, schema: Schema | None = None
     ) -> PooledSender | None:
-        """The same with what the pool knows of it, for callers that keep it for the sends of one millisecond.
+        """Return the sender's entry, for callers that cache it for the sends of one millisecond.
 
-        As long as it is ``in_pool``, and its topic is not ``deleted``.
+        It is valid while it is ``in_pool`` and its topic is not ``deleted``.
         """
         key = self._key(topic, transacted, schema)
         entry = self._entries.get(key)
@@ -133,7 +133,7 @@ class SenderPool:
         return entry
 
     def _key(self, topic: str, transacted: bool, schema: Schema | None) -> _Key:
-        """A broker has one producer of a name for each topic: with a configured name all share it."""
+        """Return a sender's key. Brokers allow a producer name once per topic: with a configured name all share it."""
         return topic, transacted and self.config.producer.producer_name is None, schema
 
     async def open(
@@ -143,23 +143,23 @@ class SenderPool:
         transacted: bool = False,
         schema: Schema | None = None,
     ) -> Sender:
-        """The sender to a topic, opened if necessary.
+        """Return the sender to a topic, opened if necessary.
 
         Args:
             topic: full topic name.
             queue_subscription: for a queue, the subscription that is created before the first send
-                (``jms.precreateQueueSubscription``), so that the queue keeps the messages. A topic and several
-                queues may share one sender.
+                (``jms.precreateQueueSubscription``), so that the queue stores the messages. A topic and several queues
+                can share one sender.
             transacted: for sends of transactions, see ``SenderOptions.transacted``.
             schema: the schema of all messages, or None.
 
         Raises:
             ObjectClosedError: the factory is closed.
             InvalidDestinationError: a temporary destination that was deleted.
-            TransportError: the broker refuses, or can't be reached. A broker that does not answer fails all that wait
-                for this sender at once, not one after the other.
+            TransportError: the broker refuses, or can't be reached. If the broker does not answer, all callers that
+                wait for this sender fail at once, not one after the other.
 
-        Cancelling leaves no half-open sender behind.
+        Cancelling leaves no half-open sender.
         """
         key = self._key(topic, transacted, schema)
         turn = self._opening.setdefault(topic, _Turn())
@@ -183,7 +183,7 @@ class SenderPool:
             try:
                 entry = await self._open(key, queue_subscription)
             except JMSError as error:
-                if passes(error):  # those who wait would wait as long as this one did, one after another
+                if passes(error):  # otherwise waiting callers would wait as long as this one did, one after another
                     self._together.total_tokens = math.inf
                 raise
             self._together.total_tokens = TOGETHER
@@ -274,7 +274,7 @@ class SenderPool:
             self._closing_idle = None
 
     async def close(self, timeout: float) -> None:
-        """Close all senders at once; pending sends may end within ``timeout`` seconds."""
+        """Close all senders concurrently; pending sends have up to ``timeout`` seconds to end."""
         self._closed = True
         deadline = time.monotonic() + timeout
         if self._closing_idle is not None:
@@ -285,14 +285,14 @@ class SenderPool:
 
     async def _close_all(self, keys: Sequence[_Key], timeout: float) -> None:
         entries = [self._entries.pop(key) for key in keys]
-        for entry in entries:  # before the first await: no one gets a sender that closes
+        for entry in entries:  # before the first await: no one receives a sender that closes
             entry.in_pool = False
         async with anyio.create_task_group() as group:
             for entry in entries:
                 group.start_soon(entry.sender.aclose, timeout)
 
     async def _make_room(self) -> None:
-        """Close senders until the open ones and those being opened stay within the bound."""
+        """Close senders until the open ones and those being opened stay within the limit."""
         await self.close_idle()
         while len(self._entries) + self._making.borrowed_tokens > self._making.total_tokens:
             await self._close_all([next(iter(self._entries))], self.config.close_timeout)

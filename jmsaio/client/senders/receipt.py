@@ -17,8 +17,8 @@ class Receipt(NamedTuple):
         jms_message_id: JMSMessageID of the message, or None if message ids are disabled and the place is unknown.
         place: Pulsar's message id, or None if several messages were confirmed at once without their ids, as over
             pulsar-client (``Capabilities.places``), or in a transaction. Its ``duplicate`` is true if the broker
-            deduplicates and had the message already.
-        destination: where the message went.
+            deduplicates and already had the message.
+        destination: the message's destination.
         timestamp: JMSTimestamp in milliseconds since the epoch.
     """
 

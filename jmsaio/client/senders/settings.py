@@ -46,23 +46,23 @@ class Settings:
     _disable_message_id: bool = False
     _disable_message_timestamp: bool = False
     _closed: bool = False
-    # What a producer has worked out from them: whatever changes one drops it.
+    # Values derived from the settings, dropped when one changes.
     _kept: Any = None
-    _kept_varied: dict[Any, Any] = attrs.field(factory=dict, init=False)  # for sends with options of their own
+    _kept_varied: dict[Any, Any] = attrs.field(factory=dict, init=False)  # for sends with their own options
 
     @property
     def destination(self) -> Destination | None:
-        """The destination, or None if each send names its own. Raises ObjectClosedError, as all settings do."""
+        """The destination, or None if each send names one. Raises ObjectClosedError, as all settings do."""
         self._check_open()
         return None if self._target is None else self._target.destination
 
     def get_destination(self) -> Destination | None:
-        """The same as ``destination``."""
+        """Return ``destination``."""
         return self.destination
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """The default delivery mode, at first PERSISTENT. Any value but 1 or 2 raises IllegalArgumentError."""
+        """The default delivery mode, initially PERSISTENT. Any value but 1 or 2 raises IllegalArgumentError."""
         self._check_open()
         return DeliveryMode(self._delivery_mode)
 
@@ -73,12 +73,12 @@ class Settings:
         self._drop_kept()
 
     def get_delivery_mode(self) -> DeliveryMode:
-        """The same as ``delivery_mode``."""
+        """Return ``delivery_mode``."""
         return self.delivery_mode
 
     @property
     def priority(self) -> int:
-        """The default priority, at first 4. A value outside 0 to 9 raises IllegalArgumentError."""
+        """The default priority, initially 4. A value outside of 0 to 9 raises IllegalArgumentError."""
         self._check_open()
         return self._priority
 
@@ -89,12 +89,12 @@ class Settings:
         self._drop_kept()
 
     def get_priority(self) -> int:
-        """The same as ``priority``."""
+        """Return ``priority``."""
         return self.priority
 
     @property
     def time_to_live(self) -> float:
-        """The default time to live in seconds; at first 0, which means forever."""
+        """The default time to live in seconds; initially 0, which means forever."""
         self._check_open()
         return self._time_to_live / 1000
 
@@ -103,7 +103,7 @@ class Settings:
         self.set_time_to_live(value)
 
     def get_time_to_live(self) -> float:
-        """The same as ``time_to_live``."""
+        """Return ``time_to_live``."""
         return self.time_to_live
 
     def set_time_to_live(self, value: Duration) -> None:
@@ -114,7 +114,7 @@ class Settings:
 
     @property
     def delivery_delay(self) -> float:
-        """The default delivery delay in seconds, at first 0."""
+        """The default delivery delay in seconds, initially 0."""
         self._check_open()
         return self._delivery_delay / 1000
 
@@ -123,7 +123,7 @@ class Settings:
         self.set_delivery_delay(value)
 
     def get_delivery_delay(self) -> float:
-        """The same as ``delivery_delay``."""
+        """Return ``delivery_delay``."""
         return self.delivery_delay
 
     def set_delivery_delay(self, value: Duration) -> None:
@@ -137,12 +137,12 @@ class Settings:
         self.delivery_mode = mode
 
     def set_priority(self, priority: int) -> None:
-        """The same as setting ``priority``."""
+        """Set ``priority``."""
         self.priority = priority
 
     @property
     def disable_message_id(self) -> bool:
-        """Whether messages go out without JMSMessageID; at first False."""
+        """Whether messages are sent without JMSMessageID; initially False."""
         self._check_open()
         return self._disable_message_id
 
@@ -154,12 +154,12 @@ class Settings:
         self._drop_kept()
 
     def get_disable_message_id(self) -> bool:
-        """The same as ``disable_message_id``."""
+        """Return ``disable_message_id``."""
         return self.disable_message_id
 
     @property
     def disable_message_timestamp(self) -> bool:
-        """Whether messages go out without JMSTimestamp; at first False."""
+        """Whether messages are sent without JMSTimestamp; initially False."""
         self._check_open()
         return self._disable_message_timestamp
 
@@ -171,21 +171,21 @@ class Settings:
         self._drop_kept()
 
     def get_disable_message_timestamp(self) -> bool:
-        """The same as ``disable_message_timestamp``."""
+        """Return ``disable_message_timestamp``."""
         return self.disable_message_timestamp
 
     def set_disable_message_id(self, value: bool) -> None:
-        """The same as setting ``disable_message_id``."""
+        """Set ``disable_message_id``."""
         self.disable_message_id = value
 
     def set_disable_message_timestamp(self, value: bool) -> None:
-        """The same as setting ``disable_message_timestamp``."""
+        """Set ``disable_message_timestamp``."""
         self.disable_message_timestamp = value
 
     def _options(
         self, delivery_mode: Any, priority: Any, time_to_live: Any, delivery_delay: Any
     ) -> tuple[int, int, int, int]:
-        """Those of one send, None for the producer's; durations in milliseconds. Raises as the setters do."""
+        """Return a send's options, None meaning the producer's; durations in milliseconds. Raises as the setters."""
         return (
             self._delivery_mode if delivery_mode is None else checked_mode(delivery_mode),
             self._priority if priority is None else checked_priority(priority),

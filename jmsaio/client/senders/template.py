@@ -1,4 +1,4 @@
-"""The properties and headers that a JMSProducer puts on each message it sends."""
+"""The properties and headers that a JMSProducer sets on each message it sends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from jmsaio.model.messages.properties import Property, PropertyView
 class MessageTemplate:
     """The message part of a JMSProducer; setters return the producer.
 
-    Property getters convert and raise as those of a message do.
+    Property getters convert and raise as those of a message.
     """
 
     _template: Message = attrs.field(factory=Message, init=False)
@@ -42,11 +42,11 @@ class MessageTemplate:
 
     @property
     def properties(self) -> PropertyView:
-        """The properties, a mutable mapping of Python values; ``get_int_property`` and its like convert."""
+        """The properties, a mutable mapping of Python values; ``get_int_property`` and the like convert."""
         return self._template.properties
 
     def get_properties(self) -> PropertyView:
-        """The same as ``properties``."""
+        """Return ``properties``."""
         return self.properties
 
     def property_exists(self, name: str) -> bool:
@@ -95,15 +95,15 @@ class MessageTemplate:
 
     @property
     def jms_correlation_id(self) -> str | None:
-        """JMSCorrelationID of each message; bytes are read as a message reads them."""
+        """JMSCorrelationID of each message; bytes are decoded as in a message."""
         return self._template.jms_correlation_id
 
     def get_jms_correlation_id(self) -> str | None:
-        """The same as ``jms_correlation_id``."""
+        """Return ``jms_correlation_id``."""
         return self.jms_correlation_id
 
     def set_jms_correlation_id(self, value: str | None) -> Self:
-        """JMSCorrelationID of each message that has none of its own. Raises MessageFormatError unless str or None."""
+        """Set JMSCorrelationID of messages that have none. Raises MessageFormatError unless str or None."""
         self._template.jms_correlation_id = value
         return self
 
@@ -113,11 +113,11 @@ class MessageTemplate:
         return self._template.jms_correlation_id_as_bytes
 
     def get_jms_correlation_id_as_bytes(self) -> bytes | None:
-        """The same as ``jms_correlation_id_as_bytes``."""
+        """Return ``jms_correlation_id_as_bytes``."""
         return self.jms_correlation_id_as_bytes
 
     def set_jms_correlation_id_as_bytes(self, value: bytes | None) -> Self:
-        """JMSCorrelationID as bytes, likewise; of the two setters the last call counts."""
+        """Set JMSCorrelationID of messages that have none, as bytes; of the two setters the last call counts."""
         self._template.jms_correlation_id_as_bytes = value
         return self
 
@@ -127,11 +127,11 @@ class MessageTemplate:
         return self._template.jms_reply_to
 
     def get_jms_reply_to(self) -> Destination | None:
-        """The same as ``jms_reply_to``."""
+        """Return ``jms_reply_to``."""
         return self.jms_reply_to
 
     def set_jms_reply_to(self, value: Destination | None) -> Self:
-        """JMSReplyTo of each message that has none of its own. Raises InvalidDestinationError for no destination."""
+        """Set JMSReplyTo of messages that have none. Raises InvalidDestinationError unless a destination or None."""
         self._template.jms_reply_to = value
         return self
 
@@ -141,16 +141,16 @@ class MessageTemplate:
         return self._template.jms_type
 
     def get_jms_type(self) -> str | None:
-        """The same as ``jms_type``."""
+        """Return ``jms_type``."""
         return self.jms_type
 
     def set_jms_type(self, value: str | None) -> Self:
-        """JMSType of each message that has none of its own. Raises MessageFormatError unless str or None."""
+        """Set JMSType of messages that have none. Raises MessageFormatError unless str or None."""
         self._template.jms_type = value
         return self
 
     def _apply(self, message: Message) -> None:
-        """Put the properties and headers on a message."""
+        """Set the properties and headers on a message."""
         template = self._template
         if template._properties:
             if message._read_only_properties:

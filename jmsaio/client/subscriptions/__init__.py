@@ -1,1 +1,1 @@
-"""Plans, creates, opens, replaces and deletes the subscriptions behind consumers."""
+"""Plans, creates, opens, replaces and deletes the subscriptions of consumers."""

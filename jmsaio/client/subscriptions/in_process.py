@@ -1,6 +1,6 @@
 """The client identifiers and named subscriptions that this process uses, by broker.
 
-Pulsar has no client ids, and the name of a subscription belongs to one topic. So these rules hold within one process,
+Pulsar has no client ids, and the name of a subscription belongs to one topic. So these rules apply within one process,
 as in Starlight.
 
 Jakarta Messaging 3.1, 6.1.2 Client identifier; 8.3.3 Unshared durable subscriptions.
@@ -19,18 +19,18 @@ _subscriptions: dict[tuple[str, str], Use] = {}
 
 @attrs.define
 class Use:
-    """An active subscription: the topics (or pattern) and options that it was opened with, and its consumers."""
+    """An active subscription: the topics (or pattern) and options with which it was opened, and its consumers."""
 
     topics: tuple[str, ...]
     selector: str | None
     no_local: bool
     shared: bool
     consumers: int = 0
-    kind: ConsumerKind | None = None  # as of its first consumer
+    kind: ConsumerKind | None = None  # of its first consumer
 
 
 def claim_client_id(broker: str, client_id: str) -> None:
-    """Take a client identifier on a broker.
+    """Claim a client identifier on a broker.
 
     Raises:
         InvalidClientIDError: it is empty, or an open connection of this process uses it.
@@ -45,22 +45,22 @@ def claim_client_id(broker: str, client_id: str) -> None:
 
 
 def release_client_id(broker: str, client_id: str) -> None:
-    """Give a client identifier back."""
+    """Release a client identifier."""
     _client_ids.discard((broker, client_id))
 
 
 def claim_subscription(broker: str, name: str, kind: ConsumerKind, use: Use) -> None:
-    """Open one consumer on a named subscription.
+    """Register a consumer of a named subscription.
 
     Args:
         broker: the broker.
         name: Pulsar's name of the subscription.
-        kind: the way to consume.
-        use: the topics and options that it is opened with.
+        kind: the kind of consumer.
+        use: the topics and options with which it is opened.
 
     Raises:
-        JMSError: it is active with another topic, selector or kind (durable and non-durable ones may share a Pulsar
-            name), or it is unshared and has a consumer.
+        JMSError: it is active with another topic, selector or kind (durable and non-durable ones can have the same
+            Pulsar name), or it is unshared and has a consumer.
     """
     active = _subscriptions.get((broker, name))
     if active is None:
@@ -79,7 +79,7 @@ def claim_subscription(broker: str, name: str, kind: ConsumerKind, use: Use) -> 
 
 
 def release_subscription(broker: str, name: str) -> None:
-    """Close one consumer of a named subscription."""
+    """Unregister a consumer of a named subscription."""
     active = _subscriptions.get((broker, name))
     if active is not None:
         active.consumers -= 1
@@ -88,5 +88,5 @@ def release_subscription(broker: str, name: str) -> None:
 
 
 def is_active(broker: str, name: str) -> bool:
-    """True while a consumer of this process uses the subscription."""
+    """Return whether a consumer of this process uses the subscription."""
     return (broker, name) in _subscriptions

@@ -10,7 +10,7 @@ durable          ``clientId_name`` (``name`` without id)     Exclusive          
 shared durable   ``[clientId_]name``                         as set                 latest     yes
 ===============  ==========================================  =====================  =========  ============
 
-A simple consumer's has the prefix where a crash would leave it behind (``Capabilities.non_durable``).
+A simple consumer's name has the prefix if the subscription would outlive a crash (``Capabilities.non_durable``).
 
 A shared subscription that is not durable has another name than in Java, where the broker's is not durable either: no
 subscription can be both, see ``jmsaio guide compatibility``.
@@ -39,7 +39,7 @@ from jmsaio.transport.options import SELECTOR as PLUGIN_SELECTOR
 
 
 class ConsumerKind(enum.Enum):
-    """The five ways to consume (Jakarta Messaging 3.1, 8 Receiving messages)."""
+    """The five kinds of consumers (Jakarta Messaging 3.1, 8 Receiving messages)."""
 
     QUEUE = "queue"
     SIMPLE = "simple topic"
@@ -58,9 +58,9 @@ class ConsumerRequest:
 
     Attributes:
         destination: queue or topic.
-        kind: the way to consume.
+        kind: the kind of consumer.
         name: subscription name of the shared and durable kinds.
-        selector: selector text, None for none.
+        selector: selector text, or None.
         no_local: the noLocal argument.
     """
 
@@ -76,16 +76,16 @@ class Plan:
     """The subscription for a request.
 
     Attributes:
-        subscription: for the transport.
-        shared: other consumers may share it.
+        subscription: the transport's subscription.
+        shared: whether other consumers may share it.
     """
 
     subscription: Subscription
     shared: bool
 
 
-#: Properties of a durable subscription that record its terms. Never ``jms.selector``: that is Starlight's, and switches
-#: on the broker's filter.
+#: Properties of a durable subscription that record its terms. Never ``jms.selector``: that belongs to Starlight, and
+#: turns on the broker's filter.
 SELECTOR, NO_LOCAL, SHARED = "jmsaio.selector", "jmsaio.nolocal", SHARED_PROPERTY
 
 _MODE_WORDS = {
@@ -128,7 +128,7 @@ def subscription_name(
     unique: str,
     non_durable: Container[SubscriptionType] = (),
 ) -> str:
-    """The Pulsar subscription of a request. See ``plan``."""
+    """Return the name of a request's Pulsar subscription. See ``plan``."""
     if request.kind is ConsumerKind.QUEUE:
         return resolve(request.destination, config.system_namespace).subscription or config.queue_subscription_name
     if request.kind is ConsumerKind.SIMPLE:
@@ -138,7 +138,7 @@ def subscription_name(
 
 
 def durable_name(client_id: str | None, name: str) -> str:
-    """The Pulsar subscription of a durable subscription."""
+    """Return the name of a durable subscription's Pulsar subscription."""
     return name if client_id is None else f"{client_id}_{name}"
 
 
@@ -156,12 +156,12 @@ def plan(
     """Turn a request into a subscription of the transport.
 
     Args:
-        request: what the application asks for.
-        client_id: of the connection, or None.
+        request: the application's request.
+        client_id: the connection's client identifier, or None.
         config: options.
         mode: the session's acknowledge mode.
         unique: a name that no other subscription has.
-        non_durable: types on which a subscription that is not durable never stays behind.
+        non_durable: types on which a subscription that is not durable is always deleted with its consumer.
         connection_id: carried by messages of the connection.
         sent_selector: the selector, if the broker is to run it.
     """
@@ -191,7 +191,7 @@ def plan(
 
 
 def _with_full_names(config: ConsumerConfig, system_namespace: str) -> ConsumerConfig:
-    """A short ``deadLetterTopic`` is where a destination of that name is; the engines know one namespace only."""
+    """Complete a short ``deadLetterTopic`` as a destination of that name; the engines support one namespace only."""
     policy = config.dead_letter
     if policy is None or not policy.dead_letter_topic or "/" in policy.dead_letter_topic:
         return config
@@ -210,7 +210,7 @@ def _type(kind: ConsumerKind, config: Configuration) -> SubscriptionType:
 
 
 def _terms(request: ConsumerRequest, client_id: str | None) -> dict[str, str]:
-    """The terms recorded with a durable subscription; noLocal only where it has an effect."""
+    """Return the terms recorded with a durable subscription; noLocal only if it has an effect."""
     if request.kind not in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE):
         return {}
     no_local = request.no_local and request.kind is ConsumerKind.DURABLE and client_id is not None
@@ -224,7 +224,7 @@ def _terms(request: ConsumerRequest, client_id: str | None) -> dict[str, str]:
 def _filtering(
     request: ConsumerRequest, client_id: str | None, connection_id: str, sent_selector: str | None
 ) -> dict[str, str]:
-    """What the filter plugin reads, with ``jms.useServerSideFiltering``."""
+    """Return the metadata for the filter plugin, with ``jms.useServerSideFiltering``."""
     metadata = {
         FILTERING: "true",
         REJECT_ACTION: "reschedule" if isinstance(request.destination, Queue) else "drop",

@@ -1,7 +1,7 @@
 """``Restoring``: recreates the subscriptions of queues whose topic was deleted while messages were being sent to it.
 
-pulsar-client recreates a deleted topic, but not the queue's subscription, without which no message is kept. It
-recreates the partitions of a partitioned topic as topics of their own; the log says where they are.
+pulsar-client recreates a deleted topic, but not the queue's subscription, without which no message is stored. It
+recreates the partitions of a partitioned topic as topics of their own, which the log names.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from jmsaio.transport.subscriptions import precreate
 
 _log = logging.getLogger("jmsaio")
 
-#: Topics checked at the same time: when a broker starts, many may have changed.
+#: Maximum number of topics checked concurrently: when a broker starts, many might have changed.
 _AT_ONCE = 4
 
 
 @attrs.define(eq=False)
 class Restoring:
-    """Recreates missing subscriptions of the queues that one pool of senders sends to."""
+    """Recreates missing subscriptions of the queues to which one pool of senders sends."""
 
     transport: Transport
     config: Configuration
@@ -39,7 +39,7 @@ class Restoring:
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def topic_changed(self, subscriptions: Collection[str], topic: str) -> None:
-        """Create the subscriptions of a topic's queues if they are missing: the topic may have been recreated."""
+        """Create missing subscriptions of a topic's queues, because the topic might have been recreated."""
         if not subscriptions or not self.config.precreate_queue_subscription or is_temporary(topic):
             return
         self._changed[topic] = subscriptions
@@ -60,7 +60,7 @@ class Restoring:
 
     async def _restore(self, topic: str, subscriptions: Collection[str], limiter: anyio.CapacityLimiter) -> None:
         async with limiter:
-            for name in tuple(subscriptions):  # more may be added meanwhile
+            for name in tuple(subscriptions):  # more can be added meanwhile
                 try:
                     if await precreate(self.transport, self.config, topic, name, self.timers):
                         await self._log_missing(topic, name)
@@ -89,7 +89,7 @@ class Restoring:
 
     async def _has_partitions(self, topic: str) -> bool:
         admin = self.transport.admin
-        assert admin is not None  # nothing else tells that a subscription was missing
+        assert admin is not None  # otherwise a missing subscription can't be detected
         try:
             return await admin.partitions(topic) > 0
         except NotFoundError:

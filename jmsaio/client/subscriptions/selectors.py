@@ -1,7 +1,7 @@
 """The selectors that operators set on subscriptions, as properties that Starlight's filter plugin reads.
 
-The plugin applies them to what it can: it sends a batch whole, and a broker without the plugin leaves nothing out. So
-the client reads them, too, and applies them to what it receives, in the dialect of the plugin.
+The plugin does not apply them everywhere: it delivers a batch as a whole, and a broker without the plugin delivers
+everything. So the client reads them, too, and applies them to received messages, in the dialect of the plugin.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from jmsaio.transport.topics import list_topics
 
 _log = logging.getLogger("jmsaio")
 
-#: Longest reading of the selectors of one subscription, and how long none is tried after one that failed, in seconds.
+#: Maximum time for reading the selectors of one subscription, and the pause after a failure, in seconds.
 _LONGEST, _PAUSE = 5.0, 60.0
-#: Seconds for which a selector counts as known: a message is only removed by one that was read so recently.
+#: Seconds for which a selector counts as known: a message is only removed by a selector read within this time.
 _FRESH = 10.0
-#: Shortest time between two readings for which messages wait, in seconds.
+#: Minimum time between two readings for which messages wait, in seconds.
 _OFTEN = 1.0
 
 
 @attrs.define(eq=False)
 class SubscriptionSelectors:
-    """The selectors of one subscription, by topic, as they were read last.
+    """The selectors of one subscription, by topic, as last read.
 
     Attributes:
         subscription: the subscription.
-        by_topic: its selectors; partitioned topics by the name of the whole.
-        read: when those that are known were asked for, in seconds of the clock; a failed reading changes nothing.
-        reported: what was reported of the last reading, or None.
-        not_before: no reading is tried before, after one that failed.
+        by_topic: its selectors; for a partitioned topic by the name of the whole topic.
+        read: time of the request for the current ones, in seconds of the clock; a failed reading changes nothing.
+        reported: the error reported for the last reading, or None.
+        not_before: time before which no reading is tried, after a failed one.
     """
 
     subscription: Subscription
@@ -70,7 +70,7 @@ class SubscriptionSelectors:
 
     @property
     def text(self) -> str | None:
-        """The selector; of several topics the first one's. None without any."""
+        """The selector; if there are several topics, the first one's. None without any."""
         return next((selector.text for selector in self.by_topic.values()), None)
 
     @property
@@ -79,7 +79,7 @@ class SubscriptionSelectors:
         return self._now() - self.read <= _FRESH
 
     def rejects(self, record: ReceivedRecord) -> Rejection | None:
-        """Whether the selector of its topic excludes a record; UNSURE if that has to be read again first."""
+        """Return whether the selector of its topic excludes a record; UNSURE if it has to be read again first."""
         selector = self.by_topic.get(split_partition(record.topic)[0]) if self.by_topic else None
         if selector is None:
             return None
@@ -96,20 +96,20 @@ class SubscriptionSelectors:
         return Rejection.UNSURE
 
     def _destination(self, record: ReceivedRecord, name: str) -> str:
-        """JMSDestination, the only header that the dialect asks for, as the plugin sees it."""
+        """Return JMSDestination, the only header that the dialect reads, as in the plugin."""
         return f"{self.subscription.metadata.get(DESTINATION_TYPE, 'topic')}://{record.topic}"
 
 
 @attrs.define(eq=False)
 class SelectorReader:
-    """Reads the selectors of the subscriptions that a connection consumes from, and keeps them up to date.
+    """Reads the selectors of the subscriptions that a connection consumes, and keeps them up to date.
 
     Attributes:
-        admin: where they are read; None: they are not known.
+        admin: reads them; None: they are unknown.
         timers: timers on the transport's clock.
-        period: seconds between two readings of a subscription (``jms.refreshServerSideFiltersPeriod``); 0: no others.
-        warn: takes a warning; the same one is logged once.
-        report: takes an error that has no caller.
+        period: seconds between two readings of a subscription (``jms.refreshServerSideFiltersPeriod``); 0: read once.
+        warn: logs a warning; the same one is logged once.
+        report: reports an error that no caller can receive.
     """
 
     admin: Admin | None
@@ -126,12 +126,12 @@ class SelectorReader:
     _plugin_missing: bool = attrs.field(default=False, init=False)
 
     async def open(self, subscription: Subscription) -> SubscriptionSelectors:
-        """The selectors of a subscription that a new consumer has subscribed to.
+        """Return the selectors of a subscription to which a new consumer has subscribed.
 
-        Warns once if a selector is to run at a broker that has no plugin.
+        Warns once if a selector should run at a broker without the plugin.
 
         Raises:
-            InvalidSelectorError: a selector can't be read, so that the plugin delivers nothing.
+            InvalidSelectorError: a selector can't be parsed, so the plugin delivers nothing.
 
         Cancelling changes nothing.
         """
@@ -148,7 +148,7 @@ class SelectorReader:
 
     @property
     def _resting(self) -> bool:
-        """Whether no consumer waits for a reading, because the admin interface did not answer lately."""
+        """Whether consumers don't wait for a reading, because the admin interface recently did not answer."""
         return self.timers.clock.steady() < self._not_before
 
     def hurry(self) -> None:
@@ -185,7 +185,7 @@ class SelectorReader:
         try:
             if self.admin is not None:
                 await self._read(self.admin, selectors)
-        except JMSError as error:  # a selector that can't be read; the connection goes on
+        except JMSError as error:  # an invalid selector; the connection continues
             if selectors.reported != str(error):
                 selectors.reported = str(error)
                 self.report(error)
@@ -208,10 +208,10 @@ class SelectorReader:
         if texts != {topic: selector.text for topic, selector in selectors.by_topic.items()}:
             selectors.by_topic = {topic: _parsed(text, subscription.name) for topic, text in texts.items()}
             _log.info("subscription %s has the selector %s", subscription.name, selectors.text or "of its consumers")
-        selectors.read, selectors.reported = now, None  # the time of the question: it may have changed since
+        selectors.read, selectors.reported = now, None  # time of the request: the selector might have changed since
 
     def _tell(self, subscription: Subscription, error: Exception) -> None:
-        """Warn of a failed reading, once for each way to fail: a client without rights fails on every subscription."""
+        """Warn of a failed reading, once per type of error: a client without permission fails on every subscription."""
         text = (
             f"the properties of subscription {subscription.name} can't be read: {str(error) or 'no answer'}; if an "
             "operator has set a selector there, a batch may bring messages that it excludes"
@@ -223,7 +223,7 @@ class SelectorReader:
         self.warn(text)
 
     async def _look_for_plugin(self, admin: Admin, subscription: Subscription) -> None:
-        """Warn if the broker has no plugin, as far as that can be found out."""
+        """Warn if the broker has no plugin, as far as that can be determined."""
         if self._plugin_missing or self._resting:
             return
         try:
@@ -243,7 +243,7 @@ class SelectorReader:
 
 
 async def _text(admin: Admin, topic: str, name: str) -> str | None:
-    """The selector that is in force on a subscription."""
+    """Return the selector in force on a subscription."""
     try:
         properties = await admin.subscription_properties(topic, name)
     except NotFoundError:
@@ -271,11 +271,11 @@ async def set_selector(
     """Set the selector of a subscription; see ``Session.set_subscription_selector``.
 
     Args:
-        transport: whose admin interface is used.
+        transport: provides the admin interface.
         config: options.
         timers: timers on the transport's clock.
-        warn: takes a warning.
-        subscription: Pulsar's name of a durable subscription of a topic; None: that of a queue.
+        warn: logs a warning.
+        subscription: Pulsar's name of a durable subscription of a topic; None: the subscription of a queue.
         destination: the queue or topic.
         selector: the selector; None or "" removes it.
     """
@@ -302,7 +302,7 @@ async def set_selector(
 
 
 def _check(text: str, warn: Callable[[str], None]) -> None:
-    """Refuse a selector that the plugin can't read; warn of one that it reads in its own way."""
+    """Refuse a selector that the plugin can't parse; warn of one that it interprets differently."""
     Selector(text, "starlight")
     try:
         Selector(text)

@@ -1,8 +1,8 @@
 """``session.unsubscribe``: deletes a durable subscription, and never the backlog of another one.
 
-The Java client deletes every subscription of that name in the whole namespace, by force. Here a name
-without a topic is searched for, and deleted only if exactly one topic has it, it is not in use, and its properties mark
-it as a durable subscription of jmsaio: a queue's or another program's may have that name, too.
+The Java client deletes every subscription of that name in the whole namespace, by force. Here a name without a topic is
+searched for, and deleted only if it exists on exactly one topic, is not in use, and has properties that mark it as a
+durable subscription of jmsaio: a queue's or another program's subscription could have that name, too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.transport.base import Admin
 from jmsaio.transport.together import together
 
-#: Topics queried at the same time: a namespace may have thousands.
+#: Maximum number of topics queried concurrently: a namespace can have thousands.
 _AT_ONCE = 8
 
 
@@ -61,7 +61,7 @@ async def unsubscribe(
 
 
 def _named(topic: Topic, namespace: str) -> tuple[str, ...]:
-    """The topics of a destination that the application names."""
+    """Return the topics of a destination that the application named."""
     destination = as_destination(topic)
     found = resolve(destination, namespace).topics if isinstance(destination, Topic) else ()
     if not found:
@@ -81,13 +81,13 @@ async def _check_idle(admin: Admin, topic: str, subscription: str) -> None:
 
 
 async def _search(admin: Admin, namespace: str, subscription: str) -> str:
-    """The one topic that has the subscription. A few are queried at a time, with the cheapest call that answers."""
+    """Return the one topic with the subscription. Queries a few topics at a time, with the cheapest sufficient call."""
     found: dict[str, bool] = {}
     rest = iter({split_partition(topic)[0] for topic in await admin.topics(namespace)})
 
     async def ask() -> None:
         for topic in rest:
-            with contextlib.suppress(NotFoundError):  # it has no such subscription, or was deleted since it was listed
+            with contextlib.suppress(NotFoundError):  # it has no such subscription, or was deleted after it was listed
                 found[topic] = SHARED in await admin.subscription_properties(topic, subscription)
 
     await together(ask() for _ in range(_AT_ONCE))
