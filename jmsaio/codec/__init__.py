@@ -1,7 +1,7 @@
-"""JMS messages to Pulsar records and back, byte for byte as the Java client has them. Pure: no clock, no I/O.
+"""JMS messages to Pulsar records and back, byte for byte as in the Java client. Pure: no clock, no I/O.
 
-``encode`` makes the record of a message, ``decode`` the message of a record, ``stamp_sent`` writes the headers of a
-send back onto the sender's message; ``jmsaio.codec.view`` answers single questions about a record without decoding it.
+``encode`` creates the record of a message, ``decode`` the message of a record, and ``stamp_sent`` writes the headers of
+a send to the sender's message. ``jmsaio.codec.view`` reads single values of a record without decoding it.
 """
 
 from jmsaio.codec.decode import RecordSource, decode, decode_raw, decode_with

@@ -1,4 +1,4 @@
-"""Records with the same names, kind and type words: what is left of each, and their headers, column by column."""
+"""Records with the same names, kind and type words: the texts of each, and their headers, column by column."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jmsaio.model.wire import (
     WireId,
 )
 
-#: With as many digits each number is one of 64 bits.
+#: Maximum number of digits with which every number fits in 64 bits.
 _DIGITS: Final = 18
 
 Texts = tuple[str, ...]
@@ -32,7 +32,7 @@ Column = Sequence[Any]
 
 
 class Parts(NamedTuple):
-    """Attributes of a record, besides its properties. They are taken in this order, as plain tuples."""
+    """Attributes of a record, besides its properties; read in this order, as plain tuples."""
 
     payload: bytes | None
     key: str | None
@@ -47,12 +47,12 @@ class Parts(NamedTuple):
 
 @attrs.frozen(eq=False)
 class TextTable:
-    """The texts of properties of rows that all have the same ones; iterating it makes a dictionary for each row.
+    """The property texts of rows that all have the same names; iterating it creates a dictionary per row.
 
     Attributes:
-        names: of the properties, in their order.
-        columns: the texts of each, one for each row.
-        size: how many rows there are.
+        names: names of the properties, in their order.
+        columns: the texts of each property, one per row.
+        size: number of rows.
     """
 
     names: Texts
@@ -74,17 +74,17 @@ class AlikeRecords:
     """Records with the same names, kind and type words.
 
     Attributes:
-        names: of all that is on the wire.
-        shared: the texts of kind and type words there.
-        common: gets these of a record.
-        kept: names of the texts that each record has for itself.
-        own: gets these of a record.
+        names: all names on the wire.
+        shared: texts of kind and type words on the wire.
+        common: returns these texts of a record.
+        kept: names of the texts that differ between records.
+        own: returns these texts of a record.
         properties: names of the properties.
-        kind: of their bodies.
+        kind: kind of their bodies.
         words: type words by name.
-        texts: what ``own`` got of each record.
-        parts: of each record.
-        places: the number of each record among all that were taken.
+        texts: result of ``own`` for each record.
+        parts: attributes of each record.
+        places: the number of each record among all records.
     """
 
     names: Texts
@@ -100,7 +100,7 @@ class AlikeRecords:
     places: list[int] = attrs.field(init=False, factory=list)
 
     def columns(self, namespace: str, check_body: bool) -> list[Any]:
-        """A column for each field of ``RawRow``, in their order.
+        """Return a column for each field of ``RawRow``, in their order.
 
         Args:
             namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
@@ -150,7 +150,7 @@ def _columns(
 
 
 def _wires(texts: Mapping[str, Sequence[str]], *names: str) -> Iterator[dict[str, str]]:
-    """Some properties of each record, as far as it has them."""
+    """Return the named properties of each record, if present."""
     found = [name for name in names if name in texts]
     return (dict(zip(found, each, strict=True)) for each in zip(*(texts[name] for name in found), strict=True))
 
@@ -158,7 +158,7 @@ def _wires(texts: Mapping[str, Sequence[str]], *names: str) -> Iterator[dict[str
 def _bodies(
     kind: str, payloads: Sequence[bytes | None], formats: Sequence[str | None], check_body: bool
 ) -> tuple[Column, Column, Column]:
-    """Texts, data, and why a body can't be read."""
+    """Return texts, data, and errors of unreadable bodies."""
     nothing = (None,) * len(payloads)
     if kind != "text" and not (check_body and kind in LAYOUTS):
         return nothing, payloads, nothing
@@ -166,7 +166,7 @@ def _bodies(
         try:
             return list(map(bytes.decode, payloads)), nothing, nothing  # type: ignore[arg-type]  # none is None
         except UnicodeDecodeError:
-            pass  # which it is says ``read_body``
+            pass  # ``read_body`` finds which one it is
     wires = [{} if each is None else {bodies.OBJECT_FORMAT: each} for each in formats]
     found = [read_body(kind, payload, wire, None, check_body) for payload, wire in zip(payloads, wires, strict=True)]
     texts, data, errors = zip(*found, strict=True)
@@ -174,7 +174,7 @@ def _bodies(
 
 
 def _properties(table: TextTable, keys: Sequence[str | None]) -> TextTable | list[dict[str, str]]:
-    """The texts of properties, JMSXGroupID among them where a record has a key."""
+    """Return the texts of properties, including JMSXGroupID of records with a key."""
     if not any(keys):
         return table
     if all(keys):
@@ -184,7 +184,7 @@ def _properties(table: TextTable, keys: Sequence[str | None]) -> TextTable | lis
 
 
 def _numbers(name: str, texts: Mapping[str, Sequence[str]], defaults: Sequence[int]) -> Column:
-    """The numbers of a header, as ``headers.number`` reads them."""
+    """Return the numbers of a header, as ``headers.number`` parses them."""
     given = texts.get(name)
     if given is None:
         return defaults

@@ -1,10 +1,10 @@
 """Bodies to payloads and back, in Starlight's layouts.
 
-A Python ObjectMessage is written so that Java reads it without any of our classes: bytes as ``byte[]``, str as
-``String``, bool and numbers as their boxes (``Integer`` or ``Long`` by size, ``Double``, or as the wrapper says). A
-list or dict becomes a ``String`` of JSON with the property ``JMS_jmsaio_object`` = ``json``, which makes Python
-restore the list or dict; the property itself is hidden. A Java object of any other class arrives as ``JavaObject`` and
-is forwarded unchanged.
+A Python ObjectMessage is written so that Java reads it without any class of ours: bytes as ``byte[]``, str as
+``String``, bool and numbers as their boxes (``Integer`` or ``Long`` by size, ``Double``, or as selected by a wrapper).
+A list or dict becomes a ``String`` of JSON with the property ``JMS_jmsaio_object`` = ``json``, by which Python restores
+the list or dict; the property itself is hidden. A Java object of any other class is received as ``JavaObject`` and
+forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from jmsaio.model.messages.object_message import MAX_DEPTH, JavaObject, is_shall
 from jmsaio.model.values import canonical
 from jmsaio.model.wire import Texts
 
-#: Property that says how to read the String of an object message, and its only value.
+#: Property that names the format of an object message's String, and its only value.
 OBJECT_FORMAT: Final = "JMS_jmsaio_object"
 JSON: Final = "json"
 
 
 def encode_text(text: str) -> bytes:
-    """UTF-8. Raises MessageFormatError for a lone surrogate, which Java would turn into a question mark."""
+    """Encode as UTF-8. Raises MessageFormatError for a lone surrogate, which Java would turn into a question mark."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -32,12 +32,12 @@ def encode_text(text: str) -> bytes:
 
 
 def encode_body(kind: str, body: Any, wire: dict[str, str]) -> bytes | None:
-    """The payload of a body that is not a text; None is Pulsar's null value.
+    """Return the payload of a body that is not a text; None is Pulsar's null value.
 
     Args:
-        kind: the message's word on the wire.
-        body: as ``Message._body`` gives it.
-        wire: the record's properties; gets the mark of a JSON body.
+        kind: the message's kind on the wire.
+        body: as returned by ``Message._body``.
+        wire: the record's properties; the mark of a JSON body is added.
 
     Raises:
         MessageFormatError: a value that the layout can't hold.
@@ -67,7 +67,7 @@ def _encode_object(body: Any, wire: dict[str, str]) -> bytes | None:
 
 
 def decode_body(kind: str, payload: bytes | None, wire: Texts) -> Any:
-    """The body of a map, stream or object payload.
+    """Return the body of a map, stream or object payload.
 
     Raises:
         MessageFormatError: the payload is not of this layout.
@@ -85,8 +85,10 @@ def decode_body(kind: str, payload: bytes | None, wire: Texts) -> Any:
 
 
 def _from_json(text: str) -> Any:
-    """The value of a JSON text; the text itself if it is not JSON, or nested so deep that copying it would exhaust
-    the stack."""
+    """Parse a JSON text; return the text itself if it is not JSON, or nested too deeply.
+
+    Copying a value that is nested too deeply would exhaust the stack.
+    """
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -46,9 +46,9 @@ class RecordSource:
             destination: JMSDestination of the messages.
             namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
             schema_reader: returns the reader of a record with a schema; None: its payload stays bytes. Its errors
-                pass.
-            use_schema: read every record that has a schema by it (``consumerConfig.useSchema``); otherwise only texts
-                of producers that are not JMS.
+                propagate.
+            use_schema: decode every record that has a schema with it (``consumerConfig.useSchema``); otherwise only
+                texts of producers that are not JMS.
         """
         self.destination = destination
         self.namespace = namespace
@@ -56,36 +56,36 @@ class RecordSource:
         self.use_schema = use_schema
 
     def headers(self, record: ReceivedRecord) -> Headers:
-        """The record's headers."""
+        """Return the record's headers."""
         return headers.read(record, self.destination, self.namespace)
 
     def property(self, record: ReceivedRecord, name: str) -> Property:
-        """One application property, without making the others."""
+        """Return one application property, without decoding the others."""
         return properties.read_one(record, name)
 
     def properties(self, record: ReceivedRecord) -> dict[str, Property]:
-        """The record's application and JMSX properties."""
+        """Return the record's application and JMSX properties."""
         return properties.read(record)
 
 
 class RawSource(RecordSource):
-    """Reads what can be read of records that ``decode`` refuses: properties are texts, as they were received."""
+    """Reads the readable parts of records that ``decode`` refuses: properties are texts, as received."""
 
     __slots__ = ()
 
     def headers(self, record: ReceivedRecord) -> Headers:
-        """The record's headers; without the sender's where the properties can't be read."""
+        """Return the record's headers, without the sender's if the properties can't be read."""
         try:
             return super().headers(record)
         except MalformedMessageError:
             return Headers(self.destination, 2, str(record.message_id), record.event_time)
 
     def property(self, record: ReceivedRecord, name: str) -> Property:
-        """One property."""
+        """Return one property."""
         return self.properties(record).get(name)
 
     def properties(self, record: ReceivedRecord) -> dict[str, Property]:
-        """Every property of the record, those that carry headers and types too, and JMSXDeliveryCount."""
+        """Return every property of the record, including headers and types, and JMSXDeliveryCount."""
         try:
             found: dict[str, Property] = dict(record.properties)
         except MalformedMessageError:
@@ -95,7 +95,7 @@ class RawSource(RecordSource):
 
 
 def decode_raw(record: ReceivedRecord, destination: Destination | None, default_namespace: str) -> BytesMessage:
-    """The message of a record that ``decode`` refuses: its bytes, with its properties as texts. See ``decode``."""
+    """Create the message of a record that ``decode`` refuses, from its bytes, with its properties as texts."""
     payload = record.payload
     source = RawSource(destination, default_namespace)
     message = BytesMessage._received(source, record, b"" if payload is None else payload)
@@ -107,12 +107,13 @@ def decode_raw(record: ReceivedRecord, destination: Destination | None, default_
 def decode(
     record: ReceivedRecord, destination: Destination | None, default_namespace: str = "public/default"
 ) -> Message:
-    """The message of a record.
+    """Decode a record to a message.
 
-    The kind is what JMSPulsarMessageType says, with an unknown word a plain Message. Without it (a producer that is not
-    JMS) it is a BytesMessage, or a TextMessage if its schema is STRING and it is UTF-8. With ``useSchema``, a record
-    that has a schema is read by it, and ``SchemaReader.kind`` says what it is. Pulsar's null value is None for text and
-    object and an empty body for all others, and so is an empty payload of a map or an object, at which Java fails.
+    JMSPulsarMessageType decides its class; with an unknown kind it is a plain Message. Without a kind (a producer that
+    is not JMS) it is a BytesMessage, or a TextMessage if its schema is STRING and it is UTF-8. With ``useSchema``, a
+    record that has a schema is decoded with it, and ``SchemaReader.kind`` decides its class. Pulsar's null value is
+    None for text and object and an empty body for all others, and so is an empty payload of a map or an object, at
+    which Java fails.
 
     Args:
         record: as received.
@@ -126,9 +127,9 @@ def decode(
 
 
 def decode_with(record: ReceivedRecord, source: RecordSource) -> Message:
-    """``decode`` for many messages of one consumer: what is the same for all of them is in ``source``.
+    """Decode one of many messages of a consumer; ``source`` holds their common values.
 
-    The message and its text are the only new objects: all else is read from the record when it is asked for.
+    Only the message and its text are created: everything else is read from the record on first use.
     """
     kind = record.get(MESSAGE_TYPE)
     payload = record.payload
@@ -169,14 +170,14 @@ def _view_other(record: ReceivedRecord, source: RecordSource, kind: str | None, 
 def _view_by_schema(
     record: ReceivedRecord, source: RecordSource, kind: str | None, payload: bytes | None
 ) -> Message | None:
-    """Return the message of a record with a schema; None if it is to be read without it."""
+    """Return the message of a record with a schema; None if it has to be decoded without the schema."""
     reader = source.schema_reader(record, source.use_schema)
     if reader is None or (payload is None and reader.schema_type not in ("STRING", "KEY_VALUE")):
         return None
     try:
         value = reader.read(payload, record.key)
     except MessageFormatError as error:
-        if not source.use_schema:  # its producer did not keep to the schema: the bytes are all that is sure
+        if not source.use_schema:  # its producer did not follow the schema: only the bytes are certain
             return None
         _refuse(record, reader.schema_type, error)
     made = ObjectMessage if kind == "object" else reader.kind(value)

@@ -11,23 +11,23 @@ from jmsaio.model.wire import GROUP_ID, MESSAGE_TYPE, OutgoingRecord
 
 
 def encode(message: Message, stamp: Stamp, schema: SchemaWriter | None = None) -> OutgoingRecord:
-    """The record of a message. It is the snapshot that a send takes: the message may be changed right afterwards.
+    """Create the record of a message. The message may be changed right afterwards.
 
-    A property that is None is left out, because Pulsar has no such value; receivers see None for a missing one.
+    A property that is None is omitted, because Pulsar has no such value; receivers read None for a missing one.
 
     Args:
-        message: any of our message classes; may be a received one.
+        message: any of our message classes, including received messages.
         stamp: the headers that the send sets.
-        schema: writes the body by the producer's schema. Without JMSPulsarMessageType, unless it is a text: a JMS
-            client that does not use schemas reads bytes.
+        schema: encodes the body with the producer's schema. JMSPulsarMessageType is then omitted, unless it is a text:
+            a JMS client that does not use schemas reads bytes.
 
     Raises:
-        MessageFormatError: a text that is not Unicode (a lone surrogate), a string above 65535 bytes where the layout
-            has no longer ones, a property name that the wire format uses itself, a body that is not JSON-able.
+        MessageFormatError: a text that is not Unicode (a lone surrogate), a string above 65535 bytes if the layout has
+            no longer ones, a property name reserved by the wire format, a body that can't be written as JSON.
     """
     kind = message.KIND
     wire = stamped(kind, stamp)
-    # Taken apart at once, which is cheaper than five attributes.
+    # Unpacked at once, which is cheaper than reading five attributes.
     _, _, _, event_time, _, deliver_at, _, priority, _, sticky, namespace = stamp
     head = message._known_headers()
     if head is not None and (head.correlation_id is not None or head.reply_to is not None or head.type is not None):
@@ -51,5 +51,5 @@ def encode(message: Message, stamp: Stamp, schema: SchemaWriter | None = None) -
 
 
 def _key(group: bool | int | float | str | None) -> str | None:
-    """The partition key of a group; an empty group id means no group."""
+    """Return the partition key of a group; an empty group id means no group."""
     return None if group is None else to_java(group) or None

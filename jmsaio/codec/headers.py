@@ -26,7 +26,7 @@ from jmsaio.model.wire import (
 _DOMAINS: Final = ("persistent://", "non-persistent://")
 _TOPIC: Final = "topic"
 _EXPIRATION_MARK: Final = EXPIRATION + TYPE_SUFFIX
-#: Digits of the largest number that a header can hold, with its sign; with fewer digits than this, each number fits.
+#: Maximum length of a header's number, with its sign; any number with fewer digits than the second value fits.
 _LONGEST: Final = 20
 _SHORT: Final = 19
 
@@ -35,7 +35,7 @@ def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
     """Write the headers that the client owns: correlation id, reply-to, type.
 
     Args:
-        head: the message's.
+        head: the message's headers.
         namespace: ``tenant/namespace`` of a reply destination without one.
         wire: the record's properties.
 
@@ -59,13 +59,13 @@ def write_values(
     namespace: str,
     wire: dict[str, str],
 ) -> None:
-    """Write the headers that the client owns, as ``write`` does, from their values.
+    """Write the headers that the client owns, as ``write``, from their values.
 
     Args:
         correlation_id: JMSCorrelationID, or None.
         message_type: JMSType, or None.
-        reply_to: name of the reply destination, or None. A query string is left out.
-        reply_to_topic: the reply destination is a topic.
+        reply_to: name of the reply destination, or None. A query string is omitted.
+        reply_to_topic: whether the reply destination is a topic.
         namespace: ``tenant/namespace`` of a reply destination without one.
         wire: the record's properties.
 
@@ -76,7 +76,7 @@ def write_values(
         data = _utf8(correlation_id, CORRELATION_ID) if isinstance(correlation_id, str) else correlation_id
         wire[CORRELATION_ID] = binascii.b2a_base64(data, newline=False).decode("ascii")
     if message_type is not None:
-        if not message_type.isascii():  # only then can it be no UTF-8
+        if not message_type.isascii():  # otherwise it is always valid UTF-8
             _utf8(message_type, TYPE)
         wire[TYPE] = message_type
     if reply_to is not None:
@@ -106,7 +106,9 @@ def _utf8(text: str, what: str) -> bytes:
 
 
 def read(record: ReceivedRecord, destination: Destination | None, namespace: str) -> Headers:
-    """All headers of a record. What can't be read counts as absent, as in Java: no header makes a message unreadable.
+    """Read all headers of a record.
+
+    Unreadable values count as absent, as in Java: no header makes a message unreadable.
 
     Args:
         record: as received.
@@ -118,7 +120,7 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
     head.delivery_time = number(record, DELIVERY_TIME, timestamp)
     head.type = get(TYPE)
     head.redelivered = record.redelivery_count > 0
-    # Most messages have none of these, so that looking is cheaper than reading.
+    # Most messages have none of these, so checking is cheaper than parsing.
     if get(DELIVERY_MODE) is not None:
         head.delivery_mode = delivery_mode(record)
     if get(PRIORITY) is not None:
@@ -133,16 +135,16 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
 
 
 def message_id(record: ReceivedRecord) -> str:
-    """JMSMessageID: the sender's, else where the record is stored."""
+    """Return JMSMessageID: the sender's, or else the record's position in storage."""
     return record.get(MESSAGE_ID) or str(record.message_id)
 
 
 def number(wire: Texts, name: str, default: int) -> int:
-    """A whole number of 64 bits; ``default`` where there is none, or no number."""
+    """Parse a 64-bit integer; return ``default`` if it is missing or malformed."""
     text = wire.get(name)
     if text is None:
         return default
-    if len(text) < _SHORT and text.isdecimal() and text.isascii():  # as a clock's milliseconds are
+    if len(text) < _SHORT and text.isdecimal() and text.isascii():  # such as a clock's milliseconds
         return int(text)
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isascii() or not digits.isdecimal() or len(text) > _LONGEST:
@@ -152,18 +154,18 @@ def number(wire: Texts, name: str, default: int) -> int:
 
 
 def delivery_mode(wire: Texts) -> int:
-    """JMSDeliveryMode: 1 where the record says so, else 2."""
+    """Return JMSDeliveryMode: 1 if the record has this value, else 2."""
     return 1 if number(wire, DELIVERY_MODE, 2) == 1 else 2
 
 
 def priority(wire: Texts) -> int:
-    """JMSPriority: 0 to 9, 4 for anything else."""
+    """Return JMSPriority: 0 to 9, 4 for anything else."""
     value = number(wire, PRIORITY, 4)
     return value if 0 <= value <= 9 else 4
 
 
 def correlation_id(wire: Texts) -> str | bytes | None:
-    """JMSCorrelationID: the decoded Base64, as text if it is UTF-8; anything that is not Base64 is the id itself."""
+    """Return JMSCorrelationID: decoded from Base64, as text if it is UTF-8; without valid Base64 the value itself."""
     text = wire.get(CORRELATION_ID)
     if text is None:
         return None
@@ -179,7 +181,7 @@ def correlation_id(wire: Texts) -> str | bytes | None:
 
 
 def reply_to(wire: Texts, namespace: str) -> tuple[str, bool] | None:
-    """Name of the reply destination, without ``namespace`` where it lies there, and whether it is a topic; or None."""
+    """Return the reply destination's name, relative to ``namespace``, and whether it is a topic; or None."""
     name = wire.get(REPLY_TO)
     if name is None:
         return None

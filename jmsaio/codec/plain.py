@@ -1,13 +1,14 @@
-"""The record of a text or bytes that is sent without a message: the fast path of most sends.
+"""Creates records of texts or bytes that are sent without a message: the fast path of most sends.
 
-It makes what ``encode`` makes of a new TextMessage or BytesMessage with these properties, and leaves out the message:
-nobody else has it, so that it has no headers but those of the stamp, none to be written back, and no state to check.
-Whatever is not plain, and whatever ``encode`` refuses, is left to the long way, which has the words for it.
+The record equals that of ``encode`` for a new TextMessage or BytesMessage with these properties. The message is
+omitted: the caller never has it, so it has no headers except those of the stamp, none to be written back, and no state
+to check. Everything that is not plain, and everything that ``encode`` refuses, is left to the general path, which
+raises the errors.
 
-Properties are checked and written in one pass, as a map or packed, whichever the transport asks for. What recurs in
-every message is kept: by name for a process; by the caller, for one millisecond, what a stamp without an id writes on
-both sides of the id (``PlainWriter.parts`` and ``write``). A map is made with the count of its characters, which the
-transport needs for the size of the record: the lengths are known here.
+Properties are checked and written in one pass, as a map or packed, whichever the transport requests. Recurring parts
+are cached: by name for the process; by the caller, for one millisecond, the wire form of a stamp without an id, before
+and after the id (``PlainWriter.parts`` and ``write``). A map is created with the count of its characters, from which
+the transport computes the size of the record: the lengths are known here.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from jmsaio.model.wire import (
 Written = TypeVar("Written")
 Parts = TypeVar("Parts")
 
-#: Properties, and the characters of all names and values.
+#: Properties, and the total length of all names and values.
 Counted = tuple[dict[str, str], int]
 
 #: Name of a property to the name of its mark; "" for the group, which is the record's key.
@@ -47,7 +48,7 @@ _PLAIN: Final[dict[str, str]] = {}
 
 
 class _Heads(dict[int, bytes]):
-    """What stands before a value in a packed property of one name, by the length of the value; made when missing."""
+    """Bytes before the value in a packed property of one name, by the length of the value; created when missing."""
 
     def __init__(self, name: str) -> None:
         self._packed_name = pack_name(name)
@@ -60,11 +61,11 @@ class _Heads(dict[int, bytes]):
         return head
 
 
-#: Values above this length have heads of their own each time.
+#: Maximum length of a value whose head is cached.
 _LONGEST_KEPT: Final = 127
-#: The heads of a property, and by class of a value its mark, packed.
+#: The heads of a property, and its packed marks by class of the value.
 _Names = tuple[_Heads, dict[type, bytes]]
-#: By the name of a property.
+#: Heads and marks by the name of a property.
 _PACKED: Final[dict[str, _Names]] = {}
 _WORDS: Final = {**MARKS, int: "int"}
 _ID: Final = _Heads(MESSAGE_ID)
@@ -72,13 +73,13 @@ _LENGTH_OF_ID: Final = len(MESSAGE_ID)
 
 
 def plain_properties(given: Mapping[str, object]) -> Counted | None:
-    """The properties of a record for those that an application gives.
+    """Return the record's properties for those of an application.
 
     Args:
         given: values by name.
 
     Returns:
-        Texts and marks as on the wire, and their characters; None where the long way is to be taken.
+        Texts and marks as on the wire, and their total length; None if the general path has to be used.
     """
     if type(given) is not dict:
         return None
@@ -114,13 +115,13 @@ def plain_properties(given: Mapping[str, object]) -> Counted | None:
 
 
 def packed_properties(given: Mapping[str, object]) -> bytes | None:
-    """The same, packed.
+    """Return the record's packed properties for those of an application.
 
     Args:
         given: values by name.
 
     Returns:
-        Texts and marks, see ``jmsaio.model.packed``; None where the long way is to be taken.
+        Texts and marks, see ``jmsaio.model.packed``; None if the general path has to be used.
     """
     if type(given) is not dict:
         return None
@@ -154,11 +155,11 @@ def packed_properties(given: Mapping[str, object]) -> bytes | None:
 
 
 def plain_record(body: str | bytes, properties: Counted, stamp: Stamp) -> OutgoingRecord:
-    """The record of a body.
+    """Create the record of a body.
 
     Args:
-        body: of a text or bytes message.
-        properties: as ``plain_properties`` returned them.
+        body: the body of a text or bytes message.
+        properties: as returned by ``plain_properties``.
         stamp: the headers that the send sets.
 
     Raises:
@@ -173,11 +174,11 @@ def plain_record(body: str | bytes, properties: Counted, stamp: Stamp) -> Outgoi
 
 
 def packed_record(body: str | bytes, properties: bytes, stamp: Stamp) -> PackedRecord:
-    """The same, packed.
+    """Create the record of a body, with packed properties.
 
     Args:
-        body: of a text or bytes message.
-        properties: as ``packed_properties`` returned them.
+        body: the body of a text or bytes message.
+        properties: as returned by ``packed_properties``.
         stamp: the headers that the send sets.
 
     Raises:
@@ -190,9 +191,9 @@ def packed_record(body: str | bytes, properties: bytes, stamp: Stamp) -> PackedR
 
 
 def plain_parts(kind: str, stamp: Stamp) -> tuple[dict[str, str], dict[str, str], int]:
-    """What a stamp without an id writes before the id, what behind it, and the characters of both.
+    """Return the properties of a stamp without an id, before and after the id, and the total length of both.
 
-    ``kind`` is the message's word.
+    ``kind`` is the message's kind on the wire.
     """
     behind = stamped(kind, stamp)
     characters = sum(len(name) + len(value) for name, value in behind.items())
@@ -200,7 +201,7 @@ def plain_parts(kind: str, stamp: Stamp) -> tuple[dict[str, str], dict[str, str]
 
 
 def packed_parts(kind: str, stamp: Stamp) -> tuple[bytes, bytes]:
-    """The same, packed."""
+    """Return the packed properties of a stamp without an id, before and after the id."""
     before, behind, _ = plain_parts(kind, stamp)
     return pack(before), pack(behind)
 
@@ -209,7 +210,7 @@ def write_plain(
     payload: bytes, parts: tuple[dict[str, str], dict[str, str], int], own_id: str | None, properties: Counted,
     stamp: Stamp,
 ) -> OutgoingRecord:  # fmt: skip
-    """The record of a payload, with what its stamp writes, its id, or None, and the application's properties."""
+    """Create the record of a payload from its stamp's properties, its id, or None, and the application's properties."""
     before, behind, characters = parts
     wire = before.copy()
     if own_id is not None:
@@ -228,7 +229,7 @@ def write_plain(
 def write_packed(
     payload: bytes, parts: tuple[bytes, bytes], own_id: str | None, properties: bytes, stamp: Stamp
 ) -> PackedRecord:
-    """The same, packed."""
+    """Create the record of a payload from its stamp's packed properties, its id, or None, and the application's."""
     before, behind = parts
     if own_id is None:
         packed = b"".join((before, behind, properties))
@@ -241,14 +242,14 @@ def write_packed(
 
 @attrs.frozen
 class PlainWriter(Generic[Written, Parts]):
-    """How plain bodies are written for one kind of transport.
+    """Functions that write plain bodies for one kind of transport.
 
     Attributes:
-        none: what ``properties`` returns of none.
-        properties: writes those of an application, see ``plain_properties``.
-        record: makes the record with a stamp of its own, see ``plain_record``.
-        parts: what a stamp writes that many records share, see ``plain_parts``.
-        write: makes the record with such parts, see ``write_plain``.
+        none: result of ``properties`` without properties.
+        properties: converts an application's properties, see ``plain_properties``.
+        record: creates a record with its own stamp, see ``plain_record``.
+        parts: returns the parts of a stamp that many records share, see ``plain_parts``.
+        write: creates a record with such parts, see ``write_plain``.
     """
 
     none: Written
@@ -267,7 +268,7 @@ PACKED: Final[PlainWriter[bytes, tuple[bytes, bytes]]] = PlainWriter(
 
 
 def _mark(name: str) -> str:
-    """The name of the mark of a property, "" where the long way is to be taken."""
+    """Return the name of a property's mark, "" if the general path has to be used."""
     if name in HIDDEN:
         return ""
     try:
@@ -279,12 +280,12 @@ def _mark(name: str) -> str:
 
 
 def _names(name: object) -> _Names | None:
-    """The packed name of a property and its marks, None where the long way is to be taken."""
+    """Return the packed name of a property and its marks, None if the general path has to be used."""
     mark = _mark(name) if type(name) is str else ""
     if not mark or type(name) is not str:
         return None
     packed_mark = pack_name(mark)
     made = _Heads(name), {kind: pack_value(packed_mark, word.encode()) for kind, word in _WORDS.items()}
-    if name in _PLAIN:  # within the bounds of what is remembered
+    if name in _PLAIN:  # within the bounds of the cache
         _PACKED[name] = made
     return made

@@ -1,4 +1,4 @@
-"""Typed properties to Pulsar properties and back: the value as text, and beside it ``N_jsmtype`` with its type."""
+"""Typed properties to Pulsar properties and back: the value as text, and its type in the property ``N_jsmtype``."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ HIDDEN: Final = RESERVED | {
     CONNECTION_ID, "JMSMessageID", "JMSTimestamp", "JMSDestination", "JMSRedelivered", OBJECT_FORMAT,
 }  # fmt: skip
 
-#: When a dead letter expired: a long, in milliseconds since the epoch.
+#: Expiry time of a dead letter: a long, in milliseconds since the epoch.
 EXPIRED_AT: Final = "JMS_jmsaio_expired_at"
 
-#: Type words of the classes that are not str or int.
+#: Type words of the classes except str and int.
 MARKS: Final[dict[type, str]] = {
     bool: "boolean",
     Byte: "byte",
@@ -41,12 +41,12 @@ MARKS: Final[dict[type, str]] = {
     Float: "float",
     float: "double",
 }
-#: Words of marks as they are read, and as they are written.
+#: Type words as read, and as written.
 _WORDS: Final = {word: word for word in (*MARKS.values(), "int")} | {"integer": "int"}
 #: Names are few and recur in every message, so the names of their marks are cached, up to these bounds.
 _CACHED: Final = 4096
 _LONGEST_CACHED: Final = 128
-#: Name of a property to the name of its mark; "" for a property that is left out.
+#: Name of a property to the name of its mark; "" for a property that is omitted.
 _WRITTEN: Final[dict[str, str]] = {}
 _READ: Final[dict[str, str]] = {}
 
@@ -55,12 +55,12 @@ def write(values: Mapping[str, Property], wire: dict[str, str]) -> None:
     """Write the properties of a message.
 
     Args:
-        values: canonical values by name. JMSXDeliveryCount belongs to one delivery and is left out, and None, too.
+        values: canonical values by name. None is omitted, and JMSXDeliveryCount, which belongs to one delivery.
         wire: the record's properties.
 
     Raises:
-        MessageFormatError: a name that the wire format uses itself, a text with a lone surrogate, a value that no
-            property can have.
+        MessageFormatError: a name reserved by the wire format, a text with a lone surrogate, a value that no property
+            can have.
     """
     known = _WRITTEN.get
     for name, value in values.items():
@@ -93,14 +93,14 @@ def _check(text: str, name: str) -> None:
 
 
 def remember(cache: dict[str, str], name: str, mark: str) -> str:
-    """Keep the name of a mark, where there is room; the same name."""
+    """Cache the name of a mark if there is room, and return it."""
     if len(cache) < _CACHED and len(name) <= _LONGEST_CACHED:
         cache[name] = mark
     return mark
 
 
 def _mark_to_write(name: str) -> str:
-    """The name of the mark of a property, "" for one that is left out."""
+    """Return the name of a property's mark, "" for a property that is omitted."""
     if name in RESERVED:
         return ""
     if name in HIDDEN or name.endswith(TYPE_SUFFIX):
@@ -110,10 +110,10 @@ def _mark_to_write(name: str) -> str:
 
 
 def read(record: ReceivedRecord) -> dict[str, Property]:
-    """The application's properties of a record, and the JMSX properties, as canonical values.
+    """Read the application's properties and the JMSX properties of a record, as canonical values.
 
-    Headers and marks are not among them. Both spellings of the mark are read, and ``int`` as well as ``integer``; a
-    text that is not of the type its mark says stays a text, so that one bad property does not hide the others.
+    Headers and marks are excluded. Both spellings of the mark are read, and ``int`` as well as ``integer``; a text that
+    is not of its marked type stays a text, so that one invalid property does not hide the others.
     """
     wire = record.properties
     get, known = wire.get, _READ.get
@@ -149,7 +149,7 @@ def read(record: ReceivedRecord) -> dict[str, Property]:
 def read_texts(
     wire: Mapping[str, str], key: str | None, sequence_id: int | None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The properties that ``read`` gives, as they are on the wire; ``value_of`` makes the value of each.
+    """Read the properties that ``read`` returns, as texts on the wire; ``value_of`` converts each to its value.
 
     Args:
         wire: the record's properties.
@@ -157,8 +157,8 @@ def read_texts(
         sequence_id: the producer's number for the record, or None.
 
     Returns:
-        The texts by name, and the type words of those that are no strings. JMSXDeliveryCount, which belongs to one
-        delivery, is not among them.
+        The texts by name, and the type words of those that are not strings. JMSXDeliveryCount, which belongs to one
+        delivery, is excluded.
     """
     get, known, known_word = wire.get, _READ.get, _WORDS.get
     texts: dict[str, str] = {}
@@ -189,18 +189,18 @@ def read_texts(
 
 
 def write_texts(texts: Mapping[str, str], words: Mapping[str, str], wire: dict[str, str]) -> None:
-    """Write properties that are given as ``read_texts`` gives them.
+    """Write properties in the form that ``read_texts`` returns.
 
-    Whether a text is one of its type is not checked: a receiver takes one that is not for a string.
+    Texts are not checked against their types: receivers read a text that is not of its type as a string.
 
     Args:
         texts: the texts by name.
-        words: the type words of those that are no strings.
+        words: the type words of those that are not strings.
         wire: the record's properties.
 
     Raises:
-        MessageFormatError: a name that the wire format uses itself, a text with a lone surrogate, a word that names no
-            type or has no text.
+        MessageFormatError: a name reserved by the wire format, a text with a lone surrogate, a word that names no type
+            or has no text.
     """
     known, word_of, known_word = _WRITTEN.get, words.get, _WORDS.get
     typed = 0
@@ -231,7 +231,7 @@ def _mark_to_read(name: str) -> str:
 
 
 def value_of(text: str, word: str) -> Property:
-    """The value of a text and the word of its mark; the text itself where it is not of that type, or there is none."""
+    """Return the value of a text and its type word; the text itself if it does not fit or the type is unknown."""
     try:
         return parse_wire(text, word)  # type: ignore[return-value]  # no mark makes bytes
     except MessageFormatError:
@@ -239,7 +239,7 @@ def value_of(text: str, word: str) -> Property:
 
 
 def _take_old_marks(wire: Mapping[str, str], values: dict[str, Any], marks: list[str]) -> dict[str, str]:
-    """Take the marks in the documented spelling out of ``values``. A property that merely has such a name stays.
+    """Remove the marks in the documented spelling from ``values``. A property that merely has such a name stays.
 
     Returns:
         The words of the properties that have no other mark.
@@ -249,7 +249,7 @@ def _take_old_marks(wire: Mapping[str, str], values: dict[str, Any], marks: list
         name = mark.removesuffix(TYPE_SUFFIX_READ)
         if name in values and wire[mark] in _WORDS:
             del values[mark]
-            words.pop(mark, None)  # it has a mark of its own
+            words.pop(mark, None)  # it has its own mark
             if name + TYPE_SUFFIX not in wire:
                 words[name] = _WORDS[wire[mark]]
     return words
@@ -258,17 +258,17 @@ def _take_old_marks(wire: Mapping[str, str], values: dict[str, Any], marks: list
 def _add_group(key: str | None, values: dict[str, Any]) -> None:
     if key:
         values[GROUP_ID] = key
-    elif values.get(GROUP_ID) == "":  # Java forwards it so for a message without a group
+    elif values.get(GROUP_ID) == "":  # forwarded by Java for a message without a group
         del values[GROUP_ID]
 
 
 def sequence(number: int) -> int:
-    """A sequence id as JMSXGroupSeq: an int, or a long where it is too large for one."""
+    """Return a sequence id as JMSXGroupSeq: an int, or a long if it is too large."""
     return number if -(1 << 31) <= number < 1 << 31 else int.__new__(Long, number)
 
 
 def read_one(wire: Texts, name: str) -> Property:
-    """One property of a record as its marks say; None if it is missing or hidden."""
+    """Return one property of a record, typed by its marks; None if it is missing or hidden."""
     get = wire.get
     text = get(name)
     if text is None:
@@ -289,7 +289,7 @@ def read_one(wire: Texts, name: str) -> Property:
 
 
 def _is_old_mark(wire: Texts, name: str, text: str) -> bool:
-    """The name is that of a mark in the documented spelling, beside the property that it marks."""
+    """Return whether the name is a mark in the documented spelling, and the property that it marks exists."""
     if not name.endswith(TYPE_SUFFIX_READ) or text not in _WORDS:
         return False
     marked = name.removesuffix(TYPE_SUFFIX_READ)
@@ -297,10 +297,9 @@ def _is_old_mark(wire: Texts, name: str, text: str) -> bool:
 
 
 def as_dead_letter(wire: Mapping[str, str]) -> dict[str, str]:
-    """Properties for the dead letter of an expired record.
+    """Return the properties for the dead letter of an expired record.
 
-    It must not expire once more where it is kept, so its JMSExpiration becomes the property
-    ``JMS_jmsaio_expired_at``.
+    The dead letter must not expire again, so its JMSExpiration becomes the property ``JMS_jmsaio_expired_at``.
     """
     letter = dict(wire)
     expired_at = letter.pop(EXPIRATION, None)

@@ -1,8 +1,8 @@
-"""Many records to columns: what ``rows.to_row`` says of each of them.
+"""Converts many records to columns: the rows of ``rows.to_row``, transposed.
 
-The records of a sender mostly have the same names in the same order, and the same kind and type words. What these say
-is asked once for all of them. Of each record only its own texts are kept, and at once, while it is in the cache: a
-record with all its properties takes kilobytes. Then its headers are read column by column.
+The records of a sender mostly have the same names in the same order, and the same kind and type words, which are
+therefore examined once. For each record only its own texts are kept, and read at once, while it is in the cache: a
+record with all its properties takes kilobytes. Then the headers are read column by column.
 
 Records that have little in common with others become rows.
 """
@@ -22,14 +22,14 @@ from jmsaio.codec.shapes import Shape, known_shape, text_getter
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import CONNECTION_ID, MESSAGE_TYPE, ReceivedRecord
 
-#: What a row needs of a record besides its properties, in one call: the fields of ``Parts``.
+#: Returns the fields of ``Parts``, which a row needs besides the properties, in one call.
 _PARTS: Final[Callable[[ReceivedRecord], tuple[Any, ...]]] = attrgetter(*Parts._fields)
 _FIELDS: Final = {name: index for index, name in enumerate(RawRow._fields)}
-#: Groups of records with the same names, kind and type words, at most; the records of others become rows.
+#: Maximum number of groups of records with the same names, kind and type words; the records of others become rows.
 _GROUPS: Final = 64
 
 Names = tuple[str, ...]
-#: Puts values in the order of all rows.
+#: Function that sorts values into the order of all rows.
 InOrder = Callable[[Sequence[Any]], Sequence[Any]]
 
 
@@ -38,30 +38,30 @@ class RowColumns:
     """Rows as columns.
 
     Attributes:
-        size: how many rows there are.
-        values: a column for each field of ``RawRow``, in their order. That of the properties may be a ``TextTable``.
+        size: number of rows.
+        values: a column for each field of ``RawRow``, in their order. The column of properties can be a ``TextTable``.
     """
 
     size: int
-    values: Sequence[Any] = attrs.field(repr=False)  # asyncio's Runner makes the text of a result
+    values: Sequence[Any] = attrs.field(repr=False)  # no repr: asyncio's Runner formats a result
 
     @classmethod
     def of(cls, rows: Sequence[RawRow]) -> Self:
-        """The columns of rows."""
+        """Create the columns of rows."""
         return cls(len(rows), tuple(zip(*rows, strict=True)) if rows else ((),) * len(_FIELDS))
 
     def __getitem__(self, field: str) -> Any:
-        """The column of a field."""
+        """Return the column of a field."""
         return self.values[_FIELDS[field]]
 
     def rows(self) -> list[RawRow]:
-        """The rows, one by one."""
+        """Return the rows, one by one."""
         return list(map(RawRow._make, zip(*self.values, strict=True)))
 
 
 @attrs.frozen
 class _SameNames:
-    """Records with the same names: what these are, and the records by what else they share."""
+    """Records with the same names: the shape of these names, and the records grouped by the other shared values."""
 
     shape: Shape
     common: Callable[[Mapping[str, str]], Names]
@@ -71,14 +71,14 @@ class _SameNames:
 
 
 class ColumnMaker:
-    """Takes records, and gives the columns of their rows.
+    """Converts records to the columns of their rows.
 
     Args:
         namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
         check_body: see ``to_row``.
 
     Attributes:
-        size: how many records were taken.
+        size: number of records so far.
     """
 
     def __init__(self, namespace: str = "public/default", *, check_body: bool = True) -> None:
@@ -88,10 +88,10 @@ class ColumnMaker:
         self._known: dict[Names, _SameNames] = {}
         self._alike: list[AlikeRecords] = []
         self._rows: list[RawRow] = []
-        self._places: list[int] = []  # of these rows among all
+        self._places: list[int] = []  # numbers of these rows among all
 
     def take(self, records: Iterable[ReceivedRecord]) -> None:
-        """Take records; each is given up when the next one is asked for."""
+        """Add records; each is released when the next one is requested."""
         last: Names | None = None
         alike: AlikeRecords | None = None
         for record in records:
@@ -119,7 +119,7 @@ class ColumnMaker:
         self.size += 1
 
     def _find(self, names: Names, wire: Mapping[str, str]) -> AlikeRecords | None:
-        """Those that a record with these properties is like; None where it has to be looked at by itself."""
+        """Return the group of a record with these properties; None if it has to be converted by itself."""
         known = self._known.get(names)
         if known is None:
             shape = known_shape(names)
@@ -140,7 +140,7 @@ class ColumnMaker:
         return found
 
     def columns(self) -> RowColumns:
-        """The columns of what was taken."""
+        """Return the columns of all added records."""
         found = [each for each in self._alike if each.places]
         groups = [(each.places, each.columns(self._namespace, self._check_body)) for each in found]
         if self._rows or not groups:
@@ -154,7 +154,7 @@ class ColumnMaker:
 
 
 def _joined(parts: Sequence[Any], in_order: InOrder) -> Any:
-    """One column of the columns of groups of rows, in the order of all rows."""
+    """Join one column of the groups of rows, in the order of all rows."""
     if all(isinstance(part, TextTable) for part in parts) and len({part.names for part in parts}) == 1:
         columns = zip(*(part.columns for part in parts), strict=True)
         texts = [in_order(list(chain.from_iterable(each))) for each in columns]
@@ -166,7 +166,7 @@ def _joined(parts: Sequence[Any], in_order: InOrder) -> Any:
 def to_columns(
     records: Iterable[ReceivedRecord], namespace: str = "public/default", *, check_body: bool = True
 ) -> RowColumns:
-    """The columns of the rows of some records: the same as ``rows.to_row`` of each.
+    """Return the columns of the rows of records, equal to ``rows.to_row`` of each.
 
     Args:
         records: as received.

@@ -1,8 +1,8 @@
-"""Records to rows of a table and back, without making a message.
+"""Converts records to rows of a table and back, without creating messages.
 
-A row says what ``decode`` would say: headers by the rules of ``codec.headers``, properties by those of
-``codec.properties``. It keeps texts as they are on the wire, so nothing is converted twice, and where ``decode``
-raises, it gives the reason.
+A row has the values that ``decode`` would return: headers by the rules of ``codec.headers``, properties by those of
+``codec.properties``. Texts are kept as on the wire, so nothing is converted twice. If ``decode`` would raise, the row
+has the reason.
 """
 
 from __future__ import annotations
@@ -34,52 +34,54 @@ PERSISTENT: Final = "PERSISTENT"
 NON_PERSISTENT: Final = "NON_PERSISTENT"
 QUEUE: Final = "queue"
 TOPIC: Final = "topic"
-#: Kinds of bodies whose payload may not be what it says. A text may not be, either, but is decoded anyway.
+#: Kinds of bodies whose payload can be malformed. A text can be, too, but is decoded anyway.
 LAYOUTS: Final = frozenset({"map", "stream", "object"})
 _NONE: Final = (None, None)
 
 
 class RawRow(NamedTuple):
-    """What one record says, in plain strings, bytes, ints and dicts of strings.
+    """The content of one record, in plain strings, bytes, ints and dicts of strings.
 
-    A named tuple, because a table has columns: ``zip(*rows)`` makes all of them in one pass of C code. That takes a
-    third of the time of asking frozen attrs objects for each attribute, and a tuple is made in a third of the time of
-    such an object. Properties are dicts, whose keys and values extend the flat lists behind a map column in C, too.
+    A named tuple, because a table has columns: ``zip(*rows)`` creates all of them in one pass of C code. That takes a
+    third of the time of reading each attribute of frozen attrs objects, and a tuple is created in a third of the time
+    of such an object. Properties are dicts, whose keys and values extend the flat lists of a map column in C, too.
 
-    Fields with a default are set by the broker, or usually have that value. Times are milliseconds since the epoch,
-    0 for none, whether a column of times can hold them or not. What is the same for all rows of a topic (destination,
-    topic, partition) is left to the reader. JMSConnectionID and JMSTX belong to the sender and are left out.
+    Fields with a default are set by the broker, or usually have that value. Times are milliseconds since the epoch, 0
+    for none, whether a column of times can hold them or not. Values that are the same for all rows of a topic
+    (destination, topic, partition) are left to the reader. JMSConnectionID and JMSTX belong to the sender and are
+    omitted.
 
     Attributes:
         body_type: the kind of message on the wire: ``text``, ``bytes``, ``map``, ``stream``, ``object``, or ``header``
-            for one without a body; ``bytes`` where a producer that is not JMS gave none. Another word is kept;
-            ``decode`` takes such a message for one without a body.
-        text: body of a text message; None for Pulsar's null value, and where the payload is not UTF-8.
+            for one without a body; ``bytes`` if a producer that is not JMS set none. Any other word is kept; ``decode``
+            treats such a message as one without a body.
+        text: body of a text message; None for Pulsar's null value, or if the payload is not UTF-8.
         data: payload of every other message, and of a text that is not UTF-8; None for Pulsar's null value.
-        object_format: how Python reads the String of an object message: ``json``, or None for as it is.
-        properties: texts of the properties by name, JMSXGroupID and JMSXGroupSeq among them, JMSXDeliveryCount not.
-        property_types: type words of the properties that are no strings: ``boolean``, ``byte``, ``short``, ``int``,
-            ``long``, ``float`` or ``double``. ``properties.value_of`` makes the value of a text and its word.
+        object_format: how Python reads the String of an object message: ``json``, or None to keep it unchanged.
+        properties: texts of the properties by name, including JMSXGroupID and JMSXGroupSeq but not JMSXDeliveryCount.
+        property_types: type words of the properties that are not strings: ``boolean``, ``byte``, ``short``, ``int``,
+            ``long``, ``float`` or ``double``. ``properties.value_of`` converts a text and its word to the value.
         key: partition key; without one, the text of JMSXGroupID, which becomes the key of an outgoing record.
         correlation_id: JMSCorrelationID, if it is text.
-        correlation_bytes: JMSCorrelationID, if it is not.
+        correlation_bytes: JMSCorrelationID, if it is not text.
         type: JMSType.
         reply_to: name of JMSReplyTo, short in its own namespace.
         reply_to_kind: ``queue`` or ``topic``, None without JMSReplyTo.
-        message_id: JMSMessageID: the sender's, else where the record is stored. None in a row to be sent without one.
+        message_id: JMSMessageID: the sender's, or else the record's position in storage. None in a row to be sent
+            without one.
         timestamp: JMSTimestamp.
         delivery_time: JMSDeliveryTime.
         expiration: JMSExpiration.
         priority: JMSPriority, 0 to 9.
         delivery_mode: JMSDeliveryMode, ``PERSISTENT`` or ``NON_PERSISTENT``.
-        ledger: ledger id of the place where the record is stored.
-        entry: entry id there.
-        batch: place in a batch entry, -1 when the entry holds one record.
-        publish_time: when it was published, by the sender's clock.
+        ledger: ledger id of the record's position.
+        entry: entry id of the record's position.
+        batch: index in a batch entry, -1 if the entry holds one record.
+        publish_time: publish time, by the sender's clock.
         producer_name: name of the producer that sent it, or None.
         schema_version: version of the schema that its producer declared, or None.
-        redelivery_count: how often the broker delivered it before.
-        decode_error: why a part of the record could not be read, which is then None or empty; None if all could.
+        redelivery_count: number of earlier deliveries by the broker.
+        decode_error: why a part of the record, which is then None or empty, could not be read; None if all could.
     """
 
     body_type: str
@@ -110,18 +112,18 @@ class RawRow(NamedTuple):
     decode_error: str | None = None
 
 
-#: Makes a row of a tuple with all its fields, in half the time that the class takes.
+#: Creates a row from a tuple with all its fields, in half the time of the class.
 _row_of: Final[Callable[[tuple[Any, ...]], RawRow]] = partial(tuple.__new__, RawRow)
 
 
 def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_body: bool = True) -> RawRow:
-    """The row of a record. No record is an error: what can't be read is missing, and ``decode_error`` says why.
+    """Convert a record to a row. No record raises: unreadable parts are missing, and ``decode_error`` has the reason.
 
     Args:
         record: as received.
         namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
-        check_body: decode the body of a map, stream or object to see whether it can be read. Without it such a row
-            never has a ``decode_error`` for its body, and is made faster.
+        check_body: decode the body of a map, stream or object to check whether it can be read. Without the check such a
+            row never has a ``decode_error`` for its body, and is created faster.
     """
     error = None
     try:
@@ -168,7 +170,7 @@ def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_b
 
 
 def _readable(record: ReceivedRecord) -> tuple[Mapping[str, str], str | None, str | None, str]:
-    """Properties, key and producer's name of a record, of which some can't be read, and the reasons."""
+    """Return the readable ones of a record's properties, key and producer name, and the reasons for the others."""
     found: dict[str, Any] = {"properties": {}, "key": None, "producer_name": None}
     reasons = []
     for name in found:
@@ -182,10 +184,10 @@ def _readable(record: ReceivedRecord) -> tuple[Mapping[str, str], str | None, st
 def read_body(
     kind: str, payload: bytes | None, wire: Mapping[str, str], error: str | None, check_body: bool
 ) -> tuple[str | None, bytes | None, str | None]:
-    """Text and data of a body, and why the record can't be read.
+    """Return text and data of a body, and why the record can't be read.
 
     Args:
-        kind: what it says it is.
+        kind: its declared kind.
         payload: the body.
         wire: the record's properties.
         error: why other parts can't be read, or None.
@@ -216,13 +218,13 @@ def _no_body(kind: str, reason: Exception, before: str | None) -> str:
 
 
 def read_correlation(wire: Mapping[str, str]) -> tuple[str | None, bytes | None]:
-    """JMSCorrelationID as text and as bytes, one of which is None."""
+    """Return JMSCorrelationID as text and as bytes, one of which is None."""
     found = headers.correlation_id(wire)
     return (None, found) if isinstance(found, bytes) else (found, None)
 
 
 def read_reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str | None, str | None]:
-    """Name and kind of JMSReplyTo; both None where there is none.
+    """Return name and kind of JMSReplyTo; both None without one.
 
     Args:
         wire: the record's properties.
@@ -240,24 +242,24 @@ def to_record(
     deliver_at: int | None = None,
     written: Mapping[str, str] | None = None,
 ) -> OutgoingRecord:
-    """The record that carries a row: ``to_row`` of what a receiver gets of it says the same again.
+    """Create the record of a row; ``to_row`` of the received record returns an equal row.
 
-    Only the broker's part of the row (from ``ledger`` on) and ``decode_error`` are not sent, and a query
-    string behind the name of a reply destination. Numbers and the texts of typed properties are sent as they are.
+    Not sent are only the broker's part of the row (from ``ledger`` on), ``decode_error``, and a query string after the
+    name of a reply destination. Numbers and the texts of typed properties are sent unchanged.
 
     Args:
-        row: any; a received one, too.
+        row: any row, including a received one.
         connection_id: JMSConnectionID of the sending connection, for noLocal.
         namespace: ``tenant/namespace`` of a reply destination without one.
-        deliver_at: earliest delivery by the broker in milliseconds since the epoch, None for at once.
-        written: the properties as ``properties.write_texts`` writes them, in place of those of the row.
+        deliver_at: earliest delivery by the broker in milliseconds since the epoch, None for immediate delivery.
+        written: the properties as written by ``properties.write_texts``, instead of those of the row.
 
     Raises:
-        MessageFormatError: a text that is not Unicode (a lone surrogate), a property name that the wire format uses
-            itself, a type of a property that does not exist, a delivery mode or kind of reply destination that is none,
-            or a row with two bodies or two correlation ids.
+        MessageFormatError: a text that is not Unicode (a lone surrogate), a property name reserved by the wire format,
+            an unknown property type, delivery mode or kind of reply destination, or a row with two bodies or two
+            correlation ids.
     """
-    # Taken apart at once, which is cheaper than eighteen attributes.
+    # Unpacked at once, which is cheaper than reading eighteen attributes.
     (
         kind, text, payload, object_format, texts, words, key, correlation_id, correlation_bytes, message_type,
         reply_to, reply_to_kind, message_id, timestamp, delivery_time, expiration, priority, mode, *_,

@@ -1,7 +1,7 @@
-"""The texts and type words of properties, as ``properties.read_texts`` gives them, learned by the names of a record.
+"""The texts and type words of properties, as ``properties.read_texts`` returns them, cached by the names of a record.
 
-The records of a sender mostly have the same names in the same order. So what a name is (a header, a mark, a property
-and its mark) is asked once for all records with these names, and the type words of all of them are one dictionary.
+The records of a sender mostly have the same names in the same order. So each name (a header, a mark, a property and its
+mark) is classified once for all records with these names, and the type words of all of them are one dictionary.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import attrs
 from jmsaio.codec import properties
 from jmsaio.model.wire import GROUP_ID, TYPE_SUFFIX, TYPE_SUFFIX_READ
 
-#: Lists of names that are remembered, names in one of them, and characters of these, at most.
+#: Maximum number of cached lists of names, of names in one of them, and of characters of these.
 _SHAPES_KEPT: Final = 256
 _NAMES: Final = 64
 _CHARACTERS: Final = 4096
-#: Combinations of type words that are remembered for one list of names, at most.
+#: Maximum number of combinations of type words cached for one list of names.
 _WORDS_KEPT: Final = 64
 
 
 @attrs.frozen
 class Shape:
-    """What all records with the same names in the same order have in common.
+    """Common values of all records with the same names in the same order.
 
     Attributes:
-        names: of the properties.
-        marks: names of their marks; of those that have one.
-        texts: gets the texts of the properties of a record.
-        read_words: gets the texts of its marks.
-        words: type words by name, for each combination of marks that was seen.
+        names: names of the properties.
+        marks: names of their marks, for the properties that have one.
+        texts: returns the texts of the properties of a record.
+        read_words: returns the texts of its marks.
+        words: type words by name, for each known combination of marks.
     """
 
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class Shape:
         return text_getter(self.marks)
 
     def words_of(self, read: tuple[str, ...], wire: Mapping[str, str]) -> Mapping[str, str]:
-        """The type words by name, which records may share: don't change them.
+        """Return the type words by name. Records can share them: don't change them.
 
         Args:
             read: the texts of the record's marks.
@@ -64,16 +64,16 @@ class Shape:
         return words
 
 
-#: By the names of a record. None: what they are depends on their texts.
+#: Shapes by the names of a record. None: the classification depends on the texts.
 _SHAPES: Final[dict[tuple[str, ...], Shape | None]] = {}
-#: Names that one record had. What differs in each record is not worth more.
+#: Names seen in one record. Names that differ in each record are not worth more.
 _SEEN: Final[set[tuple[str, ...]]] = set()
 
 
 def read_texts(
     wire: Mapping[str, str], key: str | None, sequence_id: int | None
 ) -> tuple[dict[str, str], Mapping[str, str]]:
-    """The same as ``properties.read_texts``, but the type words may be those of other records, too: don't change them.
+    """Read as ``properties.read_texts``, with type words that other records can share: don't change them.
 
     Args:
         wire: the record's properties.
@@ -98,18 +98,18 @@ def read_texts(
 
 
 def known_shape(names: tuple[str, ...]) -> Shape | None:
-    """What records with these names have in common.
+    """Return the common values of records with these names.
 
-    None where each record has to be looked at by itself, and as long as ``read_texts`` has not met these names twice.
+    None if each record has to be read by itself, or until ``read_texts`` has read these names twice.
 
     Args:
-        names: of the record's properties, in their order.
+        names: names of the record's properties, in their order.
     """
     return _SHAPES.get(names)
 
 
 def _learn(names: tuple[str, ...], wire: Mapping[str, str]) -> Shape | None:
-    """The shape of names that were seen before; None where each record has to be looked at by itself."""
+    """Return the shape of names that were seen before; None if each record has to be read by itself."""
     if names not in _SEEN:
         if len(names) <= _NAMES and sum(map(len, names)) <= _CHARACTERS:
             _make_room(_SEEN)
@@ -131,8 +131,8 @@ def _make_room(kept: set[Any] | dict[Any, Any]) -> None:
 
 
 def text_getter(names: tuple[str, ...]) -> Callable[[Mapping[str, str]], tuple[str, ...]]:
-    """Gets the texts of some names as a tuple."""
+    """Return a function that returns the texts of some names as a tuple."""
     if len(names) > 1:
         found: Any = itemgetter(*names)
-        return found  # type: ignore[no-any-return]  # a tuple of what it is given
+        return found  # type: ignore[no-any-return]  # a tuple of the argument's values
     return lambda wire: tuple(wire[name] for name in names)

@@ -1,4 +1,4 @@
-"""The headers that one send sets, and how they get back onto the sender's object."""
+"""The headers that one send sets, and how they are written to the sender's object."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Stamp(NamedTuple):
     Times are milliseconds since the epoch.
 
     Attributes:
-        message_id: JMSMessageID, or None when message ids are disabled.
+        message_id: JMSMessageID, or None if message ids are disabled.
         connection_id: JMSConnectionID of the sending connection, for noLocal.
-        timestamp: JMSTimestamp that the sender sees, 0 when disabled.
-        event_time: JMSTimestamp that receivers see, 0 when disabled.
+        timestamp: JMSTimestamp on the sender's message, 0 if disabled.
+        event_time: JMSTimestamp for receivers, 0 if disabled.
         delivery_time: JMSDeliveryTime, send time plus delay.
         deliver_at: earliest delivery by the broker, None without delay.
         expiration: JMSExpiration, 0 for never.
@@ -53,10 +53,10 @@ class Stamp(NamedTuple):
 
 
 def stamped(kind: str, stamp: Stamp) -> dict[str, str]:
-    """The properties of a record that a stamp decides, and the kind of its message.
+    """Return the record's properties that result from a stamp and the kind of its message.
 
-    JMSMessageId is always written unless the stamp has none, and JMSDeliveryTime includes the delay: both where Java's
-    client leaves the JMS rules, and readable by it.
+    JMSMessageId is always written unless the stamp has none, and JMSDeliveryTime includes the delay: in both points
+    Java's client deviates from the JMS rules, but can read them.
     """
     own_id, connection, _, _, delivery_time, _, expiration, priority, mode, sticky, _ = stamp
     wire = {MESSAGE_TYPE: kind, CONNECTION_ID: connection, DELIVERY_TIME: str(delivery_time)}
@@ -70,7 +70,7 @@ def stamped(kind: str, stamp: Stamp) -> dict[str, str]:
 
 
 def with_sticky_key(record: OutgoingRecord, sticky_key: int) -> OutgoingRecord:
-    """The same record for another transaction: the one of its stamp ended while the send waited."""
+    """Return the record for another transaction: its stamp's transaction ended while the send waited."""
     properties = {**record.properties, TRANSACTION: str(sticky_key)}
     return OutgoingRecord(
         record.payload, properties, record.key, record.event_time, record.deliver_at, record.priority, sticky_key
@@ -78,12 +78,12 @@ def with_sticky_key(record: OutgoingRecord, sticky_key: int) -> OutgoingRecord:
 
 
 def stamp_sent(message: Message, stamp: Stamp, destination: Destination) -> None:
-    """Write the headers that a send sets onto the sender's message; everything else stays as it is.
+    """Write the headers that a send sets to the sender's message; everything else is unchanged.
 
     Args:
-        message: the object that was given to send.
-        stamp: what its record was encoded with.
-        destination: where it went.
+        message: the object that was passed to send.
+        stamp: the stamp with which its record was encoded.
+        destination: destination of the send.
     """
     own_id, _, timestamp, _, delivery_time, _, expiration, priority, mode, _, _ = stamp
     head = message._known_headers()

@@ -1,4 +1,4 @@
-"""StreamMessage bodies as Starlight writes them: a tag byte and a value for each field; no header, count or end."""
+"""StreamMessage bodies in Starlight's layout: a tag byte and a value for each field; no header, count or end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _WRITERS: Final[dict[type, Callable[[Any], bytes]]] = {
 
 
 def encode_stream(values: Iterable[Value]) -> bytes:
-    """The payload of canonical values.
+    """Return the payload of canonical values.
 
     Raises:
         MessageFormatError: a text above 65535 bytes of modified UTF-8, or a value that is not canonical.
@@ -60,7 +60,7 @@ def _whole(kind: type) -> Callable[[Any], Any]:
     return lambda value: int.__new__(kind, value)
 
 
-#: Layout of each tag with a fixed size, and the function that makes the value, None for the unpacked value itself.
+#: Layout of each tag with a fixed size, and the function that creates the value, None for the unpacked value itself.
 _FIXED: Final[dict[int, tuple[struct.Struct, Callable[[Any], Any] | None]]] = {
     _BOOLEAN: (struct.Struct(">B"), bool),
     _INT: (struct.Struct(">i"), None),
@@ -74,7 +74,7 @@ _FIXED: Final[dict[int, tuple[struct.Struct, Callable[[Any], Any] | None]]] = {
 
 
 def decode_stream(data: bytes) -> list[Value]:
-    """The canonical values of a payload. Lengths are checked against the bytes left.
+    """Return the canonical values of a payload. Lengths are checked against the remaining bytes.
 
     Raises:
         MalformedMessageError: an unknown tag, or a value that is cut off.
@@ -105,7 +105,7 @@ def decode_stream(data: bytes) -> list[Value]:
 
 
 def _span(data: bytes, position: int, layout: struct.Struct) -> tuple[int, int]:
-    """Start and end of the bytes behind a length at ``position``."""
+    """Return start and end of the bytes after a length at ``position``."""
     start = position + layout.size
     if start > len(data):
         raise MalformedMessageError(f"a length breaks off at byte {position}")

@@ -1,4 +1,4 @@
-"""Single questions about a record, answered without making a message of it: for selectors, noLocal and expiry."""
+"""Reads single values of a record without creating a message, for selectors, noLocal and expiry."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from jmsaio.model.wire import (
     ReceivedRecord,
 )
 
-#: What follows a client id in a JMSConnectionID: an underscore and a UUID.
+#: Suffix of a client id in a JMSConnectionID: an underscore and a UUID.
 _UUID: Final = re.compile("_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
 _UUID_LENGTH: Final = 37
 
 
 def header(record: ReceivedRecord, name: str) -> Property:
-    """A header, or a JMSX property that the provider makes up, as a selector sees it.
+    """Return a header, or a JMSX property set by the provider, as the value for a selector.
 
     The delivery mode is one of the words PERSISTENT and NON_PERSISTENT, times are longs.
 
     Returns:
-        None where the record has none, or for another name.
+        None if the record has none, or for another name.
     """
     reader = _HEADERS.get(name)
     return None if reader is None else reader(record)
 
 
 def expiration(record: ReceivedRecord) -> int:
-    """JMSExpiration in milliseconds since the epoch, 0 for never."""
+    """Return JMSExpiration in milliseconds since the epoch, 0 for never."""
     return headers.number(record, EXPIRATION, 0)
 
 
 def due(record: ReceivedRecord, now: int) -> int:
-    """JMSDeliveryTime in milliseconds since the epoch if it is later than ``now``, else 0.
+    """Return JMSDeliveryTime in milliseconds since the epoch if it is later than ``now``, else 0.
 
-    A message without delay has one, too, from before it was published: by the sender's clock, which may be ahead of
+    A message without delay has one, too, slightly before its publish time: by the sender's clock, which can be ahead of
     ours.
     """
     time = headers.number(record, DELIVERY_TIME, 0)
@@ -57,12 +57,12 @@ def due(record: ReceivedRecord, now: int) -> int:
 
 
 def connection_id(record: ReceivedRecord) -> str | None:
-    """JMSConnectionID of the sender's connection; None for a producer that is not JMS."""
+    """Return JMSConnectionID of the sender's connection; None for a producer that is not JMS."""
     return record.get(CONNECTION_ID)
 
 
 def sender_client_id(record: ReceivedRecord) -> str | None:
-    """Client id of the sender's connection; None where it had none."""
+    """Return the client id of the sender's connection; None if it had none."""
     found = record.get(CONNECTION_ID)
     if found is None or _UUID.fullmatch(found[-_UUID_LENGTH:]) is None:
         return None

@@ -1,7 +1,7 @@
 """The properties of many rows at once, as ``properties.write_texts`` writes those of each.
 
-The rows of a table mostly have properties with the same names and types. So what becomes of a name is asked once, with
-empty texts, and the texts of all rows are put where the empty ones stand.
+The rows of a table mostly have properties with the same names and types. So the wire form of the names is determined
+once, with empty texts, and the texts of all rows are then inserted in place of the empty ones.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from jmsaio.errors import MessageFormatError
 
 @attrs.frozen
 class WrittenShape:
-    """What all rows have in common whose properties have the same names and type words.
+    """Common wire form of all rows whose properties have the same names and type words.
 
     Attributes:
-        names: of the properties, at least one.
-        wire: what is written where each text is empty: texts and marks by name, in the order of the wire.
+        names: names of the properties, at least one.
+        wire: the wire form with empty texts: texts and marks by name, in the order of the wire.
     """
 
     names: tuple[str, ...]
     wire: Mapping[str, str]
 
     def write(self, columns: Sequence[Sequence[str]]) -> Iterator[dict[str, str]] | None:
-        """The properties on the wire, row by row.
+        """Return the properties on the wire, row by row.
 
         Args:
             columns: the texts of each property, in the order of ``names``.
 
         Returns:
-            A new dictionary for each row; None where a text is not Unicode (a lone surrogate), which ``write_texts``
-            refuses with its name.
+            A new dictionary for each row; None if a text is not Unicode (a lone surrogate): ``write_texts`` raises the
+            error with its name.
         """
         if not all(map(_is_unicode, columns)):
             return None
         texts = dict(zip(self.names, columns, strict=True))
         parts = [texts[name] if name in texts else repeat(word) for name, word in self.wire.items()]
-        return map(dict, map(zip, repeat(tuple(self.wire)), zip(*parts, strict=False)))  # the words have no end
+        return map(dict, map(zip, repeat(tuple(self.wire)), zip(*parts, strict=False)))  # the words repeat endlessly
 
 
 def learn_shape(names: tuple[str, ...], words: Mapping[str, str]) -> WrittenShape | None:
-    """What the rows with these properties have in common.
+    """Return the common wire form of rows with these properties.
 
     Args:
-        names: of the properties.
-        words: the type words of those that are no strings.
+        names: names of the properties.
+        words: the type words of those that are not strings.
 
     Returns:
-        None where ``write_texts`` has to look at each row: it refuses them, a name is given twice, or there is none.
+        None if ``write_texts`` has to write each row: it refuses them, a name is given twice, or there are no names.
     """
     if not names or len(set(names)) < len(names):
         return None

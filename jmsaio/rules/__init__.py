@@ -1,1 +1,1 @@
-"""What JMS decides, without input or output: acknowledgement, life cycles, routing, redelivery."""
+"""The decisions of JMS, without input or output: acknowledgement, life cycles, routing, redelivery."""

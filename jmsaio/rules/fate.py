@@ -1,18 +1,18 @@
-"""Decides what happens to a message that a consumer does not want; nothing else decides that.
+"""Decides what happens to a message that a consumer rejects; all such decisions are made here.
 
 =====================  ================================  =====================================
 rejected by            exclusive or failover, browser    shared (and every queue)
 =====================  ================================  =====================================
 selector, noLocal      acknowledged / skipped            for others, in this process or elsewhere
 expiry                 acknowledged / skipped            acknowledged: it is expired for every consumer
-expiry, by choice      -                                 queues: to the dead letters, where there are any
+expiry, by choice      -                                 queues: to the dead letters, if configured
 subscription           acknowledged                      acknowledged: it is excluded for every consumer
-unsure                 goes back for a second            goes back for a second
+unsure                 redelivered after a second        redelivered after a second
 =====================  ================================  =====================================
 
 Starlight acknowledges on exclusive and negatively acknowledges on shared subscriptions, too. jmsaio differs in two
-points: messages go back after a growing delay and at a limited rate (``jmsaio.rules.resting``), so no consumer spins;
-and an expired message is removed, while Starlight gives it back every second for ever.
+points: messages are returned after a growing delay and at a limited rate (``jmsaio.rules.resting``), so no consumer
+spins; and an expired message is removed, while Starlight returns it every second forever.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from jmsaio.model.wire import WireId
 
 
 class Rejection(enum.Enum):
-    """Why a consumer does not want a message."""
+    """Reason why a consumer rejects a message."""
 
     SELECTOR = "selector"
     NO_LOCAL = "noLocal"
@@ -37,7 +37,7 @@ class Rejection(enum.Enum):
 
 
 class Fate(enum.Enum):
-    """What happens to it."""
+    """Next step for a rejected message."""
 
     ACKNOWLEDGE = "acknowledge"
     GIVE_BACK = "give back"
@@ -50,7 +50,7 @@ def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool, dead_le
 
     Args:
         rejection: why it is rejected.
-        shared: other consumers of the subscription may want it.
+        shared: whether other consumers of the subscription might select it.
         acknowledge_rejected: ``jms.acknowledgeRejectedMessages``.
         dead_letter_expired: ``expired_messages = "dead-letter"``, on a queue with a dead-letter policy.
     """
@@ -65,20 +65,20 @@ def fate(rejection: Rejection, shared: bool, acknowledge_rejected: bool, dead_le
 
 @attrs.define
 class GiveBackDelays:
-    """Delays for messages that are given back repeatedly: 1 s doubling to 60 s for each message.
+    """Delays for messages that are returned repeatedly: 1 s doubling to 60 s for each message.
 
-    Unless they are ``exact``, each delay is lengthened by up to a half, by a number drawn from the message's place and
-    its turn: messages given back together are redelivered separately, so that a shared subscription that deals them out
-    in turn does not deal them to the same wrong consumers each time.
+    Unless they are ``exact``, each delay is lengthened by up to a half, by a number derived from the message's position
+    and its turn: messages returned together are redelivered separately, so that a shared subscription with round-robin
+    delivery does not deliver them to the same wrong consumers each time.
 
-    Bounded: beyond ``capacity`` messages the one given back longest ago is forgotten and starts again.
+    Bounded: beyond ``capacity`` messages the one returned longest ago is forgotten and starts again.
 
     Attributes:
         first: first delay in seconds.
         longest: longest delay in seconds, 60 or the first if that is longer.
         multiplier: growth with each turn.
-        exact: the delays are not lengthened: an application asked for them.
-        capacity: messages remembered at most.
+        exact: whether the delays are configured by the application, and not lengthened.
+        capacity: maximum number of messages remembered.
     """
 
     first: float = 1.0
@@ -89,7 +89,7 @@ class GiveBackDelays:
     _times: OrderedDict[WireId, int] = attrs.field(factory=OrderedDict, init=False, repr=False)
 
     def next(self, place: WireId) -> float:
-        """Seconds until the message at ``place`` is to be redelivered."""
+        """Return the seconds until the message at ``place`` is to be redelivered."""
         times = self._times.pop(place, 0)
         self._times[place] = times + 1
         if len(self._times) > self.capacity:
@@ -101,17 +101,17 @@ class GiveBackDelays:
         return float(min(grown, max(self.longest, self.first)))
 
     def forget(self, place: WireId) -> None:
-        """The message is settled."""
+        """Forget a settled message."""
         self._times.pop(place, None)
 
 
 def asks_for_delay(config: ConsumerConfig) -> bool:
-    """The configuration sets a delay for messages that the application gives back."""
+    """Return whether the configuration sets a delay for messages that the application returns."""
     return config.negative_ack_backoff is not None or config.negative_ack_redelivery_delay is not None
 
 
 def give_back_delays(config: ConsumerConfig) -> GiveBackDelays:
-    """The delays of messages that the application gives back: exactly as configured, else growing ones."""
+    """Return the delays of messages that the application returns: exactly as configured, else growing ones."""
     backoff, delay = config.negative_ack_backoff, config.negative_ack_redelivery_delay
     if backoff is not None:
         return GiveBackDelays(backoff.min_delay, backoff.max_delay, backoff.multiplier, exact=True)

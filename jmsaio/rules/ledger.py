@@ -1,7 +1,7 @@
-"""The acknowledgement ledger of one session: the deliveries that are not settled yet.
+"""The acknowledgement ledger of one session: its unsettled deliveries.
 
-It decides and returns the commands to carry out; it does no I/O and knows nothing of messages: an *inbox* (whatever
-the client uses to reach a subscription) and a *record* are opaque to it.
+It decides and returns the commands to carry out. It does no I/O and does not depend on messages: an *inbox* (the
+client's object for a subscription) and a *record* are opaque to it.
 
 Jakarta Messaging 3.1, 6.2.10 Message acknowledgment. Session scope includes messages received later and those of closed
 consumers; group scope is this message and all received before it; individual scope is this message alone.
@@ -20,7 +20,7 @@ Record = TypeVar("Record")
 
 
 class Scope(enum.Enum):
-    """How far one ``message.acknowledge()`` reaches."""
+    """Scope of one ``message.acknowledge()``."""
 
     SESSION = "session"
     GROUP = "group"
@@ -29,10 +29,10 @@ class Scope(enum.Enum):
 
 @attrs.define
 class Ledger(Generic[Inbox, Record]):
-    """Deliveries of one session that are not settled, in the order of delivery.
+    """Unsettled deliveries of one session, in the order of delivery.
 
     Attributes:
-        scope: how far an acknowledgement reaches.
+        scope: scope of an acknowledgement.
     """
 
     scope: Scope = Scope.SESSION
@@ -44,23 +44,23 @@ class Ledger(Generic[Inbox, Record]):
         return len(self._entries)
 
     def delivered(self, inbox: Inbox, record: Record) -> int:
-        """Note a delivery; returns its number for ``acknowledge``."""
+        """Record a delivery; return its number for ``acknowledge``."""
         number = self._next
         self._next = number + 1
         self._entries[number] = (inbox, record)
         return number
 
     def acknowledge(self, number: int) -> list[tuple[Inbox, list[Record]]]:
-        """Settle delivery ``number`` and what the scope adds; returns the records to acknowledge for each inbox."""
+        """Settle delivery ``number`` and others in its scope; return the records to acknowledge for each inbox."""
         if self.scope is Scope.INDIVIDUAL or (len(self._entries) == 1 and number in self._entries):
             entry = self._entries.pop(number, None)
             return [] if entry is None else [(entry[0], [entry[1]])]
         if self.scope is Scope.SESSION:
             return self.take_all()
-        return self._take(list(takewhile(lambda held: held <= number, self._entries)))  # they stand in order
+        return self._take(list(takewhile(lambda held: held <= number, self._entries)))  # they are in order
 
     def take(self, number: int) -> tuple[Inbox, Record] | None:
-        """Remove one delivery; None if it is settled already."""
+        """Remove one delivery; return None if it is already settled."""
         return self._entries.pop(number, None)
 
     def take_all(self) -> list[tuple[Inbox, list[Record]]]:
@@ -68,16 +68,16 @@ class Ledger(Generic[Inbox, Record]):
         return self._take(list(self._entries))
 
     def close(self) -> list[tuple[Inbox, list[Record]]]:
-        """Remove every delivery, as ``take_all``; ``left`` knows them from then on."""
+        """Remove every delivery, as ``take_all``; ``left`` reports them from then on."""
         self._left |= self._entries.keys()
         return self.take_all()
 
     def left(self, number: int) -> bool:
-        """True if delivery ``number`` was unsettled when the ledger was closed."""
+        """Return whether delivery ``number`` was unsettled when the ledger was closed."""
         return number in self._left
 
     def concerns(self, inbox: Inbox) -> bool:
-        """True while an inbox has unsettled deliveries."""
+        """Return whether an inbox has unsettled deliveries."""
         return any(held is inbox for held, _ in self._entries.values())
 
     def _take(self, numbers: list[int]) -> list[tuple[Inbox, list[Record]]]:

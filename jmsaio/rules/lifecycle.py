@@ -1,4 +1,4 @@
-"""Life cycles as tables: which call is legal in which state, and the state it leads to.
+"""Life cycles as tables: the calls that are legal in each state, and the states to which they lead.
 
 Jakarta Messaging 3.1, 6.1.3 Connection setup to 6.1.8 Closing a connection.
 """
@@ -20,7 +20,7 @@ class State(enum.Enum):
 
 
 class Event(enum.Enum):
-    """What happens to a connection."""
+    """Events of a connection."""
 
     START = "start"
     STOP = "stop"
@@ -43,11 +43,11 @@ _NEXT: dict[tuple[State, Event], State] = {
 
 
 def advance(state: State, event: Event, what: str) -> State:
-    """The state after ``event``.
+    """Return the state after ``event``.
 
     Args:
         state: state before.
-        event: what happens.
+        event: the event.
         what: the object's name for the error.
 
     Raises:

@@ -1,7 +1,7 @@
 """Counts deliveries, and decides what happens to a message that the application could not handle.
 
-The count that an application sees is the larger of the broker's count and this client's own, because Pulsar's
-count is always 0 on exclusive and failover subscriptions.
+The count reported to an application is the larger of the broker's count and this client's own, because Pulsar's count
+is always 0 on exclusive and failover subscriptions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jmsaio.model.wire import WireId
 
 
 class Again(enum.Enum):
-    """How a message is redelivered."""
+    """Kind of redelivery."""
 
     AT_ONCE = "at once"
     GIVE_BACK = "give back"
@@ -23,7 +23,7 @@ class Again(enum.Enum):
 
 @attrs.define
 class DeliveryCounts:
-    """How often the application gave back each message of this client.
+    """Number of times that the application returned each message of this client.
 
     Bounded: beyond ``capacity`` messages the oldest count is forgotten.
     """
@@ -35,7 +35,7 @@ class DeliveryCounts:
         return bool(self._counts)
 
     def returned(self, place: WireId, broker_count: int) -> int:
-        """Count that the application gave the message back; returns its deliveries so far."""
+        """Count one more return by the application; return the message's deliveries so far."""
         times = max(self._counts.pop(place, 0), broker_count) + 1
         self._counts[place] = times
         if len(self._counts) > self.capacity:
@@ -43,21 +43,21 @@ class DeliveryCounts:
         return times
 
     def delivery_count(self, place: WireId, broker_count: int) -> int:
-        """JMSXDeliveryCount of the next delivery (1 for the first)."""
+        """Return JMSXDeliveryCount of the next delivery (1 for the first)."""
         return max(self._counts.get(place, 0), broker_count) + 1
 
     def forget(self, place: WireId) -> None:
-        """The message is settled."""
+        """Forget a settled message."""
         self._counts.pop(place, None)
 
 
 def again(times: int, max_local: int, broker_dead_letters: bool) -> Again:
-    """How to redeliver a message whose listener failed, or that was recovered.
+    """Return how to redeliver a message whose listener failed, or that was recovered.
 
     Args:
         times: its deliveries so far.
-        max_local: redeliveries at once, before the message is given back to the broker with a delay.
-        broker_dead_letters: a dead-letter policy counts at the broker, so the broker has to redeliver.
+        max_local: number of immediate redeliveries before the message is returned to the broker with a delay.
+        broker_dead_letters: whether the broker counts for a dead-letter policy, so it has to redeliver.
     """
     if broker_dead_letters or times > max_local:
         return Again.GIVE_BACK

@@ -1,13 +1,13 @@
-"""Decides when records that no consumer of this process wants go back to the broker, on a shared subscription.
+"""Decides when records that no consumer of this process selects are returned to the broker, on a shared subscription.
 
-They rest unacknowledged in the client and go back in bundles, so that consumers elsewhere get them:
+They rest unacknowledged in the client and are returned in bundles, so that other consumers receive them:
 
-* soon at first and then less and less often, because no one wants a record that keeps returning;
+* soon at first and then less and less often, because a record that keeps returning is selected by no one;
 * within one budget, which grows with time and with each record that did not return, because another consumer took it.
-  So many records that only return cost little, and never delay new ones for long;
-* those that went back least often first, the newest of them first.
+  Thus many records that only return cost little, and never delay new ones for long;
+* starting with the records returned least often, the newest of them first.
 
-Brokers give back whole entries (batches), so records of one entry go back together.
+Brokers redeliver whole entries (batches), so records of one entry are returned together.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ import attrs
 
 from jmsaio.model.wire import SetAside
 
-#: Records in a bundle, unless its last entry has more.
+#: Maximum number of records in a bundle, unless its last entry has more.
 BUNDLE = 256
-#: First and longest delay in seconds, and growth with each turn: a record may go to the wrong consumer several times in
-#: a row by chance, and doubling would soon keep it from the right one for half a minute.
+#: First and longest delay in seconds, and growth with each turn: by chance a record can be redelivered to the wrong
+#: consumer several times in a row, and doubling would soon keep it from the right one for half a minute.
 FIRST, LONGEST, GROWTH = 0.1, 60.0, 1.3
-#: Records that may go back at once, and those that may in each second after that.
+#: Number of records that may be returned at once, and in each second after that.
 BURST, RATE = 2_000.0, 200.0
 #: Seconds after which a record that did not return counts as taken by another consumer, and the credit for each.
 GONE, GAIN = 2.0, 2.0
-#: Entries remembered after they went back.
+#: Maximum number of returned entries that are remembered.
 REMEMBERED = 50_000
 
 _Entry = tuple[int, int]
@@ -37,15 +37,15 @@ _Entry = tuple[int, int]
 
 @attrs.define(eq=False)
 class Bundle:
-    """Records that go back together.
+    """Records that are returned together.
 
     Attributes:
-        owner: the receiver that took them from the broker.
-        turns: how often they went back before.
-        until: no entry is begun in it after this time.
-        records: what stands for them, in the order of arrival.
-        entry: ledger and number of the last one's entry.
-        resting: it was not taken.
+        owner: the receiver that received them.
+        turns: number of earlier returns.
+        until: time after which no further entry is added.
+        records: their representations, in the order of arrival.
+        entry: ledger and number of the last record's entry.
+        resting: False once it was taken.
     """
 
     owner: Hashable
@@ -58,7 +58,7 @@ class Bundle:
 
 @attrs.frozen
 class _Return:
-    """An entry that went back: its turns, the time, its records, and whether it was counted as taken by others."""
+    """A returned entry: its turns, the time, its records, and whether it was counted as taken by others."""
 
     turns: int
     when: float
@@ -71,7 +71,7 @@ class Resting:
     """The resting records of one subscription. Times are seconds of one clock.
 
     Attributes:
-        crediting: records that do not return count as taken by others; False while receiving pauses.
+        crediting: whether records that do not return count as taken by others; False while receiving pauses.
     """
 
     crediting: bool = True
@@ -88,11 +88,11 @@ class Resting:
     _filled: float | None = attrs.field(default=None, init=False)
 
     def count(self, owner: Hashable) -> int:
-        """How many records of ``owner`` rest."""
+        """Return the number of resting records of ``owner``."""
         return self._counts.get(owner, 0)
 
     def add(self, owner: Hashable, record: SetAside, now: float) -> bool:
-        """Let a record rest; True when that may change ``wait``."""
+        """Let a record rest; return True if that might change ``wait``."""
         self._counts[owner] = self._counts.get(owner, 0) + 1
         entry = _entry(record)
         last = self._last.get(owner)
@@ -112,7 +112,7 @@ class Resting:
         return new
 
     def _times_returned(self, entry: _Entry) -> int:
-        """How often the entry of a record that has arrived went back before."""
+        """Return how often the entry of a record that has arrived was returned before."""
         known = self._returned.pop(entry, None)
         if known is None:
             return 0
@@ -129,7 +129,7 @@ class Resting:
         return bundle
 
     def hasten(self, owner: Hashable | None = None) -> None:
-        """Let everything, or everything of ``owner``, go back next, whatever the budget."""
+        """Schedule all records, or all of ``owner``, to be returned next, whatever the budget."""
         bundles = [bundle for _, _, bundle in sorted(self._heap, key=lambda entry: entry[1])]
         bundles += [bundle for ready in self._ready.values() for bundle in ready]
         chosen = {bundle for bundle in bundles if owner is None or bundle.owner == owner}
@@ -142,7 +142,7 @@ class Resting:
                 del self._ready[turns]
 
     def take(self, now: float) -> Bundle | None:
-        """The next bundle that goes back, or None."""
+        """Remove and return the next bundle to be returned, or None."""
         self._refill(now)
         if self._hasty:
             return self._leave(self._hasty.popleft(), now)
@@ -160,7 +160,7 @@ class Resting:
         return self._leave(bundle, now)
 
     def take_hasty(self, owner: Hashable, now: float) -> Bundle | None:
-        """The next bundle of ``owner`` after ``hasten``, or None."""
+        """Remove and return the next bundle of ``owner`` after ``hasten``, or None."""
         for bundle in self._hasty:
             if bundle.owner == owner:
                 self._hasty.remove(bundle)
@@ -168,7 +168,7 @@ class Resting:
         return None
 
     def wait(self, now: float) -> float | None:
-        """Seconds until ``take`` returns a bundle again, or None if nothing rests."""
+        """Return the seconds until ``take`` returns a bundle again, or None if nothing rests."""
         if self._hasty:
             return 0.0
         budget = 0.0 if self._budget > 0 else (1 - self._budget) / RATE

@@ -1,9 +1,9 @@
-"""Which partition a record goes to: by priority, the sticky key of a transaction, or group.
+"""Chooses the partition of a record: by priority, the sticky key of a transaction, or group.
 
-The same partitions as Starlight's with ``jms.enableJMSPriority``, ``jms.priorityMapping`` and
+The partitions are the same as Starlight's with ``jms.enableJMSPriority``, ``jms.priorityMapping`` and
 ``jms.transactionsStickyPartitions``.
 
-Pure functions of a record and the number of partitions, so a transport may call them from any thread.
+These are pure functions of a record and the number of partitions, so a transport may call them from any thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DEFAULT_PRIORITY = 4
 
 
 def java_string_hash(text: str) -> int:
-    """Java's ``String.hashCode`` as an unsigned 31-bit number: ``h = 31 * h + unit`` over UTF-16 units, 32-bit wrap."""
+    """Return the low 31 bits of Java's ``String.hashCode``: ``h = 31 * h + unit`` over UTF-16 units, 32-bit wrap."""
     value = 0
     if text.isascii():
         for byte in text.encode("ascii"):
@@ -31,17 +31,17 @@ def java_string_hash(text: str) -> int:
 
 
 def make_turns(mode: str, uniform: Callable[[], float]) -> Iterator[int]:
-    """What chooses the partition of a record without a group id, modulo the number of partitions.
+    """Return the numbers that choose the partition of records without a group id, modulo the number of partitions.
 
     Args:
         mode: ``RoundRobinPartition``, all in turn, or ``SinglePartition``, one for all (``messageRoutingMode``).
-        uniform: gives random numbers in [0, 1).
+        uniform: returns random numbers in [0, 1).
     """
     return repeat(math.floor(uniform() * 2**31)) if mode == "SinglePartition" else count()
 
 
 def linear_partition(priority: int, partitions: int, uniform: float) -> int:
-    """Partition for a priority, priorities spread evenly; a higher partition is a higher priority.
+    """Return the partition for a priority, priorities spread evenly; a higher partition is a higher priority.
 
     Args:
         priority: 0 to 9; anything else counts as the nearest of them.
@@ -58,7 +58,7 @@ def linear_partition(priority: int, partitions: int, uniform: float) -> int:
 
 
 def non_linear_partition(priority: int, partitions: int, uniform: float) -> int:
-    """Partition for a priority: a quarter each for low (0-3) and high (5-9), half for the default (4)."""
+    """Return the partition for a priority: a quarter each for low (0-3) and high (5-9), half for the default (4)."""
     if partitions <= 1:
         return 0
     width = partitions / 4.0
@@ -74,16 +74,16 @@ def non_linear_partition(priority: int, partitions: int, uniform: float) -> int:
 def make_route(
     mapping: str | None, sticky: bool, uniform: Callable[[], float]
 ) -> Callable[[OutgoingRecord, int], int | None]:
-    """The choice of a partition for a sender.
+    """Return the function that chooses a partition for a sender.
 
     Args:
-        mapping: ``linear`` or ``non-linear`` when JMS priority is enabled, else None.
-        sticky: records of a transaction go to one partition (``jms.transactionsStickyPartitions``).
-        uniform: gives random numbers in [0, 1).
+        mapping: ``linear`` or ``non-linear`` if JMS priority is enabled, else None.
+        sticky: whether records of a transaction go to one partition (``jms.transactionsStickyPartitions``).
+        uniform: returns random numbers in [0, 1).
 
     Returns:
-        A function of record and partition count; it returns None if the transport is to take the next in turn.
-        As in Starlight, priority beats the group id.
+        A function of record and partition count; it returns None to let the transport choose the next in turn. As in
+        Starlight, priority overrides the group id.
     """
     by_priority = {None: None, "linear": linear_partition, "non-linear": non_linear_partition}[mapping]
 

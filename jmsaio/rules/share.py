@@ -1,4 +1,4 @@
-"""``Share``: a number of bytes that many users divide evenly."""
+"""``Share``: a number of bytes that is divided evenly among its users."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Share:
     _users: weakref.WeakSet[object] = attrs.field(factory=weakref.WeakSet, init=False)
 
     def join(self, user: object) -> None:
-        """One more user, until it leaves or is collected."""
+        """Add a user, until it leaves or is collected."""
         self._users.add(user)
 
     def leave(self, user: object) -> None:
-        """One user less."""
+        """Remove a user."""
         self._users.discard(user)
 
     @property
     def each(self) -> int:
-        """Bytes of one user."""
+        """Bytes per user."""
         return self.total // max(1, len(self._users))

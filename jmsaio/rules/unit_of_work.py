@@ -16,9 +16,9 @@ class UnitOfWork(Generic[Handle]):
     """One local transaction.
 
     Attributes:
-        handle: the transport's transaction, None until the first send or commit needs one, and always when emulated.
+        handle: the transport's transaction, None until the first send or commit needs one, and always if emulated.
         sticky_key: JMSTX of this transaction, or None.
-        sent: messages whose send has ended and which the transport stored, or may have stored.
+        sent: number of messages whose send has ended and which the transport has stored, or might have stored.
         failures: errors of sends in it.
     """
 
@@ -28,12 +28,12 @@ class UnitOfWork(Generic[Handle]):
     failures: list[JMSError] = attrs.field(factory=list)
 
     def send_ended(self, error: JMSError | None) -> None:
-        """Note the outcome of a send; a message counts as sent unless the error says that it was not stored."""
+        """Record the outcome of a send; a message counts as sent unless the error reports that it was not stored."""
         if error is not None:
             self.failures.append(error)
         if error is None or isinstance(error, SendInDoubtError):
             self.sent += 1
 
     def failed(self) -> JMSError | None:
-        """Why the work can't be committed, or None."""
+        """Return why the work can't be committed, or None."""
         return self.failures[0] if self.failures else None

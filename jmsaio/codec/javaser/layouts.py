@@ -1,4 +1,4 @@
-"""The classes of which objects are written and read, and what every stream begins with."""
+"""The classes whose objects are written and read, and the beginning of every stream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 from jmsaio.model.values import Byte, Char, Float, Long, Short, Value
 
 MAGIC: Final = b"\xac\xed\x00\x05"
-#: The number that the first class of a stream gets; later ones count on.
+#: Number of the first class of a stream; later ones count up.
 FIRST_HANDLE: Final = 0x7E0000
 LENGTH8, LENGTH16 = struct.Struct(">B"), struct.Struct(">H")
 LENGTH32, LENGTH64 = struct.Struct(">i"), struct.Struct(">q")
@@ -21,14 +21,14 @@ _NUMBER: Final = "java.lang.Number"
 
 @attrs.frozen
 class JavaClass:
-    """A class whose layout is known.
+    """A class with a known layout.
 
     Attributes:
         name: Java's name.
-        description: what follows the name in the stream, up to the superclass.
+        description: bytes after the name in the stream, up to the superclass.
         parent: the superclass, or None.
-        layout: the one field, None for an array and for Number.
-        make: makes the value from the unpacked field.
+        layout: the only field, None for an array and for Number.
+        make: converts the unpacked field to the value.
     """
 
     name: str
@@ -39,7 +39,7 @@ class JavaClass:
 
 
 def _described(name: str, version: str, field: str, parent: str | None, make: Any = None, code: str = "") -> JavaClass:
-    """A class from its serial version, the letter of its field ``value``, and how that is packed."""
+    """Create a class from its serial version, the type code of its field ``value``, and the field's struct format."""
     fields = b"\x00\x01" + field.encode() + b"\x00\x05value" if field else b"\x00\x00"
     layout = struct.Struct(">" + code) if code else None
     return JavaClass(name, bytes.fromhex(version) + b"\x02" + fields + b"\x78", parent, layout, make)
@@ -49,7 +49,7 @@ def _whole(kind: type) -> Callable[[Any], Any]:
     return lambda value: int.__new__(kind, value)
 
 
-#: The class of each canonical type.
+#: Java class of each canonical type.
 BOXES: Final[dict[type, JavaClass]] = {
     bool: _described("java.lang.Boolean", "cd207280d59cfaee", "Z", None, bool, "B"),
     Char: _described(

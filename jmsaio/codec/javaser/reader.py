@@ -1,4 +1,4 @@
-"""Reads streams; nothing that they say is believed."""
+"""Reads serialization streams without trusting their contents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BLOCK, _RESET, _LONG_BLOCK, _LONG_STRING, _PROXY, _ENUM = 0x77, 0x79, 0x7A, 0x7
 
 
 class _UnknownClassError(Exception):
-    """The stream goes on with an object of a class that is not read."""
+    """The stream continues with an object of a class that is not supported."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -45,7 +45,7 @@ class _Reader:
         self._handles: list[str | None] = []
 
     def primitive(self, size: int) -> bytes:
-        """``size`` bytes of block data, however the records split it."""
+        """Read ``size`` bytes of block data, even if it is split into several records."""
         parts: list[bytes] = []
         while size:
             while not self._block:
@@ -57,14 +57,14 @@ class _Reader:
         return b"".join(parts)
 
     def utf(self) -> str:
-        """A text of block data."""
+        """Read a text of block data."""
         return decode_mutf8(self.primitive(LENGTH16.unpack(self.primitive(2))[0]))
 
     def value(self) -> Value:
-        """One object.
+        """Read one object.
 
         Raises:
-            _UnknownClassError: of a class that is not read.
+            _UnknownClassError: its class is not supported.
         """
         if self._block:
             raise MalformedMessageError(f"{self._block} bytes of block data stand before an object")
@@ -99,7 +99,7 @@ class _Reader:
         return self._take(self._number(LENGTH32))
 
     def _class(self) -> str | None:
-        """A class descriptor with its superclasses; the name of the class, None for a null descriptor."""
+        """Read a class descriptor with its superclasses; return the class's name, None for a null descriptor."""
         first: str | None = None
         expected: str | None = None
         while True:
@@ -123,7 +123,7 @@ class _Reader:
             expected = CLASSES[name].parent
 
     def _described(self, below: str | None) -> str:
-        """A new class descriptor up to its superclass."""
+        """Read a new class descriptor up to its superclass; return the class's name."""
         name = decode_mutf8(self._take(self._number(LENGTH16)))
         self._handles.append(name)
         known = CLASSES.get(name)
@@ -177,7 +177,7 @@ class _Reader:
 
 
 def read_map(data: bytes) -> dict[str, Value]:
-    """The canonical values of a map's stream. What follows the last entry is ignored, as in Java.
+    """Read the canonical values of a map's stream. Bytes after the last entry are ignored, as in Java.
 
     Raises:
         MalformedMessageError: it is not such a stream, is cut off, or has a value of another class.
@@ -196,7 +196,7 @@ def read_map(data: bytes) -> dict[str, Value]:
 
 
 def read_object(data: bytes) -> Value | JavaObject:
-    """The canonical value of an object's stream, or a ``JavaObject`` where its class has no fixed layout.
+    """Read the canonical value of an object's stream; return a ``JavaObject`` if its class has no fixed layout.
 
     Raises:
         MalformedMessageError: it is not such a stream, or is cut off.

@@ -1,4 +1,4 @@
-"""Writes streams as Java does."""
+"""Writes serialization streams as Java does."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_UTF: Final = 0xFFFF
 
 
 class _Writer:
-    """Writes objects as Java does: a class is described once, and referred to from then on."""
+    """Writes objects as Java does: a class is described once, and referenced from then on."""
 
     __slots__ = ("_handles", "_next", "parts")
 
@@ -37,7 +37,7 @@ class _Writer:
         self._next = FIRST_HANDLE
 
     def block(self, data: bytes) -> None:
-        """Primitive data, in records of 1024 bytes at most."""
+        """Write primitive data, in records of up to 1024 bytes."""
         for start in range(0, len(data), _MAX_BLOCK):
             part = data[start : start + _MAX_BLOCK]
             if len(part) <= _MAX_SHORT_BLOCK:
@@ -47,7 +47,7 @@ class _Writer:
             self.parts.append(part)
 
     def value(self, value: Value) -> None:
-        """One object."""
+        """Write one object."""
         kind = type(value)
         if value is None:
             self.parts.append(b"\x70")
@@ -96,7 +96,7 @@ def _utf(text: str) -> bytes:
 
 
 def write_map(values: Mapping[str, Value]) -> bytes:
-    """The stream of a map's canonical values.
+    """Return the stream of a map's canonical values.
 
     Raises:
         MessageFormatError: a name above 65535 bytes of modified UTF-8, or a value without a Java class here.
@@ -112,7 +112,7 @@ def write_map(values: Mapping[str, Value]) -> bytes:
 
 
 def write_object(value: Value) -> bytes:
-    """The stream of one canonical value. Raises MessageFormatError for a value without a Java class here."""
+    """Return the stream of one canonical value. Raises MessageFormatError for a value without a Java class here."""
     writer = _Writer()
     writer.value(value)
     return b"".join(writer.parts)

@@ -1,1 +1,1 @@
-"""Values with a schema of Pulsar's registry: read from payloads and written to them."""
+"""Reads and writes values with a schema of Pulsar's registry."""

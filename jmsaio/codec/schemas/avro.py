@@ -1,6 +1,6 @@
-"""Read Avro's binary encoding within bounds (Avro specification 1.11, Binary encoding).
+"""Reads Avro's binary encoding within bounds (Avro specification 1.11, Binary encoding).
 
-Schema and payload come from others. A small payload can claim 2^40 items that take no bytes, or nest so deep that a
+Schemas and payloads are untrusted. A small payload can claim 2^40 items that take no bytes, or nest so deeply that a
 reader written in C crashes the process. This reader counts the values of a payload, and the nesting of both.
 """
 
@@ -25,7 +25,7 @@ LARGEST: Final = 1_000_000
 _FEWEST, _MOST = 65_536, 1_000_000
 #: Maximum number of digits of a decimal.
 _MOST_DIGITS: Final = 1000
-#: Java's library takes letters of any alphabet, unlike the specification.
+#: Java's library accepts letters of any alphabet, unlike the specification.
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 
@@ -60,7 +60,7 @@ class _Input:
         self.count()
 
     def count(self) -> None:
-        """Count a value that may take no bytes."""
+        """Count a value that might take no bytes."""
         self.left -= 1
         if self.left < 0:
             raise MessageFormatError("the payload claims too many values")
@@ -70,15 +70,15 @@ def avro_reader(definition: str) -> Callable[[bytes], Any]:
     """Return a function that reads payloads of an Avro schema.
 
     A record or a map becomes a dict, an array a list, an enum's symbol a str, and a fixed bytes. A long is a ``Long``,
-    a float a ``Float``. Of the logical types only a decimal has a class of its own, ``Decimal``: times stay numbers and
-    a UUID a str, as in Java's client.
+    a float a ``Float``. Among the logical types only a decimal has its own class, ``Decimal``: times stay numbers and a
+    UUID a str, as in Java's client.
 
     Args:
         definition: the schema as JSON.
 
     Raises:
-        MessageFormatError: not a valid Avro schema, or one beyond the bounds. The function raises it, too, for a
-            payload that does not fit.
+        MessageFormatError: not a valid Avro schema, or one beyond the bounds. The returned function raises it, too, for
+            a payload that does not fit.
     """
     if len(definition) > LARGEST:
         raise MessageFormatError(f"it has {len(definition)} characters; the maximum is {LARGEST}")
@@ -92,7 +92,7 @@ def avro_reader(definition: str) -> Callable[[bytes], Any]:
         source = _Input(data)
         try:
             value = read(source)
-        except RecursionError as error:  # unions in unions are no level of a value
+        except RecursionError as error:  # unions in unions do not add levels to a value
             raise MessageFormatError(f"the value is nested too deep at byte {source.place}") from error
         if source.place != len(data):
             raise MessageFormatError(f"the value ends at byte {source.place} of {len(data)}")
@@ -146,7 +146,7 @@ class _Compiler:
         return _decimal(read, tree)
 
     def _reference(self, name: str, space: str) -> Read:
-        """Return the function that reads a named type. It looks the type up later: a record can contain itself."""
+        """Return the function that reads a named type, which it looks up when called: a record can contain itself."""
         known = self._named
         full = name if "." in name or not space else f"{space}.{name}"
         if full not in known:
@@ -311,7 +311,7 @@ def _bytes(source: _Input) -> bytes:
 
 
 def _decimal(read: Read, tree: dict[str, Any]) -> Read:
-    """Return the function that reads a decimal; with impossible attributes ``read``, as the specification says."""
+    """Return the function that reads a decimal; with impossible attributes ``read``, as the specification requires."""
     digits = decimal_digits(tree)
     if digits is None:
         return read

@@ -1,4 +1,4 @@
-"""Read payloads by the schema that their topic has in Pulsar's registry."""
+"""Reads payloads with the schema of their topic in Pulsar's registry."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _part(schema: Schema, parts: dict[str, Any], name: str) -> Callable[[bytes],
 
 
 def _prefixed(data: bytes) -> tuple[bytes | None, bytes]:
-    """Split off the bytes whose length precedes them, None for null. Return them and the rest."""
+    """Split off the bytes that follow their length, None for null. Return them and the rest."""
     if len(data) < _LENGTH.size:
         raise MessageFormatError("the payload ends before a length")
     (length,) = _LENGTH.unpack_from(data)

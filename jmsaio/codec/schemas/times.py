@@ -1,6 +1,6 @@
-"""The dates and times of Pulsar's schema types as Python's. Nanoseconds below a microsecond are cut off.
+"""Converts the dates and times of Pulsar's schema types to Python's. Nanoseconds below a microsecond are cut off.
 
-Each function raises OverflowError for a time that Python's classes do not have.
+Each function raises OverflowError for a time that Python's classes can't represent.
 """
 
 from __future__ import annotations

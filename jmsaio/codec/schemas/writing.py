@@ -1,4 +1,4 @@
-"""Write bodies as values of a schema, for producers with a schema."""
+"""Writes bodies as values of a schema, for producers with a schema."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class SchemaWriter:
 
 
 def schema_writer(schema: Schema) -> SchemaWriter:
-    """Return the writer of a schema. pulsar-client registers no schemas of numbers.
+    """Return the writer of a schema. pulsar-client does not register schemas of numbers.
 
     Raises:
-        IllegalArgumentError: a type that producers can't have, or a definition that is not valid.
+        IllegalArgumentError: a type that producers don't support, or an invalid definition.
         ConfigurationError: AVRO without the package fastavro.
     """
     kind = schema.type
@@ -68,7 +68,7 @@ def _avro(definition: str) -> Callable[[Any], bytes]:
         payload = io.BytesIO()
         try:
             fastavro.schemaless_writer(payload, parsed, body, strict_allow_default=True)
-            fastavro.validate(body, parsed)  # the writer itself cuts 1.5 to 1 and takes "false" for true
+            fastavro.validate(body, parsed)  # the writer itself truncates 1.5 to 1 and accepts "false" as true
         except Exception as error:  # as above
             reason = " ".join(str(error).split())
             raise MessageFormatError(f"the body does not fit the AVRO schema: {reason:.200}") from error
