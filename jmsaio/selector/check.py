@@ -1,8 +1,9 @@
-"""The type pass of the jms dialect: what can't have the needed type is refused when the selector is made.
+"""The type pass of the jms dialect: refuses operands of impossible types when the selector is created.
 
 Jakarta Messaging 3.1, 3.8.1 Message selector.
 
-A name may be anything until a message comes; a literal, arithmetic and a condition have their type at once.
+A name can have any type until a message is evaluated; the types of literals, arithmetic and conditions are known at
+once.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _ALLOWED = "JMSDeliveryMode, JMSPriority, JMSMessageID, JMSTimestamp, JMSCorrela
 
 
 def check(tree: Node) -> None:
-    """Refuse a tree in which an operand can't have the type that its place needs.
+    """Refuse a tree in which an operand can't have the required type.
 
     Raises:
         Refused: with the offset of the operand.
@@ -60,7 +61,7 @@ def _describe(node: Node) -> str:
 
 
 def _condition(node: Node, where: str) -> None:
-    """``node`` must be TRUE, FALSE or UNKNOWN."""
+    """Require ``node`` to be TRUE, FALSE or UNKNOWN."""
     match node:
         case Group(inner=inner):
             _condition(inner, where)
@@ -95,7 +96,7 @@ def _condition(node: Node, where: str) -> None:
 
 
 def _value(node: Node) -> None:
-    """``node`` is an operand of = or <>: a string, a number, a Boolean or a condition in parentheses."""
+    """Require ``node`` to be an operand of = or <>: a string, number, Boolean, or a condition in parentheses."""
     inner = bare(node)
     match inner:
         case Literal(value=value):
@@ -107,7 +108,7 @@ def _value(node: Node) -> None:
 
 
 def _same_family(left: Node, right: Node, operator: str) -> None:
-    """A Boolean literal beside another literal is a mistake: TRUE and FALSE are not names of properties."""
+    """Refuse a Boolean literal compared with another literal: TRUE and FALSE are not names of properties."""
     match bare(left), bare(right):
         case Literal(value=one), Literal(value=other) if isinstance(one, bool) is not isinstance(other, bool):
             reason = f"{_describe(left)} {operator} {_describe(right)} compares a Boolean with a non-Boolean"
@@ -115,7 +116,7 @@ def _same_family(left: Node, right: Node, operator: str) -> None:
 
 
 def _number(node: Node, where: str) -> None:
-    """``node`` must be a number, or a name that may hold one."""
+    """Require ``node`` to be a number, or a name, which might be one."""
     match bare(node):
         case Name() as name:
             _name(name)

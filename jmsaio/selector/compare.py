@@ -2,8 +2,8 @@
 
 Jakarta Messaging 3.1, 3.8.1.2 Null values and 3.8.1.3 Special notes.
 
-Every function takes canonical values and gives True, False or None (UNKNOWN). NULL on either side is UNKNOWN; values
-of different families (string, number, Boolean) are never equal, unequal or ordered: FALSE.
+Every function accepts canonical values and returns True, False or None (UNKNOWN). NULL on either side is UNKNOWN;
+values of different families (string, number, Boolean) are never equal, unequal or ordered: FALSE.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from jmsaio.selector.numbers import DOUBLE, FLOAT, RANKS, single_of
 
 
 def _promoted(left: object, right: object) -> tuple[float, float] | None:
-    """Both numbers in the type in which Java compares them, or None if one is not a number."""
+    """Return both numbers in the type in which Java compares them, or None if one is not a number."""
     level_left, level_right = RANKS.get(type(left), 0), RANKS.get(type(right), 0)
     if level_left == 0 or level_right == 0:
         return None
-    assert isinstance(left, (int, float)) and isinstance(right, (int, float))  # a rank above 0 says so
+    assert isinstance(left, (int, float)) and isinstance(right, (int, float))  # implied by a rank above 0
     level = max(level_left, level_right)
     if level == FLOAT:
         return single_of(left), single_of(right)
@@ -27,7 +27,7 @@ def _promoted(left: object, right: object) -> tuple[float, float] | None:
 
 
 def equal(left: object, right: object) -> bool | None:
-    """``left = right``."""
+    """Evaluate ``left = right``."""
     if left is None or right is None:
         return None
     numbers = _promoted(left, right)
@@ -37,7 +37,7 @@ def equal(left: object, right: object) -> bool | None:
 
 
 def unequal(left: object, right: object) -> bool | None:
-    """``left <> right``: FALSE, not TRUE, for values of different families."""
+    """Evaluate ``left <> right``: FALSE, not TRUE, for values of different families."""
     if left is None or right is None:
         return None
     numbers = _promoted(left, right)
@@ -50,7 +50,7 @@ _FAMILIES: Final = (str, bool)
 
 
 def less(left: object, right: object) -> bool | None:
-    """``left < right``."""
+    """Evaluate ``left < right``."""
     if left is None or right is None:
         return None
     numbers = _promoted(left, right)
@@ -58,7 +58,7 @@ def less(left: object, right: object) -> bool | None:
 
 
 def less_equal(left: object, right: object) -> bool | None:
-    """``left <= right``."""
+    """Evaluate ``left <= right``."""
     if left is None or right is None:
         return None
     numbers = _promoted(left, right)
@@ -66,12 +66,12 @@ def less_equal(left: object, right: object) -> bool | None:
 
 
 def greater(left: object, right: object) -> bool | None:
-    """``left > right``."""
+    """Evaluate ``left > right``."""
     return less(right, left)
 
 
 def greater_equal(left: object, right: object) -> bool | None:
-    """``left >= right``."""
+    """Evaluate ``left >= right``."""
     return less_equal(right, left)
 
 
@@ -81,7 +81,10 @@ COMPARISONS: Final[dict[str, Callable[[object, object], bool | None]]] = {
 
 
 def between(subject: object, low: object, high: object) -> bool | None:
-    """``subject BETWEEN low AND high``: ``low <= subject AND subject <= high``, so one NULL bound may not matter."""
+    """Evaluate ``subject BETWEEN low AND high``.
+
+    It is ``low <= subject AND subject <= high``, so it can be FALSE although one bound is NULL.
+    """
     above, below = less_equal(low, subject), less_equal(subject, high)
     if above is False or below is False:
         return False
@@ -89,7 +92,7 @@ def between(subject: object, low: object, high: object) -> bool | None:
 
 
 def not_between(subject: object, low: object, high: object) -> bool | None:
-    """``subject NOT BETWEEN low AND high``: ``subject < low OR subject > high``; FALSE for anything but a number."""
+    """Evaluate ``subject NOT BETWEEN low AND high``: ``subject < low OR subject > high``; FALSE unless a number."""
     under, over = less(subject, low), less(high, subject)
     if under or over:
         return True
@@ -97,15 +100,15 @@ def not_between(subject: object, low: object, high: object) -> bool | None:
 
 
 def inside(subject: object, values: frozenset[str]) -> bool | None:
-    """``subject IN values``: UNKNOWN for anything but a string, so that NOT IN does not match it either."""
+    """Evaluate ``subject IN values``: UNKNOWN for anything but a string, so NOT IN does not match it either."""
     return subject in values if type(subject) is str else None
 
 
 def truth(value: object) -> bool | None:
-    """A name used as a condition: its Boolean, UNKNOWN when missing, FALSE for any other type."""
+    """Return the value of a name used as a condition: its Boolean, UNKNOWN if missing, FALSE for any other type."""
     return value if value is None or type(value) is bool else False
 
 
 def opposite(value: bool | None) -> bool | None:
-    """NOT."""
+    """Evaluate NOT."""
     return None if value is None else not value

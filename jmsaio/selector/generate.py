@@ -1,9 +1,9 @@
-"""Checked syntax tree to Python source: two functions for each selector, one over raw records and one over values.
+"""Checked syntax tree to Python source: two functions for each selector, one for raw records and one for values.
 
-Each function is one expression per term of the outermost AND or OR, with a return as soon as the result is known.
-A term of the form ``name operator literal`` reads the raw property, looks whether the type mark is the usual one,
-and compares in place; everything else goes through the functions of `compare` and `numbers`. Results are True,
-False and None. Names and strings of the selector enter the source through ``repr`` only.
+Each function is one expression per term of the outermost AND or OR, with a return as soon as the result is known. A
+term of the form ``name operator literal`` reads the raw property, checks whether the type mark is the usual one, and
+compares in place; everything else uses the functions of `compare` and `numbers`. Results are True, False and None.
+Names and strings of the selector are inserted into the source through ``repr`` only.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ Result = bool | None
 OnRecord = Callable[[ReceivedRecord, Callable[[ReceivedRecord, str], object]], Result]
 OnValues = Callable[[wire_values.Get, wire_values.Get], Result]
 
-#: Values of short texts, found faster than they are parsed.
+#: Values of short texts, whose look-up is faster than parsing.
 _SMALL: Final = {str(value): value for value in range(1_000)}
-#: Nesting of the generated expression after which a part becomes a separate function: Python limits parentheses.
+#: Maximum nesting of a generated expression before a part becomes a separate function: Python limits parentheses.
 _MOST_NESTING = 10
 _FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PYTHON: Final = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
@@ -54,12 +54,12 @@ _GLOBALS: Final[dict[str, object]] = {
 
 
 def compile_record(tree: Node) -> OnRecord:
-    """A function of (record, header) for a checked tree."""
+    """Compile a checked tree to a function of (record, header)."""
     return _OnRecord().compiled(tree)  # type: ignore[no-any-return]  # made by exec
 
 
 def compile_values(tree: Node) -> OnValues:
-    """A function of two look-ups (property, header) for a checked tree."""
+    """Compile a checked tree to a function of two look-ups (property, header)."""
     return _OnValues().compiled(tree)  # type: ignore[no-any-return]  # made by exec
 
 
@@ -67,8 +67,8 @@ class _Source:
     """The text of one function while it is written.
 
     Attributes:
-        parameters: of the function.
-        passed: of the functions that hold its deeper parts.
+        parameters: parameters of the function.
+        passed: parameters of the functions with its deeper parts.
         opening: first lines of its body.
     """
 
@@ -82,7 +82,7 @@ class _Source:
         self.count = 0
 
     def compiled(self, tree: Node) -> Any:
-        """The function, ready to be called."""
+        """Return the compiled function."""
         tree = bare(tree)
         body = self.sequence(tree) if isinstance(tree, (And, Or)) else [f"return {self.condition(tree, 0)}"]
         lines = [f"def evaluate({self.parameters}):", *(f" {line}" for line in (*self.opening, *body))]
@@ -90,7 +90,7 @@ class _Source:
         return self.globals["evaluate"]
 
     def sequence(self, tree: And | Or) -> list[str]:
-        """The terms of the outermost AND (OR): return at the first FALSE (TRUE), remember UNKNOWN."""
+        """Write the terms of the outermost AND (OR): return at the first FALSE (TRUE), remember UNKNOWN."""
         ends, other = ("False", "True") if isinstance(tree, And) else ("True", "False")
         lines = ["unknown = False"]
         for term in tree.terms:
@@ -105,7 +105,7 @@ class _Source:
     # Conditions
 
     def condition(self, node: Node, level: int) -> str:
-        """An expression with the value True, False or None."""
+        """Return an expression with the value True, False or None."""
         node = bare(node)
         if level >= _MOST_NESTING:
             return self.part(self.condition(node, 0))
@@ -124,16 +124,16 @@ class _Source:
             case Like():
                 return self.likeness(node)
             case IsNull(subject=subject, negated=negated):
-                assert isinstance(subject, Name)  # the type pass lets nothing else through
+                assert isinstance(subject, Name)  # ensured by the type pass
                 return f"({self.raw(subject.name)} is {'not ' if negated else ''}None)"
             case Literal(value=value):
                 return repr(value)
             case Name():
                 return f"truth({self.operand(node, level + 1)})"
-        raise AssertionError(node)  # the type pass lets nothing else through
+        raise AssertionError(node)  # excluded by the type pass
 
     def joined(self, terms: tuple[Node, ...], conjunction: bool, level: int) -> str:
-        """AND or OR inside another condition, as a balanced tree of pairs."""
+        """Return an AND or OR inside another condition, as a balanced tree of pairs."""
         if len(terms) == 1:
             return self.condition(terms[0], level)
         if level >= _MOST_NESTING:
@@ -148,7 +148,7 @@ class _Source:
         )
 
     def comparison(self, node: Compare, level: int) -> str:
-        """Two operands; a name beside a literal has its own, faster form."""
+        """Return a comparison of two operands; a name and a literal have a separate, faster form."""
         operator, left, right = node.operator, bare(node.left), bare(node.right)
         if isinstance(left, Literal) and isinstance(right, Name):
             operator, left, right = _FLIPPED[operator], right, left
@@ -158,14 +158,14 @@ class _Source:
         return f"{function}({self.value(left, level)}, {self.value(right, level)})"
 
     def value(self, node: Node, level: int) -> str:
-        """An operand of ``=`` or ``<>``, which may also be a condition in parentheses."""
+        """Return an operand of ``=`` or ``<>``, which can also be a condition in parentheses."""
         conditions = (And, Or, Not, Compare, Between, In, Like, IsNull)
         return self.condition(node, level) if isinstance(bare(node), conditions) else self.operand(node, level)
 
     # Operands
 
     def operand(self, node: Node, level: int) -> str:
-        """An expression with a canonical value, None or MISMATCH."""
+        """Return an expression with a canonical value, None or MISMATCH."""
         node = bare(node)
         if level >= _MOST_NESTING:
             return self.part(self.operand(node, 0))
@@ -183,11 +183,11 @@ class _Source:
                 operators = self.constant(tuple(operator for operator, _ in rest))
                 operands = ", ".join(self.operand(part, level + 1) for part in (first, *(part for _, part in rest)))
                 return f"fold({operators}, ({operands}))"
-        raise AssertionError(node)  # the type pass lets nothing else through
+        raise AssertionError(node)  # excluded by the type pass
 
     def likeness(self, node: Like) -> str:
-        """LIKE: a test made once; anything but a string gives FALSE for both forms."""
-        assert isinstance(node.subject, Name)  # the type pass lets nothing else through
+        """Return a LIKE with a precompiled test; anything but a string is FALSE for both forms."""
+        assert isinstance(node.subject, Name)  # ensured by the type pass
         escape = None if node.escape is None else str(node.escape.value)
         test = self.constant(matcher(str(node.pattern.value), escape))
         value = self.fresh()
@@ -197,7 +197,7 @@ class _Source:
         )
 
     def constant(self, value: object) -> str:
-        """A name or text for a value that is known now."""
+        """Return a name or text for a value that is known at compile time."""
         if type(value) in (int, str, bool):
             return repr(value)
         name = f"c{len(self.globals)}"
@@ -205,37 +205,37 @@ class _Source:
         return name
 
     def fresh(self) -> str:
-        """A local name that is not in use."""
+        """Return an unused local name."""
         self.count += 1
         return f"v{self.count}"
 
     def part(self, expression: str) -> str:
-        """``expression`` moved into a separate function."""
+        """Move ``expression`` to a separate function and return the call."""
         name = f"part{len(self.parts)}"
         self.parts.append(f"def {name}({self.passed}): return {expression}")
         return f"{name}({self.passed})"
 
-    # What differs between the two functions
+    # Differences between the two functions
 
     def raw(self, name: str) -> str:
-        """The value of a name as it comes; None when it is missing."""
+        """Return the unconverted value of a name; None if it is missing."""
         raise NotImplementedError
 
     def typed(self, name: str) -> str:
-        """The canonical value of a name."""
+        """Return the canonical value of a name."""
         raise NotImplementedError
 
     def against(self, name: str, operator: str, function: str, literal: object) -> str:
-        """A name compared with a literal."""
+        """Compare a name with a literal."""
         raise NotImplementedError
 
     def membership(self, node: In) -> str:
-        """IN."""
+        """Evaluate IN."""
         raise NotImplementedError
 
 
 class _OnRecord(_Source):
-    """Over the raw properties of a received record."""
+    """Compiles to a function of the raw properties of a received record."""
 
     parameters = "record, header"
     passed = "get, record, header"
@@ -260,7 +260,7 @@ class _OnRecord(_Source):
         if type(literal) is str:
             fast, usual = f"{value} {operator} {constant}", _unmarked(name)
         elif _is_number(literal):
-            # Up to nine digits an int or long is exact in every type, so Python's comparison is Java's.
+            # Up to nine digits an int or long is exact in every type, so Python's comparison equals Java's.
             mark, known = self.fresh(), self.fresh()
             usual = f"({mark} := get({name + TYPE_SUFFIX!r})) == 'int' or {mark} == 'long'"
             test = f"{operator} {_digits(literal)}"
@@ -271,7 +271,7 @@ class _OnRecord(_Source):
         return f"(None if ({value} := get({name!r})) is None else {fast} if {usual} else {slow})"
 
     def membership(self, node: In) -> str:
-        assert isinstance(node.subject, Name)  # the type pass lets nothing else through
+        assert isinstance(node.subject, Name)  # ensured by the type pass
         name, values = node.subject.name, self.constant(frozenset(node.values))
         slow = f"inside({self.typed(name)}, {values})"
         if _is_header(name):
@@ -283,7 +283,7 @@ class _OnRecord(_Source):
 
 
 class _OnValues(_Source):
-    """Over two look-ups that give Python values."""
+    """Compiles to a function of two look-ups that return Python values."""
 
     parameters = "get, header"
     passed = "get, header"
@@ -305,23 +305,23 @@ class _OnValues(_Source):
         return f"(None if ({value} := {self.raw(name)}) is None else {fast} if type({value}) is {kind} else {slow})"
 
     def membership(self, node: In) -> str:
-        assert isinstance(node.subject, Name)  # the type pass lets nothing else through
+        assert isinstance(node.subject, Name)  # ensured by the type pass
         test = f"inside({self.typed(node.subject.name)}, {self.constant(frozenset(node.values))})"
         return f"opposite({test})" if node.negated else test
 
 
 def _is_header(name: str) -> bool:
-    """Whether a record's value is asked for through the header function."""
+    """Return whether a record's value is read through the header function."""
     return name in wire_values.HEADERS or name in wire_values.PROVIDED
 
 
 def _digits(literal: object) -> str:
-    """A number as Python text, without its class."""
+    """Return a number as Python text, without its class."""
     return int.__repr__(literal) if isinstance(literal, int) else float.__repr__(literal)
 
 
 def _is_number(literal: object) -> bool:
-    """A literal that Python compares with integers as Java does; a Float is rounded and goes the long way."""
+    """Return whether Python compares a literal with integers as Java does; a Float is rounded and excluded."""
     return isinstance(literal, (int, float)) and not isinstance(literal, (bool, Float, Double))
 
 
@@ -330,5 +330,5 @@ def _marks(name: str) -> str:
 
 
 def _unmarked(name: str) -> str:
-    """The property is a String: it has no type mark in either spelling."""
+    """Return an expression that is true if the property is a String: it has no type mark in either spelling."""
     return f"get({name + TYPE_SUFFIX!r}) is None and get({name + TYPE_SUFFIX_READ!r}) is None"

@@ -1,7 +1,7 @@
-"""LIKE patterns: turned once into a test of a string that takes time linear in the text for each ``%``.
+"""LIKE patterns, compiled once to a test of a string whose time is linear in the text for each ``%``.
 
-``%`` matches any run of characters and ``_`` for exactly one (a Unicode code point); the escape character makes a
-following ``%``, ``_`` or escape character stand for itself and is an ordinary character anywhere else.
+``%`` matches any run of characters and ``_`` exactly one (a Unicode code point); the escape character makes a following
+``%``, ``_`` or escape character literal and is an ordinary character anywhere else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ RUN, ONE = 0, 1
 
 
 def elements(pattern: str, escape: str | None) -> list[str | int]:
-    """The pattern's characters with its wildcards told apart from escaped ones."""
+    """Split a pattern into characters and wildcards; escaped wildcards are characters."""
     parts: list[str | int] = []
     place = 0
     while place < len(pattern):
@@ -32,7 +32,7 @@ def elements(pattern: str, escape: str | None) -> list[str | int]:
 
 
 def matcher(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
-    """A function that checks whether a whole string matches ``pattern``.
+    """Return a function that checks whether a whole string matches ``pattern``.
 
     Args:
         pattern: text with ``%`` and ``_``.
@@ -42,7 +42,7 @@ def matcher(pattern: str, escape: str | None = None) -> Callable[[str], bool]:
 
 
 def compiled(parts: list[str | int]) -> Callable[[str], bool]:
-    """As `matcher`, from elements."""
+    """Return the function of `matcher` for elements."""
     pieces = _pieces(parts)
     if len(pieces) == 1:
         return _exactly(pieces[0])
@@ -50,8 +50,8 @@ def compiled(parts: list[str | int]) -> Callable[[str], bool]:
         simple = _ends(*map(_text, pieces)) if len(pieces) <= 3 else None
         if simple is not None:
             return simple
-    # Between two runs the leftmost place of a piece is as good as any later one, so a match found is never given up
-    # (an atomic group) and there is no backtracking but for the last piece, which has one possible place.
+    # Between two runs the leftmost match of a piece is as good as any later one, so a match is never given up (an
+    # atomic group) and there is no backtracking except for the last piece, which has one possible position.
     middle = "".join(f"(?>.*?{_regex(piece)})" for piece in pieces[1:-1] if piece)
     search = re.compile(rf"{_regex(pieces[0])}{middle}", re.DOTALL).match
     last = re.compile(_regex(pieces[-1]), re.DOTALL).fullmatch
@@ -68,7 +68,7 @@ def compiled(parts: list[str | int]) -> Callable[[str], bool]:
 
 
 def _pieces(parts: list[str | int]) -> list[list[str | int]]:
-    """The pattern cut at its runs."""
+    """Split a pattern at its runs."""
     pieces: list[list[str | int]] = [[]]
     for part in parts:
         if part == RUN:
@@ -87,7 +87,7 @@ def _regex(piece: list[str | int]) -> str:
 
 
 def _exactly(piece: list[str | int]) -> Callable[[str], bool]:
-    """No run: as many characters as the pattern has."""
+    """Compile a pattern without a run: the text has as many characters as the pattern."""
     if ONE not in piece:
         return _text(piece).__eq__
     whole = re.compile(_regex(piece), re.DOTALL).fullmatch
@@ -95,7 +95,7 @@ def _exactly(piece: list[str | int]) -> Callable[[str], bool]:
 
 
 def _ends(head: str, middle: str, tail: str | None = None) -> Callable[[str], bool] | None:
-    """One or two runs and no ``_``: what the methods of str can do alone, None for the rest."""
+    """Compile one or two runs without ``_`` to methods of str alone; None if that is impossible."""
     if tail is None:
         middle, tail = "", middle
     if middle:

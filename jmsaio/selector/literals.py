@@ -13,28 +13,28 @@ from jmsaio.selector.nodes import Big
 
 _EXACT = re.compile(r"(?:0[xX](?P<hex>[0-9a-fA-F]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*))(?P<long>[lL]?)")
 _APPROXIMATE = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eEfFdD]))(?:[eE][+-]?[0-9]+)?(?P<suffix>[fFdD]?)")
-#: Digits that a 64-bit number can't need: longer text is refused before Python converts it.
+#: Maximum number of digits: a 64-bit number never needs more, and longer text is refused before Python converts it.
 _MOST_DIGITS = 100
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
-#: 2^63, which a long can't hold: a literal of this value may only follow a minus directly.
+#: 2^63, which a long can't hold: a literal of this value must follow a minus directly.
 BEYOND = Big(2**63)
 
 
 def string_value(image: str) -> str:
-    """The string of a quoted literal; a quote inside is written twice."""
+    """Return the string of a quoted literal; a quote inside is written twice."""
     return image[1:-1].replace("''", "'")
 
 
 def jms_number(image: str) -> int | float:
-    """Value of a number in the jms dialect.
+    """Parse a number of the jms dialect.
 
     Returns:
         int (32 bits), Long, float (double), Float, or BEYOND for 2^63.
 
     Raises:
-        ValueError: not a number, or out of range; the text says which.
+        ValueError: not a number, or out of range; its text has the reason.
     """
     exact = _EXACT.fullmatch(image)
     if exact is not None:
@@ -72,10 +72,10 @@ def _approximate(image: str, suffix: str) -> float:
 
 
 def starlight_number(image: str) -> int | float:
-    """Value of a number in the Starlight dialect, as the Java engine reads it.
+    """Parse a number of the Starlight dialect as the Java engine does.
 
     A decimal literal too large for a long becomes a `Big`, except that one whose low 64 bits happen to fit in an int
-    becomes that int (the Java code narrows before it looks).
+    becomes that int (the Java code narrows before it checks).
 
     Raises:
         ValueError: a hexadecimal or octal literal does not fit in 64 bits.

@@ -1,7 +1,7 @@
-"""The syntax tree of a selector: frozen nodes, each with the offset at which it starts in the text.
+"""The syntax tree of a selector: frozen nodes, each with its offset in the text.
 
-One set of nodes serves both dialects; what only the Starlight dialect has says so. Chains of AND, OR, ``+ -`` and
-``* / %`` are one node with many parts, so that a long chain is not a deep tree.
+One set of nodes serves both dialects; nodes of the Starlight dialect only are marked as such. Chains of AND, OR, ``+
+-`` and ``* / %`` are one node with many parts, so that a long chain is not a deep tree.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import attrs
 
 #: A literal too large for a long, which the ActiveMQ engine keeps as a BigDecimal (Starlight dialect only).
 class Big(int):
-    """An integer beyond 64 bits; it equals nothing but another one of the same value."""
+    """An integer beyond 64 bits; it equals only another one of the same value."""
 
 
 @attrs.frozen
@@ -161,7 +161,7 @@ Node = Literal | Name | Group | Sign | Arithmetic | Compare | Between | In | Lik
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes directly below ``node``, in the order of the text."""
+    """Return the direct children of ``node``, in the order of the text."""
     match node:
         case Group(inner=inner):
             return (inner,)
@@ -183,19 +183,19 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def deeper(parts: Iterable[Node]) -> int:
-    """Depth of a node whose children are ``parts``."""
+    """Return the depth of a node with the children ``parts``."""
     return 1 + max(part.depth for part in parts)
 
 
 def bare(node: Node) -> Node:
-    """``node`` without parentheses around it."""
+    """Return ``node`` without parentheses around it."""
     while isinstance(node, Group):
         node = node.inner
     return node
 
 
 def plain(node: Node) -> Node:
-    """``node`` without parentheses and plus signs, both of which leave no trace in the Java engine's tree."""
+    """Return ``node`` without parentheses and plus signs, which the Java engine's tree does not contain."""
     while isinstance(node, Group) or (isinstance(node, Sign) and node.sign == "+"):
         node = node.inner if isinstance(node, Group) else node.operand
     return node

@@ -1,4 +1,4 @@
-"""Selector text to syntax tree: lark grammars for both dialects, limits, and errors that point at the column."""
+"""Selector text to syntax tree: lark grammars for both dialects, limits, and errors with the column."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from jmsaio.selector.nodes import Node
 from jmsaio.selector.refusal import Refused, refusal
 from jmsaio.selector.starlight.comments import blanked
 
-#: Longest selector, in characters. Long enough for an IN list with thousands of entries.
+#: Maximum length of a selector in characters: enough for an IN list with thousands of entries.
 MAX_LENGTH = 65_536
-#: Words that are not identifiers, in any case of letters (Jakarta Messaging 3.1, 3.8.1.1 Message selector
-#: syntax); XPATH and XQUERY in the Starlight dialect only.
+#: Words that are not identifiers, in any letter case (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax); XPATH
+#: and XQUERY in the Starlight dialect only.
 RESERVED = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"})
 RESERVED_STARLIGHT = RESERVED | {"XPATH", "XQUERY"}
 
 _OPERAND = "a name, a number, a string, TRUE, FALSE, '(' or a sign"
 _CONDITION = "a name, a number, a string, TRUE, FALSE, NOT, '(' or a sign"
-#: What a token is called in an error, in the order of mention. Names with the same words are mentioned once.
+#: Names of tokens in errors, in the order in which they are listed. Equal names are listed once.
 _WORDS = {
     "ID": _OPERAND, "NUMBER": _OPERAND, "LPAR": "'('", "STRING": "a string in quotes", "NOT": "NOT",
     "LESSTHAN": "a comparison", "EQUAL": "a comparison", "EQUALITY": "a comparison", "ORDER": "a comparison",
@@ -35,12 +35,13 @@ _WORDS = {
 
 
 def parse(text: str, dialect: str = "jms", start: int = 0) -> Node:
-    """The syntax tree of ``text``; its types are not checked yet.
+    """Parse ``text`` to a syntax tree, without checking its types.
 
     Args:
         text: the selector.
         dialect: ``jms`` or ``starlight``.
-        start: offset at which the selector begins; the places of nodes and errors count from the text's own beginning.
+        start: offset at which the selector begins; offsets of nodes and errors are relative to the beginning of the
+            text.
 
     Raises:
         InvalidSelectorError: the text is not a selector, is longer than MAX_LENGTH, or nests deeper than MAX_DEPTH.
@@ -59,7 +60,7 @@ def parse(text: str, dialect: str = "jms", start: int = 0) -> Node:
 
 @functools.cache
 def _lark(dialect: str) -> Lark:
-    """The parser of a dialect, made at first need (some 30 ms)."""
+    """Return the parser of a dialect, created on first use (about 30 ms)."""
     file = "grammar.lark" if dialect == "jms" else "starlight.lark"
     grammar = resources.files("jmsaio.selector").joinpath(file).read_text("utf-8")
     callback = _jms_word if dialect == "jms" else _starlight_word
@@ -69,7 +70,7 @@ def _lark(dialect: str) -> Lark:
 
 
 def _jms_word(token: Token) -> Token:
-    """A reserved word gets its own type; the other words must be Java identifiers."""
+    """Give a reserved word its own type; require other words to be Java identifiers."""
     if token.isascii():
         word = token.upper()
         if word in RESERVED:
@@ -86,13 +87,13 @@ def _starlight_word(token: Token) -> Token:
 
 
 def _unexpected(error: UnexpectedInput, text: str) -> InvalidSelectorError:
-    """lark's error in the words of selectors."""
+    """Translate lark's error to the terms of selectors."""
     if isinstance(error, UnexpectedCharacters):
         at = int(error.pos_in_stream or 0)
         if text[at] == "'":
             return refusal("this string has no closing quote", text, at)
         return refusal(f"{text[at]!r} has no meaning in a selector", text, at)
-    assert isinstance(error, UnexpectedToken)  # the third kind, UnexpectedEOF, is another parser's
+    assert isinstance(error, UnexpectedToken)  # the third kind, UnexpectedEOF, is raised by another parser only
     ended = error.token.type == "$END"
     at = len(text) if ended else int(error.token.start_pos or 0)
     found = "the selector ends here" if ended else f"found {_shown(error.token)}"
@@ -106,7 +107,7 @@ def _shown(token: Token) -> str:
 
 
 def _expected(names: set[str]) -> str:
-    """The tokens that could stand there, in words; what begins an operand is one of them."""
+    """Return the names of the possible tokens; all that begin an operand are one name."""
     if "ID" in names:
         return _CONDITION if "NOT" in names else _OPERAND
     words = list(dict.fromkeys(word for name, word in _WORDS.items() if name in names))

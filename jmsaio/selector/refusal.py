@@ -1,18 +1,18 @@
-"""How a selector is refused: one error with the reason, the column, and the place marked in an excerpt."""
+"""Creates the error of an invalid selector: the reason, the column, and an excerpt with the position marked."""
 
 from __future__ import annotations
 
 from jmsaio.errors import InvalidSelectorError
 
-#: Characters of the selector shown on each side of the place.
+#: Number of characters shown on each side of the position.
 _SIDE = 30
 
 
 class Refused(Exception):
-    """A part of a selector can't stand where it stands; turned into InvalidSelectorError where the text is known.
+    """A part of a selector is invalid at its position; converted to InvalidSelectorError by callers that have the text.
 
     Attributes:
-        reason: what is wrong and what is expected instead.
+        reason: the problem, and the expected text.
         at: 0-based offset in the text.
     """
 
@@ -23,13 +23,13 @@ class Refused(Exception):
 
 
 def refusal(reason: str, text: str, at: int) -> InvalidSelectorError:
-    """The error for ``text``, with a second and third line that show the place.
+    """Return the error for ``text``, with a second and third line that show the position.
 
     Args:
-        reason: what is wrong and what is expected instead.
+        reason: the problem, and the expected text.
         text: the selector.
-        at: 0-based offset; the column of the error is one more, counted from the start of the text also where the
-            text has several lines.
+        at: 0-based offset; the column of the error is one more, counted from the start of the text even if the text has
+            several lines.
     """
     start, end = max(0, at - _SIDE), at + _SIDE
     head, tail = "..." if start > 0 else "", "..." if end < len(text) else ""

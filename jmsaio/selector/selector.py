@@ -1,6 +1,6 @@
-"""The public class: a message selector, checked and compiled when it is made.
+"""The public class: a message selector, checked and compiled when it is created.
 
-Grammar and compilers are loaded with the first selector: they take a tenth of a second, and most processes have none.
+Grammar and compilers are loaded with the first selector: this takes a tenth of a second, and most processes use none.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ _Functions = tuple[
     Callable[[ReceivedRecord, Header], bool | None], Callable[[Message | Mapping[str, object]], bool | None]
 ]
 
-#: How a text of the Starlight dialect begins whose comparisons convert strings to numbers.
+#: Prefix of a text of the Starlight dialect whose comparisons convert strings to numbers.
 CONVERT: Final = "convert_string_expressions:"
-#: Compiled selectors that are kept for the next one with the same text.
+#: Maximum number of compiled selectors cached by their text.
 CACHED: Final = 256
 
 
 class Selector:
-    """A condition over headers and properties that picks messages (Jakarta Messaging 3.1, 3.8 Message selection).
+    """A condition over headers and properties that selects messages (Jakarta Messaging 3.1, 3.8 Message selection).
 
     Args:
-        text: the selector. "No selector" (None or the empty string) is the caller's case.
-        dialect: ``jms``, the specification; ``starlight``, the answers of the Java broker plugin, for a text that is
-            also given to server-side filtering.
+        text: the selector. "No selector" (None or the empty string) must be handled by the caller.
+        dialect: ``jms``, the specification; ``starlight``, with the results of the Java broker plugin, for a text that
+            is also used for server-side filtering.
 
     Raises:
-        InvalidSelectorError: the text is not a selector; ``column`` says where.
+        InvalidSelectorError: the text is not a selector; ``column`` is the position of the error.
         IllegalArgumentError: an unknown dialect.
 
     Attributes:
-        text: as given.
-        dialect: as given.
-        matches_record: function of a received record and of ``header(record, name)``, which is asked for the values of
-            JMS headers and of JMSXDeliveryCount, JMSXGroupID and JMSXGroupSeq only. True selects; False and None
-            (UNKNOWN) do not. Properties are read from the record as they stand on the wire: a type mark in either
-            spelling counts, and a property whose text is not a number of its marked type is UNKNOWN. Only the
-            ``starlight`` dialect raises, SelectorRuntimeError.
+        text: as passed.
+        dialect: as passed.
+        matches_record: function of a received record and of ``header(record, name)``, which returns the values of JMS
+            headers and of JMSXDeliveryCount, JMSXGroupID and JMSXGroupSeq. True selects; False and None (UNKNOWN) do
+            not. Properties are read from the record as on the wire: a type mark in either spelling counts, and a
+            property whose text is not a number of its marked type is UNKNOWN. Only the ``starlight`` dialect raises,
+            SelectorRuntimeError.
     """
 
     __slots__ = ("_matches", "dialect", "matches_record", "text")
@@ -74,14 +74,14 @@ class Selector:
         """Evaluate on a message or on a mapping of names to values.
 
         Args:
-            message: a Message; or a mapping in which properties stand under their names and headers under their JMS
-                names (JMSPriority, ...), the delivery mode as the word PERSISTENT or NON_PERSISTENT.
+            message: a Message; or a mapping with properties by name and headers by their JMS names (JMSPriority, ...),
+                the delivery mode as the word PERSISTENT or NON_PERSISTENT.
 
         Returns:
             True (selected), False, or None for UNKNOWN (not selected either).
 
         Raises:
-            SelectorRuntimeError: ``starlight`` dialect only, where the Java plugin fails on this message.
+            SelectorRuntimeError: ``starlight`` dialect only, if the Java plugin fails on this message.
         """
         return self._matches(message)
 

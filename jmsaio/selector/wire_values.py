@@ -1,6 +1,6 @@
-"""Where the values of names come from: a record's raw properties, a mapping, or a Message.
+"""Values of names: from a record's raw properties, a mapping, or a Message.
 
-The compiled function reads the raw properties itself wherever it can; these are the ways for everything else.
+The compiled function reads raw properties itself if possible; the functions here handle all other cases.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from jmsaio.model.values import Byte, Float, Long, Short, canonical_property
 from jmsaio.model.wire import DELIVERY_MODE
 from jmsaio.selector.numbers import MISMATCH
 
-#: Headers that a selector may name in both dialects (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax).
+#: Headers that selectors of both dialects may name (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax).
 HEADERS: Final = frozenset(
     {"JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType"}
 )
-#: Properties that the provider makes up for each delivery; on a record they are asked for as headers are.
+#: Properties that the provider sets for each delivery; on a record they are read as headers are.
 PROVIDED: Final = frozenset({"JMSXDeliveryCount", "JMSXGroupID", "JMSXGroupSeq"})
 
 Get = Callable[[str], object]
 
 
 def typed(get: Callable[[str], str | None], text: str, mark: str, old_mark: str) -> object:
-    """The value of a raw property by its type mark; None (so UNKNOWN) if the text is not a number of that type.
+    """Convert a raw property by its type mark; None (so UNKNOWN) if the text is not a number of that type.
 
     Args:
-        get: looks a property of the record up.
+        get: looks up a property of the record.
         text: the property's text.
-        mark: name of the property with the type, in Starlight's spelling, which goes first.
-        old_mark: the documented spelling of the same.
+        mark: name of the property with the type, in Starlight's spelling, which takes precedence.
+        old_mark: its name in the documented spelling.
     """
     name = get(mark)
     if name is None:
@@ -49,13 +49,13 @@ def typed(get: Callable[[str], str | None], text: str, mark: str, old_mark: str)
 
 
 def load(get: Callable[[str], str | None], name: str, mark: str, old_mark: str) -> object:
-    """As `typed`, with the property looked up; None when it is missing."""
+    """Look up a property and convert it as `typed`; None if it is missing."""
     text = get(name)
     return None if text is None else typed(get, text, mark, old_mark)
 
 
 def plain(value: object) -> object:
-    """A caller's value as a canonical one: subclasses as their base, MISMATCH for anything but a JMS property value."""
+    """Convert a caller's value to a canonical one: subclasses to their base; MISMATCH unless a JMS property value."""
     kind = type(value)
     if value is None or kind in _CANONICAL:
         return value
@@ -69,19 +69,19 @@ _CANONICAL: Final = frozenset({bool, str, Byte, Short, Long, Float, float})
 
 
 def as_long(value: object) -> object:
-    """A time stamp, which is a long in arithmetic whatever its size."""
+    """Return a time stamp as a long, its type in arithmetic whatever its size."""
     return int.__new__(Long, value) if type(value) is int else plain(value)
 
 
 def word(mode: object) -> object:
-    """JMSDeliveryMode as a selector sees it: one of the two words, or None."""
+    """Return JMSDeliveryMode as its value for a selector: one of the two words, or None."""
     if isinstance(mode, str) or mode is None:
         return mode
     return DeliveryMode.NON_PERSISTENT.name if mode == DeliveryMode.NON_PERSISTENT else DeliveryMode.PERSISTENT.name
 
 
 def of_mapping(mapping: Mapping[str, object]) -> tuple[Get, Get]:
-    """Look-ups of properties and of headers in a mapping that has both under their JMS names."""
+    """Return look-ups of properties and of headers in a mapping that has both under their JMS names."""
 
     def header(name: str) -> object:
         value = mapping.get(name)
@@ -91,7 +91,7 @@ def of_mapping(mapping: Mapping[str, object]) -> tuple[Get, Get]:
 
 
 def of_message(message: Message) -> tuple[Get, Get]:
-    """Look-ups of properties and of headers of a message."""
+    """Return look-ups of properties and of headers of a message."""
 
     def header(name: str) -> object:
         return _READERS[name](message)

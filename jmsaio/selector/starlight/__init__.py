@@ -1,1 +1,1 @@
-"""The selector language of the Java broker plugin, with the answers that the plugin gives (ActiveMQ's engine)."""
+"""The selector language of the Java broker plugin, with the results of the plugin (ActiveMQ's engine)."""

@@ -1,8 +1,9 @@
-"""Which selectors Starlight's broker plugin can run for a JMS consumer: those by which it loses no message.
+"""Decides which selectors Starlight's broker plugin can run for a JMS consumer without losing messages.
 
-The plugin may send more than a selector picks, since the client looks at what it receives. It must never hold back a
-message that the rules of Jakarta Messaging pick. The rules here are the known differences of its engine, turned into
-forms that are safe whatever JMS clients send, but for the numbers NaN and -0.0, and a JMSPriority above 9.
+The plugin can deliver more messages than a selector selects, because the client checks received messages. It must never
+hold back a message that is selected by the rules of Jakarta Messaging. The rules here are the known differences of its
+engine, converted to forms that are safe for all messages of JMS clients, except for the numbers NaN and -0.0, and a
+JMSPriority above 9.
 """
 
 from __future__ import annotations
@@ -34,12 +35,13 @@ from jmsaio.selector.refusal import Refused
 from jmsaio.selector.starlight import like as engine_like
 from jmsaio.selector.starlight.compiler import compile_tree
 
-#: Headers that the plugin sees as a JMS client does. Of others it makes up a value, or fails and drops the message.
+#: Headers with the same value for the plugin as for a JMS client. For others it uses another value, or fails and drops
+#: the message.
 _SEEN: Final = frozenset({"JMSDeliveryMode", "JMSPriority", "JMSTimestamp", "JMSCorrelationID", "JMSType"})
 
 
 def objection(text: str) -> str | None:
-    """Why the plugin might hold back a message that a selector picks.
+    """Return why the plugin might hold back a message that a selector selects.
 
     Args:
         text: a selector that is valid in Jakarta Messaging.
@@ -59,7 +61,7 @@ def objection(text: str) -> str | None:
 
 
 def _check(node: Node, *, negated: bool) -> None:
-    """Refuse a condition whose answer may differ: TRUE must stay TRUE and, below a NOT, FALSE must stay FALSE."""
+    """Refuse a condition whose result might differ: TRUE must stay TRUE and, below a NOT, FALSE must stay FALSE."""
     match node:
         case Group(inner=inner):
             _check(inner, negated=negated)
@@ -91,7 +93,7 @@ def _check(node: Node, *, negated: bool) -> None:
 
 
 def _check_operands(left: Node, right: Node) -> None:
-    """Two operands of a comparison: a name, then a literal; a text or Boolean may come first."""
+    """Check two operands of a comparison: a name, then a literal; a text or Boolean can be first."""
     first, second = bare(left), bare(right)
     if isinstance(second, Literal):
         if isinstance(second.value, float) and second.value == 0 and math.copysign(1, second.value) < 0:

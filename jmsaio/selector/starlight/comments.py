@@ -1,6 +1,6 @@
 """Comments of the Starlight dialect, blanked out before the text is parsed.
 
-The lexer can't do it: where a comment does not end, a regular expression would look for its end again and again.
+The lexer can't do it: for an unclosed comment, a regular expression would search for its end again and again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _LINE_END = re.compile(r"[\n\r]")
 
 
 def blanked(text: str) -> str:
-    """``text`` with spaces in the place of comments: ``/* */``, and ``--`` up to a line end, which must be there."""
+    """Replace comments in ``text`` by spaces: ``/* */``, and ``--`` up to a line end, which must exist."""
     parts: list[str] = []
     kept = place = 0
     lines_end, blocks_end = max(text.rfind("\n"), text.rfind("\r")), text.rfind("*/")
@@ -22,11 +22,11 @@ def blanked(text: str) -> str:
         if mark == "'":
             string = _STRING.match(text, start)
             if string is None:
-                break  # the lexer refuses it
+                break  # refused by the lexer
             place = string.end()
             continue
         if start + 2 > (lines_end if mark == "--" else blocks_end):
-            place = start + 2  # no comment: two signs, or two operators
+            place = start + 2  # not a comment: two signs, or two operators
             continue
         if mark == "--":
             end = _LINE_END.search(text, start)

@@ -1,9 +1,9 @@
-"""Syntax tree of the Starlight dialect to nested functions, with the checks that the Java parser makes.
+"""Syntax tree of the Starlight dialect to nested functions, with the checks of the Java parser.
 
-Every part becomes an evaluator, a function of a look-up of names. The engine has two ways to ask a condition, and they
-differ in what an error or NULL in one term does to the others: ``evaluate`` looks at all terms of an AND until one is
-FALSE, ``matches`` stops at the first that is not TRUE. The plugin selects by ``matches``; ``evaluate`` only
-distinguishes FALSE from UNKNOWN where it does not select.
+Every part becomes an evaluator, a function of a look-up of names. The engine evaluates a condition in two ways, which
+differ in the effect of an error or NULL in one term on the others: ``evaluate`` evaluates all terms of an AND until one
+is FALSE, ``matches`` stops at the first that is not TRUE. The plugin selects by ``matches``; ``evaluate`` only
+distinguishes FALSE from UNKNOWN if it does not select.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _TESTS: Final[dict[str, Callable[[int], bool]]] = {
 
 
 def compile_tree(tree: Node, *, convert: bool) -> Callable[[Look], Answer]:
-    """The answer of a selector as a function of a look-up.
+    """Compile the result of a selector to a function of a look-up.
 
     Args:
         tree: parsed by the Starlight grammar.
-        convert: the text began with ``convert_string_expressions:``.
+        convert: whether the text began with ``convert_string_expressions:``.
 
     Raises:
-        Refused: the Java parser refuses it, or it has a regular expression that is not taken.
+        Refused: the Java parser refuses it, or it has a regular expression that is not supported.
     """
     compiler = _Compiler(convert)
     tree = plain(tree)
@@ -68,7 +68,7 @@ def compile_tree(tree: Node, *, convert: bool) -> Callable[[Look], Answer]:
         try:
             return _answer(evaluate(look))
         except SelectorRuntimeError:
-            return False  # the engine did not get that far
+            return False  # the engine stopped earlier
 
     return answer
 
@@ -78,10 +78,10 @@ def _answer(value: Value) -> Answer:
 
 
 class _Compiler:
-    """Evaluators of nodes.
+    """Creates evaluators of nodes.
 
     Args:
-        convert: comparisons convert strings.
+        convert: whether comparisons convert strings.
     """
 
     def __init__(self, convert: bool) -> None:
@@ -90,7 +90,7 @@ class _Compiler:
     # Conditions
 
     def matching(self, node: Node) -> Evaluator:
-        """A condition asked by ``matches``: True or False."""
+        """Return a condition evaluated by ``matches``: True or False."""
         node = plain(node)
         if isinstance(node, Between):
             parts = self.bounds(node)
@@ -104,7 +104,7 @@ class _Compiler:
         return lambda look: any(part(look) is True for part in parts)
 
     def condition(self, node: Node) -> Evaluator:
-        """A condition asked by ``evaluate``; a name means its Boolean.
+        """Return a condition evaluated by ``evaluate``; a name stands for its Boolean.
 
         Raises:
             Refused: the node can't be a condition.
@@ -125,7 +125,7 @@ class _Compiler:
         return evaluate
 
     def value(self, node: Node) -> Evaluator:
-        """Any node asked by ``evaluate``."""
+        """Return any node evaluated by ``evaluate``."""
         node = plain(node)
         match node:
             case Literal(value=constant):
@@ -153,7 +153,7 @@ class _Compiler:
         return self.condition(node)
 
     def comparison(self, node: Compare) -> Evaluator:
-        """``= <> < <= > >=``."""
+        """Return the evaluator of ``= <> < <= > >=``."""
         if node.operator not in ("=", "<>"):
             return self.ordering(node.left, node.right, _TESTS[node.operator])
         _check_equality(node)
@@ -163,7 +163,7 @@ class _Compiler:
         return _negated(lambda look: values.equal(left(look), right(look), convert))
 
     def ordering(self, first: Node, second: Node, test: Callable[[int], bool]) -> Evaluator:
-        """An ordering comparison; the right side is not evaluated when the left one is NULL."""
+        """Return an ordering comparison; the right side is not evaluated if the left one is NULL."""
         for node in (first, second):
             inner = plain(node)
             number = isinstance(inner, Literal) and type(inner.value) not in (bool, str, type(None))
@@ -184,7 +184,7 @@ class _Compiler:
         return evaluate
 
     def bounds(self, node: Between) -> list[Evaluator]:
-        """The two orderings of BETWEEN, joined by AND, or of NOT BETWEEN, joined by OR."""
+        """Return the two orderings of BETWEEN, joined by AND, or of NOT BETWEEN, joined by OR."""
         low, high = ("<", ">") if node.negated else (">=", "<=")
         return [
             self.ordering(node.subject, node.low, _TESTS[low]),
@@ -192,7 +192,7 @@ class _Compiler:
         ]
 
     def membership(self, node: In) -> Evaluator:
-        """IN: NULL for anything but a string."""
+        """Return the evaluator of IN: NULL for anything but a string."""
         if not isinstance(plain(node.subject), Name):
             raise Refused("the left side of IN must be a name", node.subject.at)
         subject, members, negated = self.value(node.subject), frozenset(node.values), node.negated
@@ -204,7 +204,7 @@ class _Compiler:
         return evaluate
 
     def likeness(self, node: Like) -> Evaluator:
-        """LIKE: FALSE for anything but a string, so that NOT LIKE is TRUE."""
+        """Return the evaluator of LIKE: FALSE for anything but a string, so that NOT LIKE is TRUE."""
         escape = None if node.escape is None else str(node.escape.value)
         if node.escape is not None and escape is not None and ord(escape) > 0xFFFF:
             raise Refused("ESCAPE needs a string of exactly one character", node.escape.at)
@@ -223,7 +223,7 @@ class _Compiler:
         return evaluate
 
     def arithmetic(self, node: Arithmetic) -> Evaluator:
-        """A chain from left to right; NULL as soon as one operand is NULL."""
+        """Return a chain evaluated from left to right; NULL as soon as one operand is NULL."""
         first = self.value(node.first)
         rest = [(values.OPERATORS[operator], self.value(operand)) for operator, operand in node.rest]
 
@@ -240,7 +240,7 @@ class _Compiler:
 
 
 def _is_condition(node: Node) -> bool:
-    """Whether the Java parser takes the node for a Boolean expression."""
+    """Return whether the Java parser accepts the node as a Boolean expression."""
     match plain(node):
         case Compare() | Between() | In() | Like() | IsNull() | Not() | And() | Or() | Literal(value=bool() | None):
             return True
@@ -250,7 +250,7 @@ def _is_condition(node: Node) -> bool:
 
 
 def _check_equality(node: Compare) -> None:
-    """What the Java parser refuses beside ``=`` and ``<>``."""
+    """Refuse operands of ``=`` and ``<>`` that the Java parser refuses."""
     left, right = plain(node.left), plain(node.right)
     for side in (left, right):
         if isinstance(side, Literal) and side.value is None:
@@ -262,7 +262,7 @@ def _check_equality(node: Compare) -> None:
 
 
 def _cast(value: Evaluator) -> Evaluator:
-    """A name as a condition: FALSE for anything but a Boolean."""
+    """Return a name as a condition: FALSE for anything but a Boolean."""
 
     def evaluate(look: Look) -> Value:
         found = value(look)

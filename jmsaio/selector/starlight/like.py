@@ -1,4 +1,4 @@
-"""LIKE as the ActiveMQ engine compiles it, oddities of rare escape characters included."""
+"""LIKE as compiled by the ActiveMQ engine, including the oddities of rare escape characters."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 def elements(pattern: str, escape: str | None) -> list[str | int]:
-    """The pattern's characters and wildcards.
+    """Split a pattern into characters and wildcards.
 
-    The engine writes an escaped character into a Java regular expression as ``\\x`` and its number in hexadecimal, and
-    Java reads two digits: of a larger number the other digits are literal, with one digit the next character is read
-    as the second.
+    The engine writes an escaped character to a Java regular expression as ``\\x`` and its number in hexadecimal, and
+    Java reads two digits: further digits of a larger number are literal, and after a single digit the next character is
+    read as the second.
 
     Raises:
         ValueError: Java would refuse that expression.

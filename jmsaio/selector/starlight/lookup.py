@@ -1,7 +1,7 @@
-"""What the Java engine sees under a name: the broker plugin's view of a record, of a Message, of a mapping.
+"""Values of names in the Java engine: the broker plugin's view of a record, of a Message, of a mapping.
 
-Some names go through Java casts that throw; JMSRedelivered and JMSXDeliveryCount are constants; a few ActiveMQ names
-exist. Where Java throws, SelectorRuntimeError is raised.
+Some names are subject to Java casts that throw; JMSRedelivered and JMSXDeliveryCount are constants; a few ActiveMQ
+names exist. If Java throws, SelectorRuntimeError is raised.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from jmsaio.selector.wire_values import word
 
 Header = Callable[[ReceivedRecord, str], object]
 
-#: What these names are, whatever the message has.
+#: Constant values of these names, whatever the message contains.
 _CONSTANTS: Final[dict[str, Value]] = {
     "JMSRedelivered": False,
     "JMSXDeliveryCount": 1,
@@ -46,7 +46,7 @@ _CONSTANTS: Final[dict[str, Value]] = {
     "JMSActiveMQBrokerOutTime": Long(0),
     "JMSActiveMQBrokerPath": "null",
 }
-#: Type marks that the plugin does not look for on the wire, because it knows them.
+#: Type marks that the plugin does not read from the wire, because they are fixed.
 _KNOWN_MARKS: Final = {
     PRIORITY: "int", EXPIRATION: "long", "JMSXDeliveryCount": "int", DELIVERY_TIME: "long", TYPE: "string",
     DELIVERY_MODE: "int", MESSAGE_ID: "string", GROUP_SEQ: "long",
@@ -63,10 +63,10 @@ _READERS: Final[dict[str, Callable[[str], Value]]] = {
 
 
 def view(get: Look) -> Look:
-    """The engine's view of what ``get`` gives: constants, casts and defaults.
+    """Return the engine's view of the values of ``get``: constants, casts and defaults.
 
     Args:
-        get: values of the names that a message has, None for the others.
+        get: returns the value of a name in the message, None if it is missing.
     """
 
     def look(name: str) -> Value:
@@ -96,7 +96,7 @@ def _mode(name: str, value: object) -> Value:
 def _priority(name: str, value: object) -> Value:
     if value is None:
         return 4
-    return (_int(name, value) + 128) % 256 - 128  # the engine keeps it in a byte
+    return (_int(name, value) + 128) % 256 - 128  # the engine stores it in a byte
 
 
 def _timestamp(name: str, value: object) -> Value:
@@ -111,13 +111,13 @@ def _long(name: str, value: object) -> Value:
 
 def _int(name: str, value: object) -> int:
     if type(native(value)) is int:
-        assert isinstance(value, int)  # as just seen
+        assert isinstance(value, int)  # checked above
         return int(value)
     raise SelectorRuntimeError(f"the Java plugin can't use {name} unless it is an int")
 
 
 def _identity(name: str, value: object) -> Value:
-    """JMSMessageID: its last three parts between colons, as far as there are so many, must be integers."""
+    """Return JMSMessageID; the last three (or fewer) parts after its first colon must be integers."""
     if not isinstance(value, str) or ":" not in value:
         raise SelectorRuntimeError("the Java plugin can't use JMSMessageID when it does not end in : and an integer")
     for part in value.split(":")[1:][-3:]:
@@ -144,12 +144,12 @@ _CASTS: Final[dict[str, Callable[[str, object], Value]]] = {
 
 
 def of_mapping(mapping: Mapping[str, object]) -> Look:
-    """The view of a mapping of properties and headers; a destination is the text ``queue://name`` or ``topic://name``."""
+    """Return the view of a mapping of properties and headers; a destination is ``queue://name`` or ``topic://name``."""
     return view(mapping.get)
 
 
 def of_message(message: Message) -> Look:
-    """The view of a message: what the plugin sees of it once it is sent."""
+    """Return the view of a message, as the plugin has it once the message is sent."""
     properties, headers = message._property_map(), message._headers()
     known: dict[str, Callable[[], object]] = {
         "JMSMessageID": lambda: properties.get("JMSMessageID"),
@@ -172,7 +172,7 @@ def of_message(message: Message) -> Look:
 
 
 def _address(destination: object) -> str | None:
-    """A destination as the engine prints it."""
+    """Return a destination in the engine's format."""
     if destination is None:
         return None
     queue = getattr(destination, "queue_name", None)
@@ -180,11 +180,11 @@ def _address(destination: object) -> str | None:
 
 
 def of_record(record: ReceivedRecord, header: Header) -> Look:
-    """The plugin's view of a record, with its own rules for marks, defaults and errors.
+    """Return the plugin's view of a record, with its own rules for marks, defaults and errors.
 
     Args:
         record: as received.
-        header: asked for JMSDestination only, which the record does not have.
+        header: returns JMSDestination, which the record does not have; used for no other name.
     """
     text_of = record.get
 
@@ -206,14 +206,14 @@ def of_record(record: ReceivedRecord, header: Header) -> Look:
                 mode = _marked(text_of, name)
                 return None if mode is None else "PERSISTENT" if mode == 2 else "NON_PERSISTENT"
             case "JMSXGroupSeq":
-                return None  # a long or a string for the plugin, and the engine takes an int only
+                return None  # a long or a string for the plugin, but the engine accepts an int only
         return _marked(text_of, name)
 
     return view(get)
 
 
 def _marked(text_of: Callable[[str], str | None], name: str) -> Value:
-    """A raw property by its type mark, in Starlight's spelling only."""
+    """Convert a raw property by its type mark, in Starlight's spelling only."""
     text = text_of(name)
     if text is None:
         return None
@@ -227,7 +227,7 @@ def _marked(text_of: Callable[[str], str | None], name: str) -> Value:
 
 
 def _decoded(text: str | None) -> str | None:
-    """A correlation id from Base64, which Java takes with or without its padding."""
+    """Decode a correlation id from Base64, which Java accepts with or without its padding."""
     if text is None:
         return None
     try:

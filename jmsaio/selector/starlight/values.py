@@ -1,8 +1,8 @@
-"""Values, equality, order and arithmetic as in ActiveMQ's engine, whose classes matter more than its numbers.
+"""Values, equality, order and arithmetic as in ActiveMQ's engine, where classes matter more than numbers.
 
 A value's Python class represents its Java class: bool Boolean, Byte, Short, int Integer, Long, Float, float Double, str
 String, Big BigDecimal, tuple List, None null. The promotion is not symmetric, doubles are ordered as by
-``Double.compareTo`` (NaN equals itself, -0.0 is below 0.0), ``/`` and ``%`` always give doubles. Where Java throws,
+``Double.compareTo`` (NaN equals itself, -0.0 is below 0.0), ``/`` and ``%`` always return doubles. If Java throws,
 these functions raise SelectorRuntimeError.
 """
 
@@ -25,7 +25,7 @@ _BITS: Final[dict[type, int]] = {Byte: 8, Short: 16, int: 32, Long: 64}
 
 
 def native(value: object) -> Value:
-    """A property value of any origin as one of the classes above.
+    """Convert a property value of any origin to one of the classes above.
 
     Raises:
         SelectorRuntimeError: no JMS property can hold it.
@@ -37,7 +37,7 @@ def native(value: object) -> Value:
 
 
 def text_of(value: Value) -> str:
-    """What Java's string concatenation makes of a value."""
+    """Return a value as text, as in Java's string concatenation."""
     if value is None:
         return "null"
     if type(value) is tuple:
@@ -49,7 +49,7 @@ def text_of(value: Value) -> str:
 
 
 def same(left: Value, right: Value) -> bool:
-    """Java's ``equals``: the classes count, 5 is not 5L, NaN equals NaN, 0.0 is not -0.0."""
+    """Compare as Java's ``equals``: the classes count, 5 is not 5L, NaN equals NaN, 0.0 is not -0.0."""
     if type(left) is not type(right):
         return False
     if isinstance(left, float) and isinstance(right, float):
@@ -60,7 +60,7 @@ def same(left: Value, right: Value) -> bool:
 
 
 def equal(left: Value, right: Value, convert: bool) -> bool | None:
-    """``left = right``: NULL on the right alone is FALSE, on the left alone UNKNOWN, on both sides TRUE."""
+    """Evaluate ``left = right``: NULL on the right alone is FALSE, on the left alone UNKNOWN, on both sides TRUE."""
     if left is None:
         return True if right is None else None
     if right is None:
@@ -73,12 +73,12 @@ def equal(left: Value, right: Value, convert: bool) -> bool | None:
 
 
 def order(left: Value, right: Value, convert: bool) -> int | None:
-    """Negative, zero or positive as ``compareTo`` gives it; None where the engine answers FALSE for any comparison.
+    """Return a negative number, zero or a positive one, as ``compareTo``; None if the engine compares them as FALSE.
 
     Args:
         left: a value, not None.
         right: a value, not None.
-        convert: strings are compared with other types after conversion (``convert_string_expressions:``).
+        convert: whether strings are converted for a comparison with other types (``convert_string_expressions:``).
 
     Raises:
         SelectorRuntimeError: a list, a double against a float, a Boolean against a string to be converted.
@@ -94,12 +94,12 @@ def order(left: Value, right: Value, convert: bool) -> int | None:
         return _float_order(left, right)
     if isinstance(left, str) and isinstance(right, str):
         return _text_order(left, right)
-    assert isinstance(left, int) and isinstance(right, int)  # what is left are integers and Booleans
+    assert isinstance(left, int) and isinstance(right, int)  # only integers and Booleans are left
     return (left > right) - (left < right)
 
 
 def _float_order(left: float, right: float) -> int:
-    """``Double.compareTo``."""
+    """Compare as ``Double.compareTo``."""
     if left < right:
         return -1
     if left > right:
@@ -109,19 +109,19 @@ def _float_order(left: float, right: float) -> int:
 
 
 def _rank(value: float) -> int:
-    """Order of the values that ``<`` does not distinguish: -0.0, 0.0 and other numbers, NaN."""
+    """Return the order of values that ``<`` does not distinguish: -0.0, 0.0 and other numbers, NaN."""
     if math.isnan(value):
         return 2
     return -1 if value == 0.0 and math.copysign(1.0, value) < 0 else 0
 
 
 def _text_order(left: str, right: str) -> int:
-    """``String.compareTo``: by UTF-16 units."""
+    """Compare as ``String.compareTo``: by UTF-16 units."""
     first, second = left.encode("utf-16-be", "surrogatepass"), right.encode("utf-16-be", "surrogatepass")
     return (first > second) - (first < second)
 
 
-#: Which classes on the right a class on the left is ready for; the rest compares as FALSE.
+#: Classes on the right that a class on the left supports; all others compare as FALSE.
 _WIDER: Final[dict[type, frozenset[type]]] = {
     Byte: frozenset({Short, int, Long, Float, float}),
     Short: frozenset({int, Long, Float, float}),
@@ -133,7 +133,7 @@ _WIDER: Final[dict[type, frozenset[type]]] = {
 
 
 def _brought(left: Value, right: Value, convert: bool) -> tuple[Value, Value] | None:
-    """Two values of different classes as two of one class, or None where the engine gives up with FALSE."""
+    """Return two values of different classes as two of one class, or None if the engine's result is FALSE."""
     if convert and (type(left) is str or type(right) is str):
         return _converted(left, right)
     if type(right) not in _WIDER.get(type(left), ()):
@@ -149,7 +149,7 @@ def _brought(left: Value, right: Value, convert: bool) -> tuple[Value, Value] | 
 
 
 def _converted(left: Value, right: Value) -> tuple[Value, Value] | None:
-    """A string and another value, the string converted to the other one's class."""
+    """Return a string and another value, with the string converted to the other one's class."""
     if type(left) is bool:
         raise SelectorRuntimeError("a Boolean can't be compared with a string on its right")
     text, other = (left, right) if type(left) is str else (right, left)
@@ -161,7 +161,7 @@ def _converted(left: Value, right: Value) -> tuple[Value, Value] | None:
 
 
 def _parsed(text: str, kind: type) -> Value:
-    """``text`` read as ``kind`` by Java's valueOf; None when that fails or the engine does not try."""
+    """Parse ``text`` as ``kind`` by Java's valueOf; None if that fails or the engine does not try."""
     try:
         if kind in _BITS:
             return parse_integer(text, _BITS[kind])
@@ -175,7 +175,7 @@ def _parsed(text: str, kind: type) -> Value:
 
 
 def add(left: Value, right: Value) -> Value:
-    """``left + right``, which concatenates when the left side is a string."""
+    """Evaluate ``left + right``, which concatenates if the left side is a string."""
     if isinstance(left, str):
         return left + text_of(right)
     return _combine("+", left, right)
@@ -199,23 +199,23 @@ def _apply(operator: str, left: float, right: float) -> float:
 
 
 def subtract(left: Value, right: Value) -> Value:
-    """``left - right``."""
+    """Evaluate ``left - right``."""
     return _combine("-", left, right)
 
 
 def multiply(left: Value, right: Value) -> Value:
-    """``left * right``."""
+    """Evaluate ``left * right``."""
     return _combine("*", left, right)
 
 
 def divide(left: Value, right: Value) -> Value:
-    """``left / right``, always a double."""
+    """Evaluate ``left / right``, always a double."""
     first, second = _doubles("/", left, right)
     return divide_floats(first, second)
 
 
 def remainder(left: Value, right: Value) -> Value:
-    """``left % right``, always a double, with the sign of the left side."""
+    """Evaluate ``left % right``, always a double, with the sign of the left side."""
     first, second = _doubles("%", left, right)
     if math.isnan(first) or math.isnan(second) or math.isinf(first) or second == 0.0:
         return math.nan
@@ -233,7 +233,7 @@ OPERATORS: Final = {"+": add, "-": subtract, "*": multiply, "/": divide, "%": re
 
 
 def negate(value: Value) -> Value:
-    """``- value``: NULL for anything but a number."""
+    """Evaluate ``- value``: NULL for anything but a number."""
     if type(value) not in _NUMBERS:
         return None
     assert isinstance(value, (int, float))  # the set has numbers only
