@@ -52,7 +52,7 @@ class JMSError(Exception):
     """Root of all errors of the Jakarta Messaging API (JMSException and JMSRuntimeException).
 
     Args:
-        reason: what happened and what to do about it.
+        reason: the problem and its remedy.
         error_code: the provider's code, if there is one (``getErrorCode``).
     """
 
