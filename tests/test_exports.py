@@ -13,7 +13,7 @@ import pytest
 import jmsaio
 
 #: Nothing that only an edge needs: not the command line's, the REST interface's, the pipeline's or a plot's library.
-NOT_IMPORTED = ("click", "rich", "httpx", "pyspark", "pyarrow", "matplotlib", "trio", "uvloop", "yaml")
+NOT_IMPORTED = ("click", "rich", "httpx", "pyspark", "pyarrow", "matplotlib", "re2", "trio", "uvloop", "yaml")
 
 EXPORTS = """
     AcknowledgeMode AdminError BrokerUnavailableError Byte BytesMessage Char CompletionListener

@@ -31,6 +31,7 @@ OWNERS = {
     "_pulsar": ("jmsaio.transport.pulsar",),
     "httpx": ("jmsaio.transport.pulsar.admin",),
     "lark": ("jmsaio.selector",),
+    "re2": ("jmsaio.selector.starlight",),
     "click": ("jmsaio.cli",),
     "fastavro": ("jmsaio.codec.schemas",),
     "rich": ("jmsaio.cli", "jmsaio.bench", "jmsaio.demo", "jmsaio.guide"),

@@ -1,329 +1,245 @@
-"""Regular expressions of the functions REGEX, SPLIT and REPLACE: text to a small program, or a refusal.
+"""Regular expressions of the functions REGEX, SPLIT and REPLACE: RE2 runs what it and Java mean alike.
 
-Accepted is what Java and Python both have and both mean alike: characters and their escapes, ``.``, classes with
-ranges and ``\\d \\w \\s`` (ASCII), groups, ``|``, ``* + ? {n} {n,} {n,m}`` greedy or lazy, ``^ $ \\A``. Refused is the
-rest: look-around, back references, flags, named groups, possessive forms, ``\\b``, class operations, and repetition of
-what can match nothing. The details in which ``.`` and ``$`` differ follow Java. `machine` runs the program in linear
-time, so that no pattern can hang a consumer.
+Accepted are characters and their escapes, ``.``, classes with ranges and ``\\d \\w \\s`` (ASCII), groups, ``|``,
+``* + ? {n} {n,} {n,m}`` greedy or lazy, ``^ \\A``, and ``$`` where nothing follows. Refused is the rest: look-around,
+back references, flags, named groups, possessive forms, ``\\b``, class operations, and repetition of what can match
+nothing. Where ``.``, ``$`` and ``\\s`` differ, they follow Java. RE2 searches in linear time and limited memory.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import attrs
 
-#: Most instructions of one pattern, counted with repetitions written out.
-MOST_INSTRUCTIONS = 2_000
-MOST_REPEATS = 255
-#: What ends a line for ``.`` and ``$`` in Java.
-LINE_ENDS: Final = frozenset("\n\r\u0085\u2028\u2029")
+from jmsaio.errors import SelectorRuntimeError
 
+#: Bytes that a pattern may take in RE2.
+MOST_MEMORY: Final = 1 << 20
+#: Work that the matches in one text may take together, about nanoseconds; beyond it the evaluation is an error.
+MOST_WORK: Final = 2_000_000_000
+_WORK_OF_A_MATCH: Final = 10_000
+_MOST_DEPTH: Final = 20
+
+_LINE_ENDS: Final = r"\n\r\x{85}\x{2028}\x{2029}"
+#: Sets as members of a class in RE2, whose own ``\\s`` lacks the vertical tab.
+_SETS: Final = {"s": "[:space:]", "S": "[:^space:]", "d": r"\d", "D": r"\D", "w": r"\w", "W": r"\W"}
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a"}
-_DIGITS: Final = frozenset("0123456789")
-_WORD: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
-_SPACE: Final = frozenset(" \t\n\r\f\v")
-_REPEAT = re.compile(r"\{([0-9]{1,9})(?:(,)([0-9]{1,9})?)?\}")
+_ESCAPE: Final = r"\\(?:[tnrfa]|x[0-9a-fA-F]{2}|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[^0-9A-Za-z\x80-\U0010ffff])"
+_SET: Final = r"\\[dDwWsS]"
+_IN_CLASS: Final = rf"(?:(?!&&)[^\\\[\]\-\ud800-\udfff]|{_ESCAPE})"
+_NUMBER: Final = "(?:0|[1-9][0-9]*)"  # RE2 does not take {01} for a quantifier
+_TOKEN: Final = re.compile(
+    rf"(?P<character>[^\\\[()|*+?{{^$.\ud800-\udfff]|{_ESCAPE}|{_SET})"
+    rf"|(?P<set>\[\^?+(?![\]^])-?(?:{_SET}|{_IN_CLASS}(?:-{_IN_CLASS})?)*-?\])"
+    r"|(?P<dot>\.)|(?P<start>\^|\\A)|(?P<end>\$)|(?P<open>\((?:\?:|(?!\?)))|(?P<close>\))|(?P<bar>\|)"
+    rf"|(?P<quantifier>(?:[*+?]|\{{{_NUMBER}(?:,{_NUMBER}?)?\}})\??)",
+    re.DOTALL,
+)
+_MEMBER: Final = re.compile(rf"{_ESCAPE}|{_SET}|[^\\^\-]", re.DOTALL)
+#: Why a text that begins so is no token; the first that fits.
+_REASONS: Final = {
+    "(?": "of the groups that begin with (? only (?: is supported",
+    "{": "this '{' does not begin a repetition; write \\{ for the character",
+    "[": "this class has no ']', is empty, or has [, && or in its middle - or ^ in it: write a backslash before them",
+    "\\x": "\\x needs 2 hexadecimal digits",
+    "\\u": "\\u needs 4 hexadecimal digits, not those of half a surrogate pair",
+    "\\": "Java and RE2 do not both know this escape with one meaning",
+    "": "half a surrogate pair is not a character",
+}
 
-
-@attrs.frozen
-class Characters:
-    """A set of characters: listed ones, ranges, other sets; or everything but these."""
-
-    singles: frozenset[str] = frozenset()
-    ranges: tuple[tuple[str, str], ...] = ()
-    others: tuple[Characters, ...] = ()
-    negated: bool = False
-
-    def has(self, character: str) -> bool:
-        """Whether the set contains ``character``."""
-        inside = (
-            character in self.singles
-            or any(low <= character <= high for low, high in self.ranges)
-            or any(other.has(character) for other in self.others)
-        )
-        return inside is not self.negated
-
-
-_SETS: Final = {
-    "d": Characters(_DIGITS), "D": Characters(_DIGITS, negated=True), "w": Characters(_WORD),
-    "W": Characters(_WORD, negated=True), "s": Characters(_SPACE), "S": Characters(_SPACE, negated=True),
-}  # fmt: skip
-_DOT: Final = Characters(LINE_ENDS, negated=True)
-
-
-@attrs.frozen
-class Take:
-    """Consume one character of a set."""
-
-    characters: Characters
-
-
-@attrs.frozen
-class Split:
-    """Go on at both places (offsets from here), the first one preferred."""
-
-    first: int
-    second: int
-
-
-@attrs.frozen
-class Jump:
-    """Go on elsewhere (offset from here)."""
-
-    to: int
-
-
-@attrs.frozen
-class Save:
-    """Remember the position in a slot: 2n opens group n, 2n+1 closes it."""
-
-    slot: int
-
-
-@attrs.frozen
-class Assert:
-    """Go on only at the start (``^``) or the end (``$``)."""
-
-    end: bool
-
-
-Instruction = Take | Split | Jump | Save | Assert
-Code = tuple[Instruction, ...]
-
-
-@attrs.frozen
-class Part:
-    """A compiled piece.
-
-    Attributes:
-        code: its instructions, position independent.
-        nullable: whether it can match without consuming.
-        repeatable: whether a quantifier may follow it.
-    """
-
-    code: Code
-    nullable: bool
-    repeatable: bool = True
+#: Where the whole match and each group lie, in bytes; (-1, -1) is a group that took no part.
+Match = tuple[tuple[int, int], ...]
 
 
 @attrs.frozen
 class Pattern:
-    """A compiled expression: `code` ends where it matches; ``groups`` counts capturing groups."""
+    """An expression ready to run.
 
-    code: Code
-    groups: int
+    Attributes:
+        nullable: whether it can match the empty string.
+        repeated: numbers of the groups that a quantifier repeats. What they hold after a match is not always Java's.
+    """
+
     nullable: bool
+    repeated: frozenset[int]
+    _program: Any
+    _before_crlf: Any  # for a text that ends in CR LF: $ matches before both, not between them
+    _own: tuple[int, ...]  # RE2's numbers of the whole and of the expression's groups
+    _ends: tuple[int, ...]  # RE2's numbers of the groups that stand for a $
+    _endless: bool  # a search may read on behind a match until the text ends
+
+    @property
+    def groups(self) -> int:
+        """How many groups the expression has."""
+        return len(self._own) - 1
+
+    def found(self, text: str) -> bool:
+        """Whether the pattern matches anywhere in ``text``.
+
+        Raises:
+            SelectorRuntimeError: as `matches` and `encoded`.
+        """
+        return next(self.matches(encoded(text)), None) is not None
+
+    def matches(self, text: bytes) -> Iterator[Match]:
+        """The matches in a text in UTF-8, from left to right. Of a nullable pattern only the first is meant.
+
+        Raises:
+            SelectorRuntimeError: they take more than MOST_WORK.
+        """
+        program = self._before_crlf if text.endswith(b"\r\n") else self._program
+        size = program.programsize
+        place, work = 0, len(text) * size
+        while work <= MOST_WORK:
+            found = program.search(text, place)
+            if found is None:
+                return
+            # The line end that a $ took is not part of the match.
+            end = next((found.start(number) for number in self._ends if found.start(number) >= 0), found.end())
+            yield tuple((found.start(number), min(found.end(number), end)) for number in self._own)
+            reach = len(text) if self._endless else end + size  # a program without loops takes no more bytes than this
+            work += (reach - place) * size + _WORK_OF_A_MATCH
+            place = end
+        raise SelectorRuntimeError(f"a regular expression takes too many steps on a text of {len(text)} bytes")
+
+
+def encoded(text: str) -> bytes:
+    """``text`` as RE2 reads it.
+
+    Raises:
+        SelectorRuntimeError: it has half a surrogate pair, which UTF-8 can't express.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise SelectorRuntimeError("a regular expression can't look at half a surrogate pair") from None
 
 
 def compile_pattern(text: str) -> Pattern:
     """Compile ``text``.
 
     Raises:
-        ValueError: it is not a pattern, or the two languages read it differently; the text says what and where.
+        ValueError: it is not a pattern, or Java and RE2 read it differently; the text says what and where.
+        ModuleNotFoundError: RE2 is not installed.
     """
-    reader = _Reader(text)
-    part = reader.alternatives(0)
-    if reader.place < len(text):
-        raise reader.error("this ')' has no '('")
-    return Pattern(part.code, reader.groups, part.nullable)
+    translation = _Translation(text)
+    program = _program(translation.text.replace("$", rf"([{_LINE_ENDS}])?\z"))
+    before_crlf = _program(translation.text.replace("$", r"(\r\n)?\z"))
+    nullable = program.fullmatch(b"") is not None
+    own, ends = tuple(translation.own), tuple(translation.ends)
+    repeated = frozenset(translation.repeated)
+    return Pattern(nullable, repeated, program, before_crlf, own, ends, translation.endless)
 
 
-class _Reader:
-    """Recursive descent over the pattern's text; the depth of groups is limited."""
+def _program(text: str) -> Any:
+    import re2
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.place = 0
-        self.groups = 0
-
-    def error(self, reason: str) -> ValueError:
-        return ValueError(f"{reason} (character {self.place + 1} of the pattern)")
-
-    def peek(self) -> str:
-        return self.text[self.place : self.place + 1]
-
-    def alternatives(self, depth: int) -> Part:
-        """Branches between ``|``."""
-        if depth > 20:
-            raise self.error("groups are nested too deeply")
-        branches = [self.sequence(depth)]
-        while self.peek() == "|":
-            self.place += 1
-            branches.append(self.sequence(depth))
-        code = branches[-1].code
-        for branch in reversed(branches[:-1]):
-            code = self.sized((Split(1, len(branch.code) + 2), *branch.code, Jump(len(code) + 1), *code))
-        return Part(code, any(branch.nullable for branch in branches))
-
-    def sequence(self, depth: int) -> Part:
-        """Pieces one after the other."""
-        code: Code = ()
-        nullable = True
-        while self.peek() not in ("", "|", ")"):
-            part = self.repeated(self.atom(depth))
-            code = self.sized((*code, *part.code))
-            nullable = nullable and part.nullable
-        return Part(code, nullable)
-
-    def sized(self, code: Code) -> Code:
-        if len(code) > MOST_INSTRUCTIONS:
-            raise self.error("the pattern is too large")
-        return code
-
-    def repeated(self, part: Part) -> Part:
-        """``part`` with the quantifier that follows it."""
-        bounds = self.quantifier()
-        if bounds is None:
-            return part
-        least, most = bounds
-        lazy = self.peek() == "?"
-        self.place += lazy
-        if self.peek() in ("*", "+", "?", "{"):
-            raise self.error("a quantifier after a quantifier is not supported")
-        if not part.repeatable:
-            raise self.error("an anchor can't be repeated")
-        if part.nullable and (most is None or most > 1):
-            raise self.error("a part that can match the empty string can't be repeated")
-        if len(part.code) * (least if most is None else most) > MOST_INSTRUCTIONS:
-            raise self.error("the pattern is too large")
-        code = part.code * least
-        if most is None:
-            code = (*code, *_loop(part.code, lazy))
-        else:
-            rest: Code = ()
-            for _ in range(most - least):
-                rest = (_branch(1, len(part.code) + len(rest) + 1, lazy), *part.code, *rest)
-            code = (*code, *rest)
-        return Part(self.sized(code), part.nullable or least == 0)
-
-    def quantifier(self) -> tuple[int, int | None] | None:
-        """Least and most repetitions, or None when no quantifier follows."""
-        mark = self.peek()
-        simple = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-        if mark in simple:
-            self.place += 1
-            return simple[mark]
-        if mark != "{":
-            return None
-        found = _REPEAT.match(self.text, self.place)
-        if found is None:
-            raise self.error("this '{' does not begin a repetition; write \\{ for the character")
-        least = int(found[1])
-        most = least if found[2] is None else None if found[3] is None else int(found[3])
-        if max(least, most or 0) > MOST_REPEATS or (most is not None and most < least):
-            raise self.error(f"repetitions go up to {MOST_REPEATS}, the smaller number first")
-        self.place = found.end()
-        return least, most
-
-    def atom(self, depth: int) -> Part:
-        """One character, class, group or anchor."""
-        character = self.peek()
-        if character in ("*", "+", "?", "{"):
-            raise self.error(f"nothing to repeat before {character!r}")
-        self.place += 1
-        match character:
-            case "(":
-                return self.group(depth)
-            case "[":
-                return Part((Take(self.character_class()),), False)
-            case ".":
-                return Part((Take(_DOT),), False)
-            case "^" | "$":
-                return Part((Assert(character == "$"),), True, repeatable=False)
-            case "\\":
-                if self.peek() == "A":
-                    self.place += 1
-                    return Part((Assert(False),), True, repeatable=False)
-                escaped = self.escape()
-                taken = escaped if isinstance(escaped, Characters) else Characters(frozenset(escaped))
-                return Part((Take(taken),), False)
-        return Part((Take(Characters(frozenset(character))),), False)
-
-    def group(self, depth: int) -> Part:
-        """After ``(``."""
-        slot = None
-        if self.peek() == "?":
-            if self.text[self.place : self.place + 2] != "?:":
-                raise self.error("of the groups that begin with (? only (?: is supported")
-            self.place += 2
-        else:
-            self.groups += 1
-            slot = self.groups
-        inner = self.alternatives(depth + 1)
-        if self.peek() != ")":
-            raise self.error("a group has no ')'")
-        self.place += 1
-        if slot is None:
-            return inner
-        return Part(self.sized((Save(2 * slot), *inner.code, Save(2 * slot + 1))), inner.nullable)
-
-    def escape(self) -> str | Characters:
-        """After a backslash: the character or set that is meant."""
-        character = self.peek()
-        self.place += 1
-        if character in _SETS:
-            return _SETS[character]
-        if character in _ESCAPES:
-            return _ESCAPES[character]
-        if character in ("x", "u"):
-            count = 2 if character == "x" else 4
-            digits = self.text[self.place : self.place + count]
-            if re.fullmatch(r"[0-9a-fA-F]{2}|[0-9a-fA-F]{4}", digits) is None or 0xD800 <= int(digits, 16) < 0xE000:
-                raise self.error(f"\\{character} needs {count} hexadecimal digits of a character")
-            self.place += len(digits)
-            return chr(int(digits, 16))
-        if character == "" or not character.isascii() or character.isalnum():
-            self.place -= 1
-            raise self.error(f"Java and Python do not both know \\{character} with one meaning")
-        return character
-
-    def character_class(self) -> Characters:
-        """After ``[``."""
-        negated = self.peek() == "^"
-        self.place += negated
-        singles: set[str] = set()
-        ranges: list[tuple[str, str]] = []
-        others: list[Characters] = []
-        start = self.place
-        while self.peek() != "]":
-            low = self.member(first=self.place == start)
-            if isinstance(low, Characters):
-                others.append(low)
-            elif self.peek() == "-" and self.text[self.place + 1 : self.place + 2] not in ("]", ""):
-                self.place += 1
-                high = self.member(first=False)
-                if isinstance(high, Characters) or high < low:
-                    raise self.error("this is not a range of characters")
-                ranges.append((low, high))
-            else:
-                singles.add(low)
-        if self.place == start:
-            raise self.error("a class can't be empty; write \\] for the character")
-        self.place += 1
-        return Characters(frozenset(singles), tuple(ranges), tuple(others), negated)
-
-    def member(self, *, first: bool) -> str | Characters:
-        """One member of a class."""
-        character = self.peek()
-        if character == "":
-            raise self.error("a class has no ']'")
-        following = self.text[self.place + 1 : self.place + 2]
-        if character == "[" or (character in "&~|-" and following == character):
-            raise self.error("nested classes and operations on classes are not supported; write a backslash before it")
-        if character == "-" and not first and following != "]":
-            raise self.error("write \\- for this character")
-        if character == "^" and first:
-            raise self.error("write \\^ for this character")
-        self.place += 1
-        return self.escape() if character == "\\" else character
+    options = re2.Options()
+    options.max_mem, options.log_errors = MOST_MEMORY, False
+    try:
+        return re2.compile(text, options)
+    except re2.error as error:
+        raise ValueError(error.args[0].decode()) from None
 
 
-def _branch(near: int, far: int, lazy: bool) -> Split:
-    return Split(far, near) if lazy else Split(near, far)
+class _Translation:
+    """A pattern of Java in RE2's syntax, but for ``$``.
+
+    Args:
+        source: the pattern.
+
+    Attributes:
+        text: the translation.
+        own: numbers of the whole and of the pattern's groups, each ``$`` counted as a group, too.
+        ends: numbers that ``$`` gets.
+        repeated: as in `Pattern`.
+        endless: whether there is a repetition without an upper bound.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.own, self.ends, self.repeated, self.endless = [0], list[int](), set[int](), False
+        self._parts: list[str] = []
+        self._opened = [(0, False)]  # of each open group: its first part, and whether a branch before has a $
+        self._ended = False  # this branch has a $
+        self._last = (0, "")  # the first part of the last atom or group, and its kind
+        place = 0
+        while place < len(source):
+            token = _TOKEN.match(source, place)
+            try:
+                if token is None:
+                    raise ValueError(next(why for start, why in _REASONS.items() if source.startswith(start, place)))
+                self._take(str(token.lastgroup), token[0])
+            except ValueError as error:
+                raise ValueError(f"{error} (character {place + 1} of the pattern)") from None
+            place = token.end()
+        self.text = "".join(self._parts)
+
+    def _take(self, kind: str, written: str) -> None:
+        first = len(self._parts)
+        if self._ended and kind not in ("bar", "close"):
+            raise ValueError("nothing may follow a $; write \\$ for the character")
+        match kind:
+            case "character":
+                written = f"[{_spelled(written)}]"
+            case "set":
+                written = _MEMBER.sub(lambda member: _spelled(member[0]), written[1:-1]).join("[]")
+            case "dot":
+                written = f"[^{_LINE_ENDS}]"
+            case "start":
+                written = "^"
+            case "end":
+                self.ends.append(len(self.own) + len(self.ends))
+                self._ended = True
+            case "open":
+                self._open(written)
+            case "bar":
+                self._opened[-1] = (self._opened[-1][0], self._opened[-1][1] or self._ended)
+                self._ended = False
+            case "close":
+                first = self._close()
+            case "quantifier":
+                self._repeat(written)
+        self._parts.append(written)
+        self._last = (first, kind)
+
+    def _open(self, written: str) -> None:
+        if len(self._opened) > _MOST_DEPTH:
+            raise ValueError("groups are nested too deeply")
+        if written == "(":
+            self.own.append(len(self.own) + len(self.ends))
+        self._opened.append((len(self._parts), False))
+
+    def _close(self) -> int:
+        if len(self._opened) == 1:
+            raise ValueError("this ')' has no '('")
+        first, ended = self._opened.pop()
+        self._ended = self._ended or ended
+        return first
+
+    def _repeat(self, quantifier: str) -> None:
+        first, kind = self._last
+        greedy = quantifier[:-1] if len(quantifier) > 1 and quantifier[-1] == "?" else quantifier
+        if kind == "start":
+            raise ValueError("an anchor can't be repeated")
+        if kind == "close" and greedy != "?":
+            if _program("".join(self._parts[first:])).fullmatch(b""):
+                raise ValueError("a part that can match the empty string can't be repeated")
+            self.repeated.update(range(self._parts[:first].count("(") + 1, len(self.own)))
+        self.endless = self.endless or greedy in ("*", "+") or greedy.endswith(",}")
 
 
-def _loop(code: Code, lazy: bool) -> Code:
-    """Any number of repetitions of ``code``, which consumes something each time."""
-    return (_branch(1, len(code) + 2, lazy), *code, Jump(-len(code) - 1))
+def _spelled(written: str) -> str:
+    """A character, an escape or a set as a member of a class in RE2."""
+    if written.isascii() and written.isalnum():
+        return written
+    kind, digits = written[1:2], written[2:]
+    if written[0] != "\\":
+        code = ord(written)
+    elif kind in _SETS:
+        return _SETS[kind]
+    else:
+        code = int(digits, 16) if digits else ord(_ESCAPES.get(kind, kind))
+    return f"\\x{{{code:x}}}"

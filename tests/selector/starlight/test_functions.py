@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
 from jmsaio.selector import Selector
+from jmsaio.selector.starlight import functions
 
 VALUES = {"s": "a,b,,c,,", "n": 5, "w": "hello world", "e": "", "l": 2**40, "limit": 2}
 
@@ -34,6 +37,8 @@ VALUES = {"s": "a,b,,c,,", "n": 5, "w": "hello world", "e": "", "l": 2**40, "lim
         ("REPLACE(w, 'x', missing) = w", True),
         ("REPLACE(w, '(l)', '$10') = 'hel0l0o worl0d'", True),
         ("REPLACE(w, 'l', '$0$0') LIKE '%llll%'", True),
+        ("REPLACE(w, '(d)$', '$1é') = 'hello worldé'", True),
+        ("SPLIT('日é日', 'é') = MAKELIST('日', '日')", True),
     ],
 )
 def test_functions_answer_as_starlight_does(text: str, expected: bool) -> None:
@@ -52,6 +57,7 @@ def test_functions_answer_as_starlight_does(text: str, expected: bool) -> None:
         ("REPLACE(s, 'a', '$1') = s", 17, "number of a group up to 0"),
         ("REPLACE(s, 'a', 'b\\') = s", 17, "backslash"),
         ("REPLACE(s, 'a', '${x}') = s", 17, "group"),
+        ("REPLACE(s, '(a)+(b)', '$2$1') = s", 23, "$1 in the replacement is a group that repeats"),
         ("SPLIT(s, ',')", 1, "this is not a condition"),
     ],
 )
@@ -72,3 +78,18 @@ def test_a_wrong_call_is_refused_at_its_column(text: str, column: int, says: str
 def test_what_throws_in_java(text: str) -> None:
     with pytest.raises(SelectorRuntimeError):
         Selector(text.replace("'' + '$9'", "('' + '$9')"), "starlight").matches(VALUES)
+
+
+def test_what_replace_puts_into_a_text_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "MOST_REPLACED", 100_000)
+    for replacement in ("$0" * 1_000, "$1" * 1_000):  # the second puts in nothing, a thousand times
+        with pytest.raises(SelectorRuntimeError, match="REPLACE puts more than"):
+            Selector(f"REPLACE(w, 'a|(b)', '{replacement}') = w", "starlight").matches({"w": "a" * 1_000})
+
+
+def test_a_regular_expression_without_its_library_is_refused_with_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "re2", None)
+    with pytest.raises(InvalidSelectorError) as caught:
+        Selector("REGEX('not cached', w)", "starlight")
+    assert caught.value.column == 7 and "pip install 'jmsaio[regex]'" in caught.value.reason
+    assert Selector("INLIST(MAKELIST('a'), w)", "starlight").matches({"w": "a"}) is True
