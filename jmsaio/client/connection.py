@@ -201,8 +201,8 @@ class Connection(AsyncClosing):
 
         Args:
             mode: when the session acknowledges.
-            acknowledge_scope: ``"session"`` (``acknowledge`` settles all that the session delivered) or ``"group"``
-                (this message and all delivered before it); default: the option of the connection, ``"session"``.
+            acknowledge_scope: ``"session"`` (``acknowledge`` settles all messages that the session delivered) or
+                ``"group"`` (this message and all delivered before it); default: the connection's option, ``"session"``.
 
         Raises:
             JMSError: the mode does not exist.

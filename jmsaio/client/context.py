@@ -68,7 +68,10 @@ class Context(AsyncClosing):
         return cls(shared, session, mode, auto_start)
 
     def create_context(self, mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Opening[Context]:
-        """Another session on the same connection, which it does not start; ``await`` it or use ``async with``."""
+        """Create a context with a new session on the same connection; ``await`` it or use ``async with``.
+
+        The connection is not started.
+        """
         self._check_open()
         return Opening(self._on(self._shared, AcknowledgeMode.of(mode), self._auto_start))
 

@@ -206,7 +206,8 @@ async def test_rows_wait_for_a_broker_that_is_unreachable(breakable: Breakable) 
         await sending.send(rows("b", to=f"topic://{name}", first=1))
         await asyncio.sleep(2)
     assert [each.rows for each in await sending.finish()] == [2]
-    assert sorted(set(await stored(transport, name))) == [b"a", b"b"]  # one whose confirmation was cut off is sent again
+    # A row whose confirmation an outage cut off is sent again.
+    assert sorted(set(await stored(transport, name))) == [b"a", b"b"]
 
 
 @pytest.mark.parametrize(("configured", "awaited"), [(0, 3600.0), (30_000, 3600.0), (7_200_000, 7200.0)])

@@ -133,7 +133,7 @@ class Settings:
         self._drop_kept()
 
     def set_delivery_mode(self, mode: DeliveryMode) -> None:
-        """The same as setting ``delivery_mode``."""
+        """Set ``delivery_mode``."""
         self.delivery_mode = mode
 
     def set_priority(self, priority: int) -> None:

@@ -24,7 +24,7 @@ class MessageTemplate:
     _template: Message = attrs.field(factory=Message, init=False)
 
     def set_property(self, name: str, value: Property) -> Self:
-        """Set a property; it wins over one of the same name on the message. Raises as ``set_object_property``."""
+        """Set a property, which overrides the message's property of that name. Raises as ``set_object_property``."""
         self._template.set_object_property(name, value)
         return self
 

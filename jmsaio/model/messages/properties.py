@@ -268,7 +268,7 @@ class Properties:
 
 
 class _Keyed(Protocol):
-    """What ``dict.update`` takes for a mapping."""
+    """A mapping as ``dict.update`` accepts it."""
 
     def keys(self) -> Iterable[str]: ...
 
@@ -306,7 +306,7 @@ class PropertyView(MutableMapping[str, Property]):
     @overload
     def update(self, other: Iterable[tuple[str, Property]] = (), /, **more: Property) -> None: ...
     def update(self, other: Any = (), /, **more: Property) -> None:
-        """Set several properties: all of them, or none when one is refused. Raises as ``set_object_property``."""
+        """Set several properties: all of them, or none if one is refused. Raises as ``set_object_property``."""
         if type(other) is not dict or more:
             other = dict(other, **more)
         self._message._put_properties(other)

@@ -23,7 +23,7 @@ class TextMessage(Message):
     _text: str | None
 
     def __init__(self, text: str | None = None, *, properties: Mapping[str, Property] | None = None) -> None:
-        # The slots of Message, set here once more: this is the hot path of a sender.
+        # The slots of Message, repeated here: this is the hot path of a sender.
         self._acknowledge = self._head = self._properties = self._source = self._record = None
         self._count = self._delivery = 0
         self._read_only_body = self._read_only_properties = False
