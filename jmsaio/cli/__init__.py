@@ -2,8 +2,8 @@
 imported only here.
 
 Exit codes: 0 done, 1 error, 2 wrong usage (an argument, an option, a configuration), 3 nothing found (no message to
-receive or browse, no broker running), 4 stored messages are lost, 5 something was left out (a job of Spark),
-130 interrupted, 141 the reader of the output is gone.
+receive or browse, no broker running), 4 stored messages lost, 5 something left out (by a Spark job), 130 interrupted,
+141 output pipe closed.
 """
 
 from jmsaio.cli.app import main

@@ -1,4 +1,4 @@
-"""The command's entry point: the group of commands, and errors as sentences without a traceback."""
+"""The entry point of the command line: the command group, and errors as sentences without a traceback."""
 
 from __future__ import annotations
 
@@ -33,14 +33,17 @@ from jmsaio.errors import (
 )
 from jmsaio.model.version import __version__
 
-#: What to do about an error, by its class; the first that fits counts.
+#: Advice by class of error; the first match wins.
 _ADVICE: tuple[tuple[type[Exception], str], ...] = (
     (BrokerUnavailableError, "is a broker running there? 'jmsaio broker start' starts one on this machine"),
-    (OperationTimeoutError, "the broker was reached but is slow or stuck; for a local one see 'jmsaio broker status'"),
+    (OperationTimeoutError, "the broker is reachable but slow or stuck; check a local one with 'jmsaio broker status'"),
     (ConfigurationError, "all options: 'jmsaio guide configuration'"),
     (InvalidSelectorError, "the language: 'jmsaio guide selectors'"),
     (JMSSecurityError, "every error of this kind: 'jmsaio guide security'"),
-    (ConsumerBusyError, "another consumer has this subscription; receive --shared NAME lets several share one"),
+    (
+        ConsumerBusyError,
+        "another consumer holds this subscription; with 'receive --shared NAME' several consumers share one",
+    ),
 )
 
 
@@ -68,7 +71,7 @@ def _note_debug(context: click.Context, _option: click.Parameter, given: bool) -
 
 
 def _add_debug(command: click.Command) -> None:
-    """Add ``--debug`` to a command and to all below it, so that it works in front of and behind each name."""
+    """Add ``--debug`` to a command and its subcommands, so that it works before and after each name."""
     command.params.append(
         click.Option(
             ["--debug"], is_flag=True, is_eager=True, expose_value=False, callback=_note_debug,
@@ -83,10 +86,10 @@ _add_debug(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command.
+    """Run the command line.
 
     Args:
-        arguments: default: those of the process.
+        arguments: the arguments; default: those of the process.
 
     Returns:
         The exit code, see ``jmsaio.cli``.
@@ -99,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain("interrupted", INTERRUPTED)
     except click.ClickException as error:
         return _complain(_usage(error), error.exit_code)
-    except SystemExit:  # so click ends when the reader of our output, such as head, has gone
+    except SystemExit:  # raised by click when the reader of the output, such as head, has exited
         return BROKEN_PIPE
     except Exception as error:
         if noted.get("debug"):
@@ -110,10 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    """The error, and the command whose help to read."""
+    """Return the error's text with the command whose help explains it."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "jmsaio"
-    return _with_advice(error.format_message(), f"'{path} --help' shows how")
+    return _with_advice(error.format_message(), f"see '{path} --help'")
 
 
 def _code(error: Exception) -> int:
@@ -123,17 +126,17 @@ def _code(error: Exception) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    """What happened and what to do."""
+    """Return the error's text with advice."""
     text = str(error).strip() or type(error).__name__
     if not isinstance(error, JMSError | ValueError | OSError):
-        return f"{type(error).__name__}: {text} (this is a fault of jmsaio; 'jmsaio --debug ...' shows where)"
+        return f"{type(error).__name__}: {text} (this is a bug in jmsaio; 'jmsaio --debug ...' shows the traceback)"
     cause = error.__cause__ if isinstance(error, SendingStopped) else error
     advice = next((advice for kind, advice in _ADVICE if isinstance(cause, kind)), "")
     return _with_advice(text, advice) if advice else text
 
 
 def _with_advice(text: str, advice: str) -> str:
-    """Advice behind one line, or below several, which keep their form: one of them may point at a place above."""
+    """Append advice to a single line, or below several lines, since a caret among them can point at a line above."""
     return f"{text}\n({advice})" if "\n" in text else f"{text} ({advice})"
 
 

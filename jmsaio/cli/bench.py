@@ -1,4 +1,4 @@
-"""``jmsaio bench``: measures on this machine what needs no checkout."""
+"""``jmsaio bench``: the benchmarks that need no checkout, on this machine."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("-r", "--rounds", type=click.IntRange(min=1), help="How many times to measure each row; default 5.")
-@click.option("--smoke", is_flag=True, help="Tiny amounts that only show that every row runs.")
-@click.option("--only", metavar="REGEX", help="Only rows whose name matches.")
+@click.option("-r", "--rounds", type=click.IntRange(min=1), help="Measurements per row; default 5.")
+@click.option("--smoke", is_flag=True, help="Use tiny amounts, only to check that every row runs.")
+@click.option("--only", metavar="REGEX", help="Measure only the rows whose name matches.")
 @click.option("--loop", type=click.Choice(["asyncio", "uvloop"]), default="asyncio", show_default=True)
 @click.option("--json-file", type=click.Path(dir_okay=False), help="Write the full report to this file.")
 @click.option(
@@ -34,7 +34,7 @@ def bench(
 ) -> int:  # fmt: skip
     """Measure throughput, latency and memory on the embedded broker and, when given, on the broker at URL.
 
-    See 'jmsaio guide benchmark' for what the rows mean. The exit code is 1 when a measurement failed.
+    'jmsaio guide benchmark' explains the rows. The exit code is 1 if a measurement failed.
     """
     from jmsaio import bench as benchmark
 

@@ -24,9 +24,9 @@ from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import DeliveryMode
 
-#: Kinds of message by the name that ``--as`` takes.
+#: Kinds of message, as values of ``--as``.
 KINDS = ("text", "bytes", "map", "stream", "object", "header")
-#: Fields of a line that ``jmsaio receive --json`` writes; of a new message, those in the second line are new, too.
+#: Fields of a line written by ``jmsaio receive --json``.
 FIELDS = frozenset((
     "kind", "body", "body_types", "properties", "types", "correlation_id", "reply_to", "type", "priority",
     "delivery_mode", "message_id", "destination", "timestamp", "expiration", "delivery_time", "redelivered",
@@ -35,14 +35,14 @@ FIELDS = frozenset((
 
 @attrs.frozen
 class Source:
-    """Where bodies come from.
+    """The input of ``jmsaio send``.
 
     Attributes:
         arguments: bodies given as arguments.
         files: opened files, one body each (or many with ``lines`` or ``records``).
         kind: kind of the messages.
-        lines: each line of a file is a body.
-        records: each line of a file is a message as ``jmsaio receive --json`` writes it.
+        lines: whether each line of a file is a body.
+        records: whether each line of a file is a message as written by ``jmsaio receive --json``.
     """
 
     arguments: tuple[str, ...]
@@ -52,13 +52,14 @@ class Source:
     records: bool = False
 
     def messages(self) -> Iterator[Message]:
-        """The messages, read as they are asked for.
+        """Yield the messages, reading the input lazily.
 
         Raises:
-            click.UsageError: a body that is not of the kind, or a broken line; says which. Standard input is empty.
+            click.UsageError: a body is not valid for the kind, a line is malformed (the error names it), or standard
+                input is empty.
         """
         if self.kind == "header" and not (self.arguments or self.files or self.lines or self.records):
-            yield Message()  # it has no body to ask for
+            yield Message()  # has no body to read
             return
         for text in self.arguments:
             yield make(self.kind, text.encode())
@@ -90,13 +91,13 @@ class Source:
         return (sys.stdin.buffer,)
 
     def count(self) -> int | None:
-        """How many messages there are, None when that is known only at the end."""
+        """Return the number of messages, or None if only reading the input to its end shows it."""
         many = self.lines or self.records
         return None if many and not self.arguments else len(self.arguments) + len(self.files) or 1
 
 
 def _refuse_empty(file: BinaryIO) -> None:
-    """An empty file may be intended; an empty pipe comes from a command that failed."""
+    """Raise UsageError for an empty pipe, which suggests a failed command; an empty file can be intended."""
     if file is sys.stdin.buffer:
         raise click.UsageError(
             "standard input is empty: did the command before the pipe fail? An empty body is an argument: ''"
@@ -104,10 +105,10 @@ def _refuse_empty(file: BinaryIO) -> None:
 
 
 def make(kind: str, data: bytes) -> Message:
-    """A message of ``kind`` from a body as text or, for bytes, as it is; map, stream and object are JSON.
+    """Create a message of ``kind`` from its body: bytes unchanged, text in UTF-8, map, stream and object in JSON.
 
     Raises:
-        click.UsageError: the body is not of the kind.
+        click.UsageError: the body is not valid for the kind.
     """
     if kind == "bytes":
         return BytesMessage(data)
@@ -135,10 +136,10 @@ def make(kind: str, data: bytes) -> Message:
 
 
 def from_record(line: bytes) -> Message:
-    """Make a message from a line of ``jmsaio receive --json``; it gets a new id, new times and a new destination.
+    """Create a message from a line of ``jmsaio receive --json``, without its id, times and destination.
 
     Raises:
-        click.UsageError: not such a line, or one with a field that none has.
+        click.UsageError: the line is malformed or has an unknown field.
     """
     try:
         record = json.loads(line)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _directory = click.option(
     "--dir", "directory", type=click.Path(file_okay=False, path_type=Path),
-    help="The broker's own folder (data, log, settings); default: one in the user's state folder.",
+    help="The broker's folder (data, log, settings); default: one in the user's state folder.",
 )  # fmt: skip
 
 
@@ -27,29 +27,35 @@ _directory = click.option(
 def broker(context: click.Context) -> None:
     """Start and stop a real Pulsar broker on this machine, without Docker.
 
-    It needs Java 17 or newer and, the first time, Maven, which downloads about 230 MB.
+    Requires Java 17 or newer and, for the first start, Maven, which downloads about 230 MB.
     """
     show_help_alone(context)
 
 
 @broker.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=6650, show_default=True, help="For clients; 0: any.")
 @click.option(
-    "--web-port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="For the REST interface; 0: any."
+    "--port", type=click.IntRange(0, 65535), default=6650, show_default=True, help="Port for clients; 0: any free port."
+)
+@click.option(
+    "--web-port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Port of the REST interface; 0: any free port.",
 )
 @_directory
-@click.option("--memory", default="2g", show_default=True, help="Upper bound of the Java heap, as Java writes sizes.")
+@click.option("--memory", default="2g", show_default=True, help="Maximum Java heap, in Java's notation.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
     default=120.0,
     show_default=True,
-    help="Seconds to wait until it is ready.",
+    help="Maximum seconds to wait until the broker is ready.",
 )
-@click.option("--fresh", is_flag=True, help="Delete the data of an earlier broker in the folder.")
-@click.option("--no-filter", is_flag=True, help="Without Starlight's server-side selector filter.")
+@click.option("--fresh", is_flag=True, help="Delete the data of an earlier broker in the folder first.")
+@click.option("--no-filter", is_flag=True, help="Start without Starlight's server-side selector filter.")
 @click.option(
-    "--auth", type=click.Choice(["token"]), help="Ask clients for a token, which also says what they are allowed to do."
+    "--auth", type=click.Choice(["token"]), help="Require a token from clients, which also grants their permissions."
 )
 @click.option(
     "-o",
@@ -57,7 +63,7 @@ def broker(context: click.Context) -> None:
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A broker setting by Pulsar's name. May be repeated.",
+    help="A broker setting by Pulsar's name. Repeatable.",
 )
 @json_option
 def start(
@@ -88,7 +94,7 @@ def start(
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="Seconds to let it shut down before it is killed; 0 kills it at once.",
+    help="Seconds to wait for a clean shutdown before killing the broker; 0 kills it at once.",
 )
 @_directory
 @json_option
@@ -110,7 +116,7 @@ def stop(timeout: float, directory: Path | None, as_json: bool | None) -> int:
 @_directory
 @json_option
 def status(directory: Path | None, as_json: bool | None) -> int:
-    """Show whether a broker runs, and where. The exit code is 3 if none does."""
+    """Show whether a broker is running, and its addresses. The exit code is 3 if none is."""
     from jmsaio import launcher
 
     output = make_output(as_json)
@@ -126,8 +132,10 @@ def status(directory: Path | None, as_json: bool | None) -> int:
 
 
 @broker.command()
-@click.option("-n", "--lines", type=click.IntRange(min=0), default=50, show_default=True, help="How many last lines.")
-@click.option("-F", "--follow", is_flag=True, help="Go on with each new line, until interrupted or the broker ends.")
+@click.option(
+    "-n", "--lines", type=click.IntRange(min=0), default=50, show_default=True, help="Number of lines to show."
+)
+@click.option("-F", "--follow", is_flag=True, help="Also show new lines, until interrupted or the broker stops.")
 @_directory
 def logs(lines: int, follow: bool, directory: Path | None) -> int:
     """Show the end of the broker's log."""
@@ -145,7 +153,7 @@ def logs(lines: int, follow: bool, directory: Path | None) -> int:
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @json_option
 def pack(folder: Path, as_json: bool | None) -> int:
-    """Write Starlight's server-side selector filter into FOLDER, for a broker that runs elsewhere (see compose/)."""
+    """Write Starlight's server-side selector filter to FOLDER, for a broker that runs elsewhere (see compose/)."""
     from jmsaio import launcher
 
     output = make_output(as_json)
@@ -160,7 +168,7 @@ def pack(folder: Path, as_json: bool | None) -> int:
 
 @contextmanager
 def _reporting(output: Output, what: str) -> Iterator[Progress]:
-    """Show the launcher's progress: a spinner with its last line on a terminal, else each line as a remark."""
+    """Report the launcher's progress: a spinner with the last line on a terminal, else each line as a remark."""
     if output.as_json or not output.remarks.is_terminal:
         yield output.remark
         return
@@ -191,7 +199,9 @@ def _show(output: Output, status: BrokerStatus) -> None:
     if output.as_json:
         output.record(data)
         return
-    output.line(f"Pulsar {status.version} {'is ready' if status.ready else 'runs, but does not answer'}", style="bold")
+    output.line(
+        f"Pulsar {status.version} {'is ready' if status.ready else 'is running but does not answer'}", style="bold"
+    )
     for name in ("url", "web_service_url", "pid", "started_at", "log"):
         output.line(f"  {name:16} {data[name]}")
     for role, path in status.token_files.items():

@@ -1,4 +1,4 @@
-"""``jmsaio browse``: looks at a queue without taking anything."""
+"""``jmsaio browse``: shows the messages of a queue without consuming them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jmsaio.selector import Selector
 @click.argument("name", metavar="QUEUE")
 @connection_options
 @click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\".")
-@click.option("-n", "--count", type=click.IntRange(min=1), help="How many messages at most; default: all.")
-@click.option("-H", "--headers", is_flag=True, help="Show all headers in text output, too (JSON always has them).")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Maximum number of messages; default: all.")
+@click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does).")
 @json_option
 def browse(
     name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
     headers: bool, as_json: bool | None,
 ) -> int:  # fmt: skip
-    """Look at the messages of a queue; they stay where they are.
+    """Show the messages of a queue without consuming them.
 
     The exit code is 3 if there are none.
     """
@@ -30,7 +30,7 @@ def browse(
         raise click.UsageError("only a queue can be browsed; a topic keeps messages for its subscriptions")
     config = read_connection(url, settings)
     if selector:
-        Selector(selector)  # report a mistake in it before connecting
+        Selector(selector)  # report a syntax error before connecting
     return run(_browse(config, name, selector, count, headers, make_output(as_json)))
 
 

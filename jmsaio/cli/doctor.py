@@ -1,4 +1,4 @@
-"""``jmsaio doctor``: what a broker lacks, what follows from that, and what to change."""
+"""``jmsaio doctor``: checks what a broker lacks, with the consequences and what to change."""
 
 from __future__ import annotations
 
@@ -28,22 +28,21 @@ _STYLES = {"ok": "green", "warning": "yellow", "missing": "bold red", "unknown":
     multiple=True,
     default=("produce", "consume"),
     show_default=True,
-    help="A right in the namespace without which the exit code is 1. Repeatable.",
+    help="Permission in the namespace; the exit code is 1 if it is missing. Repeatable.",
 )
 @click.option(
     "-t", "--topic", metavar="NAME",
-    help="An existing topic or queue to try the rights on, if the broker creates none. Nothing is sent or received.",
+    help="An existing topic or queue to test permissions on, if the broker creates none. Nothing is sent or received.",
 )  # fmt: skip
 @json_option
 def doctor(
     address: str | None, url: str | None, settings: tuple[str, ...], need: tuple[str, ...], topic: str | None,
     as_json: bool | None,
 ) -> int:  # fmt: skip
-    """Check a broker: what it lacks, what follows from that, and what to change.
+    """Check what a broker lacks, with the consequences and what to change.
 
-    Shows whether the broker can be reached and accepts this client, the client's rights in the namespace of
-    jms.systemNamespace, the REST interface, and the settings of broker and namespace that matter to JMS. Nothing on the
-    broker is changed.
+    Checks whether the broker is reachable and accepts this client, the client's permissions in jms.systemNamespace,
+    the REST interface, and the settings of broker and namespace that matter to JMS. Nothing on the broker is changed.
 
     The exit code is 1 if something needed is missing; warnings don't count.
     """
@@ -80,7 +79,7 @@ async def _doctor(config: Configuration, need: tuple[str, ...], topic: str | Non
 
 
 def _write(output: Output, check: Check, state: State, found: str, change: str) -> None:
-    """One check; its consequence and what to change only if something is wrong."""
+    """Write one check, with its consequence and what to change if something is wrong."""
     wrong = state.value in ("warning", "missing")
     if output.as_json:
         output.record({

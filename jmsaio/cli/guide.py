@@ -1,4 +1,4 @@
-"""``jmsaio guide``: the guides that come with the package, rendered on a terminal and raw when piped."""
+"""``jmsaio guide``: shows the packaged guides, rendered on a terminal and raw in a pipe."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from jmsaio.config.options import nearest
 
 
 def guides() -> dict[str, Traversable]:
-    """The guides by name, in order."""
+    """Return the guides by name, in order."""
     folder = resources.files("jmsaio").joinpath("guide")
     files = (file for file in folder.iterdir() if file.name.endswith(".md"))
     return {file.name.removesuffix(".md"): file for file in sorted(files, key=lambda file: file.name)}
 
 
 def title(text: str) -> str:
-    """The first heading of a guide."""
+    """Return the first heading of a guide."""
     return next((line.lstrip("# ").strip() for line in text.splitlines() if line.startswith("# ")), "")
 
 
 def excerpts(text: str, terms: Sequence[str]) -> str:
-    """The parts of a guide that have all of ``terms``, in any case, in their text or heading; "" if none has.
+    """Return the parts of a guide that contain all of ``terms`` in their text or heading, ignoring case; "" if none.
 
-    A part is a paragraph, an item of a list, a block of code, or a row of a table, shown below the table's head.
+    A part is a paragraph, a list item, a code block, or a table row, which is shown below the table's header.
     """
     found: list[str] = []
     last = ("", "")
@@ -48,7 +48,7 @@ def excerpts(text: str, terms: Sequence[str]) -> str:
 
 
 def _parts(text: str) -> Iterator[tuple[str, str, str]]:
-    """Each part of a guide with the heading above it and, of a row, the head of its table."""
+    """Yield each part of a guide with the heading above it and, for a table row, the table's header."""
     heading = head = part = ""
     code = False
     for line in [*text.splitlines(), ""]:
@@ -73,9 +73,11 @@ def _parts(text: str) -> Iterator[tuple[str, str, str]]:
 @click.command()
 @click.argument("name", required=False)
 @click.argument("terms", nargs=-1, metavar="[TERM]...")
-@click.option("--raw/--rendered", default=None, help="Plain Markdown, or rendered; default: rendered on a terminal.")
+@click.option(
+    "--raw/--rendered", default=None, help="Show Markdown source or rendered text; default: rendered on a terminal."
+)
 def guide(name: str | None, terms: tuple[str, ...], raw: bool | None) -> int:
-    """Show a guide, or list them all. With terms, show only the parts of a guide that have them all.
+    """Show a guide, or list all guides. With terms, show only the parts of a guide that contain all of them.
 
     \b
       jmsaio guide configuration

@@ -1,7 +1,6 @@
-"""Waits until the reader of a pipe has taken the output; only then may messages be acknowledged.
+"""Waits until the reader of a pipe has read the output, so that messages can be acknowledged safely.
 
-A pipe keeps up to 64 KB for its reader. If the reader ends, they are lost, although they were written and flushed
-without an error.
+A pipe buffers up to 64 KB. If its reader exits, they are lost, although writing and flushing them raised no error.
 """
 
 from __future__ import annotations
@@ -16,28 +15,27 @@ import stat
 import sys
 import termios
 
-#: Checks without a pause in between: a waiting reader takes a line within microseconds.
+#: Checks before the first pause: a waiting reader reads a line within microseconds.
 _QUICK = 20
-#: Longest pause in seconds between two checks of a slow reader.
+#: Maximum seconds between two checks of a slow reader.
 _PAUSE = 0.01
 
 
 async def taken() -> None:
-    """Wait until the reader of standard output has taken all that was written; at once if it is not a pipe.
+    """Wait until the reader of standard output has read everything written; return at once if it is not a pipe.
 
-    Where the system doesn't report how much is in a pipe (Linux does), all that was flushed counts as taken.
+    There is no timeout. Cancelling has no side effects. On systems that don't report how much is in a pipe (Linux
+    does), everything flushed counts as read.
 
     Raises:
-        BrokenPipeError: the reader has gone and left something behind.
-
-    It waits as long as the reader takes; cancelling changes nothing.
+        BrokenPipeError: the reader closed the pipe before reading everything.
     """
     output = _pipe()
     if output is None:
         return
     looks, pause = 0, _PAUSE / 16
     while _left(output):
-        if _reader_gone(output) and _left(output):  # asked again: it may have read the rest before it went
+        if _reader_gone(output) and _left(output):  # checked again: it can have read the rest before it exited
             raise BrokenPipeError(errno.EPIPE, "the reader of the output is gone")
         looks += 1
         if looks < _QUICK:
@@ -48,7 +46,7 @@ async def taken() -> None:
 
 
 def _pipe() -> int | None:
-    """Standard output as a file descriptor if it is a pipe."""
+    """Return the file descriptor of standard output if it is a pipe, else None."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError, AttributeError):  # replaced by an object without one
@@ -57,7 +55,7 @@ def _pipe() -> int | None:
 
 
 def _left(output: int) -> int:
-    """Bytes that no one has read yet."""
+    """Return the number of unread bytes."""
     count = array.array("i", [0])
     fcntl.ioctl(output, termios.FIONREAD, count)
     return count[0]
@@ -65,5 +63,5 @@ def _left(output: int) -> int:
 
 def _reader_gone(output: int) -> bool:
     poll = select.poll()
-    poll.register(output, 0)  # reports a reader that is gone, without asking for it
+    poll.register(output, 0)  # a closed pipe is reported even if no event is requested
     return bool(poll.poll(0))

@@ -1,4 +1,4 @@
-"""``jmsaio receive``: takes messages, and acknowledges each one only when its output has taken it."""
+"""``jmsaio receive``: receives messages, and acknowledges each one after the output's reader has read it."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Job:
-    """What to receive and how.
+    """The arguments of ``jmsaio receive``.
 
     Attributes:
         config: the connection's configuration.
         name: the destination's name.
-        topic: it is a topic.
-        selector: which messages, or None.
+        topic: whether the destination is a topic.
+        selector: the message selector, or None.
         subscription: kind and name of a topic's subscription, or None.
-        limit: how many messages at most, None for no limit.
-        timeout: seconds to wait for each, None for no end.
-        headers: show all headers.
+        limit: maximum number of messages, or None.
+        timeout: seconds to wait for each message; None: without limit.
+        headers: whether to show all headers.
     """
 
     config: dict[str, object]
@@ -52,27 +52,27 @@ class Job:
 @click.argument("name", metavar="DESTINATION")
 @connection_options
 @click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\".")
-@click.option("-n", "--count", type=click.IntRange(min=1), help="How many messages; default 1.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Receive until no message arrives within the time-out.")
-@click.option("-F", "--follow", is_flag=True, help="Until interrupted.")
+@click.option("-n", "--count", type=click.IntRange(min=1), help="Number of messages; default 1.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Receive until no message arrives within --timeout.")
+@click.option("-F", "--follow", is_flag=True, help="Receive until interrupted.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds to wait for a message; default 10, with --all 2, with --follow no end.",
+    help="Seconds to wait for a message; default 10, with --all 2, with --follow no limit.",
 )
-@click.option("--durable", metavar="NAME", help="Durable subscription of a topic; set -o jms.clientId=... as well.")
-@click.option("--shared", metavar="NAME", help="Shared subscription of a topic, which ends with its last consumer.")
+@click.option("--durable", metavar="NAME", help="Durable subscription of a topic; also needs -o jms.clientId=...")
+@click.option("--shared", metavar="NAME", help="Shared subscription of a topic; deleted with its last consumer.")
 @click.option("--shared-durable", metavar="NAME", help="Shared durable subscription of a topic.")
-@click.option("-H", "--headers", is_flag=True, help="Show all headers in text output, too (JSON always has them).")
+@click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does).")
 @json_option
 def receive(
     name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
     everything: bool, follow: bool, timeout: float | None, durable: str | None, shared: str | None,
     shared_durable: str | None, headers: bool, as_json: bool | None,
 ) -> int:  # fmt: skip
-    """Take messages from a queue (or topic, with -t).
+    """Receive messages from a queue (or topic, with -t).
 
-    Each message is acknowledged once it is written and, in a pipe, read by the next command: if either command ends
+    Each message is acknowledged once it is written and, in a pipe, read by the next command: if either command exits
     early, the rest stays on the queue. A message that the next command has read but not processed is lost; to be safe,
     receive into a file. A message that can't be decoded is written as received, with kind "raw". The exit code is 3 if
     no message arrived, and 1 if one could not be decoded.
@@ -99,7 +99,7 @@ def receive(
     limit = None if everything or follow else count or 1
     config = read_connection(url, settings)
     if selector:
-        Selector(selector)  # report a mistake in it before connecting
+        Selector(selector)  # report a syntax error before connecting
     subscription = subscriptions[0] if subscriptions else None
     job = Job(config, name, topic, selector, subscription, limit, timeout, headers)
     return run(_receive(job, make_output(as_json)))
@@ -115,15 +115,13 @@ async def _receive(job: Job, output: Output) -> int:
         _consumer(session, job) as consumer,
     ):
         if job.limit is None:
-            output.remark(f"receiving from {printable(job.name)}, Ctrl-C ends it")
+            output.remark(f"receiving from {printable(job.name)}; press Ctrl-C to stop")
         try:
             while job.limit is None or received < job.limit:
                 message: jmsaio.Message | MalformedMessageError | None
                 try:
                     message = await consumer.receive(job.timeout)
-                except (
-                    jmsaio.MalformedMessageError
-                ) as error:  # it is shown as received, and can acknowledge the message
+                except jmsaio.MalformedMessageError as error:  # is shown as received, and can acknowledge the message
                     message, unreadable = error, unreadable + 1
                 if message is None:
                     break
@@ -135,7 +133,7 @@ async def _receive(job: Job, output: Output) -> int:
                 except jmsaio.IllegalStateError as error:
                     if not isinstance(message, MalformedMessageError):
                         raise
-                    output.remarks.print(str(error))  # the reader took so long that it was given back
+                    output.remarks.print(str(error))  # a slow reader: the message was returned meanwhile
         except asyncio.CancelledError:
             output.remark(f"{received} messages received")
             raise
@@ -161,7 +159,7 @@ def _consumer(session: Session, job: Job) -> Opening[MessageConsumer]:
 
 
 def write(output: Output, message: Message | MalformedMessageError, headers: bool) -> None:
-    """Write a message, or the error of one that can't be read, out: as a JSON line or as text."""
+    """Write a message, or the error of an unreadable one, as a JSON line or as text."""
     if isinstance(message, MalformedMessageError):
         if output.as_json:
             output.record(raw_to_json(message))

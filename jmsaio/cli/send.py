@@ -1,4 +1,4 @@
-"""``jmsaio send``: one message, many from a file, or the output of another program."""
+"""``jmsaio send``: sends one message, many from a file, or the output of another program."""
 
 from __future__ import annotations
 
@@ -26,27 +26,28 @@ if TYPE_CHECKING:
     from jmsaio.client.session import Session
     from jmsaio.model.messages.message import Message, Property
 
-#: Messages from which on a progress bar is worth it; receipts held before the oldest is awaited.
+#: Minimum number of messages for a progress bar.
 _MANY = 200
+#: Maximum number of sends in flight.
 _PENDING = 5000
 
 
 class SendingStopped(JMSError):
-    """Sending ended before its input did; ``__cause__`` is the first error."""
+    """Sending stopped before the end of its input; ``__cause__`` is the first error."""
 
 
 @attrs.frozen
 class Job:
-    """What to send and how.
+    """The arguments of ``jmsaio send``.
 
     Attributes:
         config: the connection's configuration.
         name: the destination's name.
-        topic: it is a topic.
-        source: where the bodies come from.
+        topic: whether the destination is a topic.
+        source: the input.
         repeat: how often each message is sent.
-        properties: set on every message.
-        headers: correlation id, type and reply destination, those that were given.
+        properties: properties of every message.
+        headers: correlation id, type and reply destination, if given.
         options: keyword arguments of ``producer.send_async``.
     """
 
@@ -65,20 +66,20 @@ class Job:
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
 @connection_options
 @click.option(
-    "-f", "--file", "files", type=click.File("rb"), multiple=True, help="A file with a body; - is standard input."
+    "-f", "--file", "files", type=click.File("rb"), multiple=True, help="A file that holds a body; - is standard input."
 )
 @click.option(
     "--as",
     "kind",
     type=click.Choice(KINDS),
-    help="Kind of message, default text; map, stream and object bodies are JSON, header has no body and reads none.",
+    help="Kind of message; default text. Map, stream and object bodies are JSON; a header message has no body.",
 )
-@click.option("--lines", is_flag=True, help="Each line of the input is a message.")
+@click.option("--lines", is_flag=True, help="Send each line of the input as a message.")
 @click.option(
     "--json-lines",
     "records",
     is_flag=True,
-    help="Each line is a message as 'jmsaio receive --json' writes it; id, times and expiry are new.",
+    help="Send each line as a message as written by 'jmsaio receive --json', with a new id, new times and expiration.",
 )
 @click.option(
     "-p",
@@ -86,15 +87,15 @@ class Job:
     "properties",
     multiple=True,
     metavar="NAME[:TYPE]=VALUE",
-    help="A property; types: string boolean byte short int long float double.",
+    help="A property; types: string, boolean, byte, short, int, long, float, double.",
 )
-@click.option("--priority", type=click.IntRange(0, 9), help="0 to 9; default 4.")
+@click.option("--priority", type=click.IntRange(0, 9), help="Priority, 0 to 9; default 4.")
 @click.option("--ttl", type=click.FloatRange(min=0), help="Seconds until the message expires; 0: never.")
 @click.option("--delay", type=click.FloatRange(min=0), help="Seconds until the message is delivered.")
 @click.option("--non-persistent", is_flag=True, help="Send with delivery mode NON_PERSISTENT.")
 @click.option("--correlation-id", help="Header JMSCorrelationID.")
 @click.option("--type", "jms_type", help="Header JMSType.")
-@click.option("--reply-to", help="Header JMSReplyTo, a queue; topic:NAME for a topic.")
+@click.option("--reply-to", help="Header JMSReplyTo: a queue, or topic:NAME.")
 @click.option("-n", "--count", type=click.IntRange(min=1), default=1, help="Send each message this many times.")
 @json_option
 def send(
@@ -105,8 +106,8 @@ def send(
 ) -> int:  # fmt: skip
     """Send messages to a queue (or topic, with -t).
 
-    Bodies are arguments, files, or standard input. The command ends when the broker has confirmed every message, and
-    reports what it sent. An empty standard input is refused: the command before the pipe may have failed.
+    Bodies are arguments, files, or standard input. The command exits when the broker has confirmed every message, and
+    reports the messages sent. Empty standard input is an error: the command before the pipe has probably failed.
 
     \b
       jmsaio send orders 'hello' -p region=EU -p amount:int=5
@@ -164,7 +165,7 @@ async def _send(job: Job, output: Output) -> int:
     known = job.source.count()
     total = None if known is None else known * job.repeat
     messages = job.source.messages()
-    first = next(messages, None)  # a broken body is refused before the broker is asked
+    first = next(messages, None)  # report a malformed body before connecting
     if first is None:
         output.remark("nothing to send: the input is empty")
         return OK
@@ -186,7 +187,7 @@ async def _send(job: Job, output: Output) -> int:
             except JMSError as error:
                 await window.settle()
                 raise SendingStopped(f"{window.outcome()}, first {type(error).__name__}: {error}") from error
-            except click.UsageError as error:  # a broken line among the input
+            except click.UsageError as error:  # a malformed line in the input
                 await window.settle()
                 raise click.UsageError(f"{window.outcome()}, then: {error.message}") from None
             except asyncio.CancelledError:
@@ -205,15 +206,15 @@ def _summary(sent: int, job: Job) -> str:
 
 @attrs.define
 class Window:
-    """Sends on their way; their receipts are reported in order.
+    """The sends in flight, whose receipts are reported in order.
 
     Attributes:
-        output: where receipts are reported.
-        single: there is only one message, so its id is shown.
+        output: the command's output.
+        single: whether there is only one message, whose id is shown then.
         advance: called with the number of confirmed sends.
-        sent: how many are confirmed.
-        failed: how many were not stored.
-        in_doubt: how many may be stored or not.
+        sent: number of confirmed sends.
+        failed: number of messages that were not stored.
+        in_doubt: number of messages that the broker might have stored.
     """
 
     output: Output
@@ -225,7 +226,7 @@ class Window:
     _pending: deque[asyncio.Future[Receipt]] = attrs.field(factory=deque, init=False)
 
     async def add(self, sending: Awaitable[asyncio.Future[Receipt]]) -> None:
-        """Start one more; waits when too many are on their way. Raises its error, or one of an earlier send."""
+        """Add a send, waiting while too many are in flight. Raises its error or that of an earlier send."""
         pending = self._pending
         with self._counting():
             pending.append(await sending)
@@ -233,18 +234,18 @@ class Window:
             await self._next()
 
     async def finish(self) -> None:
-        """Wait for all. Raises the error of the first failed send."""
+        """Wait for all sends. Raises the error of the first failed one."""
         while self._pending:
             await self._next()
 
     async def settle(self) -> None:
-        """Wait for all, and count those that fail."""
+        """Wait for all sends, counting failures instead of raising them."""
         while self._pending:
             with contextlib.suppress(JMSError):  # counted; the first error is reported
                 await self._next()
 
     def outcome(self) -> str:
-        """The outcomes so far, as text."""
+        """Return the outcomes so far as text."""
         parts = [f"{self.sent} sent"]
         if self.failed:
             parts.append(f"{self.failed} failed")
@@ -275,7 +276,7 @@ class Window:
             self.output.line(f"sent {receipt.jms_message_id}")
 
     def drop(self) -> None:
-        """No one will ask for the outcome of the rest."""
+        """Abandon the remaining sends."""
         for future in self._pending:
             future.cancel()
 

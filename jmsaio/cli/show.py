@@ -21,16 +21,16 @@ from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 
-#: Properties that the provider sets; people see them only when asked.
+#: Properties set by the provider, shown in text only with all headers.
 _PROVIDER = frozenset({"JMSXDeliveryCount"})
 _TIMES = frozenset({"timestamp", "expiration", "delivery_time"})
 
 
 def to_json(message: Message) -> dict[str, Any]:
-    """The message as a JSON object; ``jmsaio send --json-lines`` takes it back.
+    """Convert a message to a JSON object that ``jmsaio send --json-lines`` can send again.
 
-    Headers that are not set or have their default are left out. Bytes are Base64. Types that JSON does not show are
-    named in ``types``.
+    Headers that are missing or have their default value are left out. Bytes are Base64. ``types`` and ``body_types``
+    name the types that JSON can't express.
     """
     body, kinds = _body(message)
     record: dict[str, Any] = {"message_id": message.jms_message_id, "kind": message.KIND, "body": body}
@@ -59,7 +59,7 @@ def to_json(message: Message) -> dict[str, Any]:
 
 
 def to_text(message: Message, *, headers: bool = False) -> Text:
-    """The message as text: id and time, properties with their types, headers, body. Control characters are shown."""
+    """Convert a message to text: id and time, typed properties, headers, body. Control characters are escaped."""
     text = Text()
     text.append(printable(message.jms_message_id or "(no id)"), style="bold")
     if message.jms_timestamp:
@@ -86,7 +86,7 @@ def to_text(message: Message, *, headers: bool = False) -> Text:
 
 
 def raw_to_json(error: MalformedMessageError) -> dict[str, Any]:
-    """A message that can't be read as a JSON object: its properties as received, its bytes as Base64."""
+    """Convert an unreadable message to a JSON object: its properties as received, its bytes as Base64."""
     return {
         "message_id": str(getattr(error.record, "message_id", None)),
         "kind": "raw",
@@ -97,7 +97,7 @@ def raw_to_json(error: MalformedMessageError) -> dict[str, Any]:
 
 
 def raw_to_text(error: MalformedMessageError) -> Text:
-    """A message that can't be read, as text."""
+    """Convert an unreadable message to text."""
     text = Text()
     text.append(printable(str(error)), style="red")
     for name, value in error.properties.items():
@@ -107,7 +107,7 @@ def raw_to_text(error: MalformedMessageError) -> Text:
 
 
 def _body(message: Message) -> tuple[Any, Any]:
-    """Body as JSON, and the types that JSON does not show."""
+    """Return the body as JSON, and the types that JSON can't express."""
     if isinstance(message, TextMessage):
         return message.text, None
     if isinstance(message, BytesMessage):
@@ -173,7 +173,7 @@ def _place(destination: Destination | None) -> str | None:
 
 
 def _clock(milliseconds: int) -> str:
-    """The local time and its distance from UTC; the number itself where no calendar has it."""
+    """Format a time as local time with its UTC offset; return the number if no calendar date represents it."""
     try:
         moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
     except (ValueError, OverflowError, OSError):

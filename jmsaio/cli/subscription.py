@@ -1,4 +1,4 @@
-"""``jmsaio subscription``: what is set on the subscription of a queue or topic."""
+"""``jmsaio subscription``: changes settings of a subscription of a queue or topic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jmsaio.cli.common.output import Output, json_option, make_output, printable
 @click.group(invoke_without_command=True)
 @click.pass_context
 def subscription(context: click.Context) -> None:
-    """Change what is set on a subscription."""
+    """Change settings of a subscription."""
     show_help_alone(context)
 
 
@@ -26,10 +26,10 @@ def set_selector(
     target: str, selector: str, url: str | None, settings: tuple[str, ...], topic: bool, name: str | None,
     as_json: bool | None,
 ) -> int:  # fmt: skip
-    """Set the selector of a subscription, for all its consumers; without SELECTOR, remove it.
+    """Set the selector of a subscription for all its consumers; without SELECTOR, remove it.
 
-    Messages that it excludes are removed from the subscription. It follows the rules of Starlight's filter plugin; see
-    'jmsaio guide selectors'.
+    Messages that don't match are removed from the subscription. The selector follows the rules of Starlight's filter
+    plugin; see 'jmsaio guide selectors'.
     """
     if topic is not bool(name):
         raise click.UsageError("a topic needs --name and --topic; a queue has one subscription, which needs no name")

@@ -1,4 +1,4 @@
-"""``jmsaio sweep``: lists what crashed clients left on a broker, and deletes it with --yes."""
+"""``jmsaio sweep``: lists leftovers of crashed clients on a broker, and deletes them with --yes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long a leftover must have been unused.",
+    help="Minimum time that a leftover has been unused.",
 )
 @click.option(
     "--watch",
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="With --yes: how long to watch before deleting; a client that reconnects is back by then.",
+    help="With --yes: time to watch before deleting, so that clients can reconnect.",
 )
-@click.option("--yes", is_flag=True, help="Delete the leftovers; default: only list them.")
+@click.option("--yes", is_flag=True, help="Delete the leftovers instead of listing them.")
 @json_option
 def sweep(
     url: str | None, settings: tuple[str, ...], idle: float, watch: float, yes: bool, as_json: bool | None
 ) -> int:  # fmt: skip
-    """List what crashed clients left behind, and delete it with --yes.
+    """List the leftovers of crashed clients; with --yes, delete them.
 
-    Looks in the namespace of jms.systemNamespace for topics named jms-temp-* and subscriptions named jmsaio-nd-*
-    that have neither producer nor consumer and were unused for an hour; never touches anything else. Leftovers of
-    unknown age are listed, but never deleted.
+    Leftovers are topics named jms-temp-* and subscriptions named jmsaio-nd-* in jms.systemNamespace that have neither
+    producers nor consumers and have been unused for --idle seconds (an hour by default); nothing else is touched.
+    Leftovers of unknown age are listed but never deleted.
 
     The exit code is 3 if nothing was found, 1 if something could not be deleted.
     """
@@ -60,7 +60,7 @@ async def _sweep(config: Configuration, idle: float, watch: float, yes: bool, ou
 
     transport = await open_transport(config)
     admin = transport.admin
-    assert isinstance(admin, RestAdmin)  # as the configuration has it
+    assert isinstance(admin, RestAdmin)  # usePulsarAdmin was checked
     results: dict[Leftover, JMSError | None] = {}
     try:
         found = await find_leftovers(admin, config.system_namespace, idle)

@@ -19,21 +19,23 @@ from jmsaio.cli.common.output import Output
 if TYPE_CHECKING:
     from jmsaio.demo import Chapter
 
-#: Widest page; longer lines are hard to read.
+#: Maximum width of the output in columns; longer lines are hard to read.
 _WIDTH = 120
-#: Seconds between two lines on a terminal, so that the eye can follow.
+#: Seconds between two lines on a terminal.
 _PACE = 0.4
 
 
 @click.command()
 @click.option("--step", is_flag=True, help="Wait for Enter before each chapter.")
-@click.option("--pace", type=click.FloatRange(min=0), help="Seconds between two lines; default 0.4, when piped 0.")
-@click.option("--json", "as_json", is_flag=True, help="JSON lines: chapters and what happens in them.")
+@click.option(
+    "--pace", type=click.FloatRange(min=0), help="Seconds between two lines; default 0.4 on a terminal, else 0."
+)
+@click.option("--json", "as_json", is_flag=True, help="Write JSON lines: the chapters and the events in them.")
 def demo(step: bool, pace: float | None, as_json: bool) -> int:
     """Take a tour on the embedded broker; no server is needed.
 
-    Typed properties, selectors, a browser, a durable subscription, redelivery and a dead letter. You see the source
-    that runs and, below it, what it does, as it happens.
+    Covers typed properties, selectors, a browser, a durable subscription, redelivery and dead letters. Each chapter
+    shows its source and, below it, the output as the source runs.
     """
     from jmsaio.demo import tour
 
@@ -53,9 +55,9 @@ class TerminalStage:
     """Shows the tour to a person.
 
     Attributes:
-        console: where.
+        console: the terminal.
         pace: seconds before each line.
-        step: wait for Enter before each chapter.
+        step: whether to wait for Enter before each chapter.
     """
 
     console: Console
@@ -63,9 +65,9 @@ class TerminalStage:
     step: bool
 
     async def open(self, number: int, chapter: Chapter) -> None:
-        """Title, words, source."""
+        """Show a chapter's title, text and source."""
         if self.step:
-            await asyncio.to_thread(click.pause, "press Enter to go on")
+            await asyncio.to_thread(click.pause, "press Enter to continue")
         self.console.print()
         self.console.rule(Text(f"{number}  {chapter.title}", style="bold cyan"), align="left")
         self.console.print(Text(chapter.text))
@@ -74,12 +76,12 @@ class TerminalStage:
         await asyncio.sleep(self.pace * 2)
 
     async def say(self, text: str) -> None:
-        """One line."""
+        """Show one line."""
         self.console.print(Text.assemble(("  > ", "bold green"), text))
         await asyncio.sleep(self.pace)
 
     async def close(self) -> None:
-        """Where to go from here."""
+        """Show where to go from here."""
         self.console.print()
         self.console.rule(Text("Where to go from here", style="bold cyan"), align="left")
         for command, what in _NEXT:
@@ -88,10 +90,10 @@ class TerminalStage:
 
 #: Shown at the end of the tour.
 _NEXT = (
-    ("jmsaio guide", "the guides: configuration, selectors, reliability, testing, migrating"),
+    ("jmsaio guide", "the guides: tutorial, configuration, selectors, reliability, testing"),
     ("jmsaio broker start", "a real Pulsar broker on this machine, without Docker"),
-    ("jmsaio send orders 'hello'", "a message to a real broker; 'jmsaio receive orders' takes it"),
-    ("jmsaio bench", "how fast it is here"),
+    ("jmsaio send orders 'hello'", "a message to a real broker; 'jmsaio receive orders' receives it"),
+    ("jmsaio bench", "its speed on this machine"),
 )
 
 
@@ -100,21 +102,21 @@ class JsonStage:
     """Writes the tour as JSON lines.
 
     Attributes:
-        output: where.
-        chapter: title of the chapter that plays.
+        output: the command's output.
+        chapter: title of the current chapter.
     """
 
     output: Output
     chapter: str = ""
 
     async def open(self, number: int, chapter: Chapter) -> None:
-        """The chapter's own line."""
+        """Write a chapter's line."""
         self.chapter = chapter.title
         self.output.record({"chapter": chapter.title, "number": number, "text": chapter.text, "code": chapter.code})
 
     async def say(self, text: str) -> None:
-        """A line of what happens."""
+        """Write a line for an event."""
         self.output.record({"chapter": self.chapter, "happened": text})
 
     async def close(self) -> None:
-        """Nothing more to show: the lines are complete."""
+        """Do nothing: the lines are complete."""

@@ -21,7 +21,7 @@ def _boolean(text: str) -> bool:
     return text.lower() == "true"
 
 
-#: How the text of a property is read, by the type's name.
+#: Parsers of a property's text by type name.
 TYPES: Mapping[str, Callable[[str], bool | int | float | str]] = {
     "string": str,
     "boolean": _boolean,
@@ -35,10 +35,10 @@ TYPES: Mapping[str, Callable[[str], bool | int | float | str]] = {
 
 
 def parse_property(text: str) -> tuple[str, bool | int | float | str]:
-    """Name and value of ``name=value`` (a string) or ``name:type=value``.
+    """Parse ``name=value`` (a string) or ``name:type=value`` into name and value.
 
     Raises:
-        click.UsageError: no ``=``, an unknown type, or a value that is not of the type.
+        click.UsageError: ``=`` is missing, the type is unknown, or the value is not valid for the type.
     """
     name, equals, value = text.partition("=")
     name, colon, kind = name.partition(":")
@@ -54,10 +54,10 @@ def parse_property(text: str) -> tuple[str, bool | int | float | str]:
 
 
 def typed(value: Any, kind: str | None) -> Any:
-    """A value read from JSON as the type it was written with, None for the obvious one.
+    """Convert a JSON value to the type named ``kind``; None keeps the type that JSON has.
 
     Raises:
-        ValueError: not a value of the type.
+        ValueError: the type is unknown, or the value is not valid for it.
     """
     if kind is None or value is None:
         return value
@@ -70,10 +70,9 @@ def typed(value: Any, kind: str | None) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A property's or body's value as JSON has it; a number that JSON lacks becomes its Java text.
+    """Convert a property's or body's value to JSON; NaN and infinities become Java's text for them.
 
-    In a body that was read by a schema, bytes inside of lists and dicts become Base64, and a decimal, a date or a time
-    its text.
+    In a body decoded by a schema, nested bytes become Base64, and decimals, dates and times become text.
     """
     if isinstance(value, dict):
         return {name: plain(item) for name, item in value.items()}
@@ -95,7 +94,7 @@ def plain(value: Any) -> Any:
 
 
 def mark(value: object) -> str | None:
-    """Name of the value's type if JSON does not show it, else None."""
+    """Return the name of the value's type if JSON can't express it, else None."""
     for kind in (Byte, Short, Long, Float, Char, Decimal, datetime, date, time):
         if isinstance(value, kind):
             return kind.__name__.lower()

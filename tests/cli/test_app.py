@@ -124,7 +124,7 @@ def test_errors_keep_their_text_and_say_what_to_do() -> None:
     stopped = SendingStopped("2 sent, 1 failed")
     stopped.__cause__ = BrokerUnavailableError("gone")
     assert "jmsaio broker start" in _sentence(stopped)
-    assert "fault of jmsaio" in _sentence(KeyError("x"))
+    assert "bug in jmsaio" in _sentence(KeyError("x"))
 
 
 def test_the_process_ends_with_the_code_and_imports_no_command_line_library_before() -> None:

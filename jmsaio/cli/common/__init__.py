@@ -1,1 +1,1 @@
-"""What the commands share: options of the connection, output, exit codes."""
+"""Shared by the commands: connection options, output, exit codes."""

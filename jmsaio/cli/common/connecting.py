@@ -1,4 +1,4 @@
-"""Shared by send, receive, browse and sweep: broker, configuration, destination, and the event loop."""
+"""Shared by the commands that connect: broker, configuration, destination, event loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Seconds to wait for a broker, unless an option says otherwise: a person is waiting.
+#: Default seconds to wait for a broker, short because a person is waiting.
 CONNECT_TIMEOUT = 3.0
 
 
@@ -33,15 +33,15 @@ def broker_options(command: Callable[P, T]) -> Callable[P, T]:
     """Add the options that name and configure the broker."""
     options = [
         click.option("-u", "--url", metavar="URL",
-                     help="Broker, or a JSON or TOML file that names it; default: $JMSAIO_URL."),
+                     help="URL of the broker, or a JSON or TOML configuration file; default: $JMSAIO_URL."),
         click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE",
-                     help="An option, by Starlight's name or jmsaio's: -o jms.clientId=billing. Repeatable."),
+                     help="An option by Starlight's or jmsaio's name, such as jms.clientId=billing. Repeatable."),
     ]  # fmt: skip
     return functools.reduce(lambda done, option: option(done), reversed(options), command)
 
 
 def connection_options(command: Callable[P, T]) -> Callable[P, T]:
-    """Add the options that name and configure the broker, and that say which kind of destination is meant."""
+    """Add the options that name and configure the broker, and the option for the kind of destination."""
     topic = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
     return broker_options(topic(command))
 
@@ -49,16 +49,16 @@ def connection_options(command: Callable[P, T]) -> Callable[P, T]:
 def read_connection(
     url: str | None, settings: tuple[str, ...], *, embedded: bool = False
 ) -> dict[str, object]:  # fmt: skip
-    """The configuration as one map, checked.
+    """Return the validated configuration as one map.
 
     Args:
-        url: what ``--url`` says.
-        settings: what ``--option`` says.
-        embedded: take the embedded broker, too, if the configuration names it.
+        url: the value of ``--url``.
+        settings: the values of ``--option``.
+        embedded: accept the embedded broker if the configuration names it.
 
     Raises:
-        click.UsageError: an option without ``=``, or the embedded broker.
-        ConfigurationError: as ``jmsaio.config.load``.
+        click.UsageError: an option has no ``=``, or the embedded broker is not accepted.
+        ConfigurationError: as for ``jmsaio.config.load``.
     """
     url = url or os.environ.get("JMSAIO_URL") or None
     source: dict[str, object] = {}
@@ -79,21 +79,21 @@ def read_connection(
 
 
 async def require_rest(config: Configuration) -> None:
-    """Check that something listens at the REST interface: a call would be retried for half a minute.
+    """Check that the REST interface accepts connections, since calls are retried for half a minute.
 
     Raises:
-        BrokerUnavailableError: no broker answers; says why.
+        BrokerUnavailableError: the connection failed; the error gives the cause.
     """
     place = urlsplit(config.web_service_url)
     host, port = place.hostname or "", place.port or (443 if place.scheme == "https" else 80)
     try:
         with anyio.fail_after(CONNECT_TIMEOUT):
             stream = await anyio.connect_tcp(host, port)
-    except OSError as error:  # TimeoutError is one, too
+    except OSError as error:  # includes TimeoutError
         why = "no answer" if isinstance(error, TimeoutError) else cause_of(error)
         raise BrokerUnavailableError(
             f"the broker's REST interface at {config.web_service_url} can't be reached: {why}; give the right "
-            "webServiceUrl, or switch REST off with -o jms.usePulsarAdmin=false",
+            "webServiceUrl, or disable REST with -o jms.usePulsarAdmin=false",
             host,
             port,
         ) from error
@@ -101,19 +101,19 @@ async def require_rest(config: Configuration) -> None:
 
 
 def refusal(config: Configuration) -> str:
-    """Why the embedded broker can't be used from here, and what to start."""
+    """Explain that the embedded broker can't be used by a command, and which broker to start instead."""
     which = "no broker is configured, and the embedded one" if config.fallback else "the embedded broker"
     return (
-        f"{which} lives in one process only, so this command would be alone with it; start a real one with "
+        f"{which} lives in one process only, so no other process could use it; start a real one with "
         "'jmsaio broker start', then give --url pulsar://127.0.0.1:6650 or set JMSAIO_URL"
     )
 
 
 def run(work: Coroutine[Any, Any, int]) -> int:
-    """Run a command's coroutine on a new event loop; an interrupt closes the connection first."""
+    """Run a command's coroutine on a new event loop; an interrupt closes the connection before the command exits."""
     return asyncio.run(work)
 
 
 def destination(session: Session, name: str, topic: bool) -> Queue | Topic:
-    """The queue or topic of a name."""
+    """Create the queue or topic of a name."""
     return session.create_topic(name) if topic else session.create_queue(name)

@@ -12,12 +12,13 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-# What could move the cursor or change the terminal, except line ends and tabs; and lone surrogates, which UTF-8 lacks.
+# Characters that can move the cursor or change the terminal, except line ends and tabs; and lone surrogates, which
+# UTF-8 can't encode.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class _Console(Console):
-    """A console whose reader's end is an error like any other: rich would leave the process on the spot."""
+    """A console that raises BrokenPipeError when its reader exits; rich would exit the process immediately."""
 
     def on_broken_pipe(self) -> None:
         raise  # noqa: PLE0704 - called where the error is handled
@@ -25,10 +26,10 @@ class _Console(Console):
 
 @attrs.define
 class Output:
-    """One command's output.
+    """The output of a command.
 
     Attributes:
-        as_json: write JSON lines.
+        as_json: whether to write JSON lines.
         console: standard output, for text.
         remarks: standard error: progress, hints, counts.
     """
@@ -40,29 +41,29 @@ class Output:
     )
 
     def line(self, text: str = "", style: str = "") -> None:
-        """A line of text; nothing in it is markup."""
+        """Write a line of text without interpreting markup."""
         self.console.print(Text(text, style=style))
 
     def record(self, data: Mapping[str, object]) -> None:
-        """A JSON line, written out at once so that a pipe's reader sees it."""
+        """Write and flush a JSON line."""
         text = json.dumps(data, ensure_ascii=False, allow_nan=False, default=str)
-        # A lone surrogate, which JSON can hold and UTF-8 can't, stays the escape that JSON has for it.
+        # A lone surrogate, which UTF-8 can't encode, is written as its JSON escape.
         sys.stdout.write(text.encode(errors="backslashreplace").decode() + "\n")
         sys.stdout.flush()
 
     def remark(self, text: str) -> None:
-        """A line beside the output, left out when the output is for a program."""
+        """Write a line to standard error, unless the output is JSON."""
         if not self.as_json:
             self.remarks.print(text)
 
 
 def printable(text: str) -> str:
-    """``text`` with control characters made visible: a message must not drive the terminal."""
+    """Escape control characters, so that a message can't control the terminal."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def shown_age(seconds: float) -> str:
-    """A duration for people, in its largest unit that fits twice: ``3 days``."""
+    """Format a duration in the largest unit that fits at least twice: ``3 days``."""
     for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -70,12 +71,12 @@ def shown_age(seconds: float) -> str:
 
 
 def make_output(as_json: bool | None) -> Output:
-    """The output for a ``--json/--no-json`` option, None when it was not given."""
+    """Create the output for the value of ``--json/--no-json``; None if it was not given."""
     return Output(as_json=not sys.stdout.isatty() if as_json is None else as_json)
 
 
 def show_help_alone(context: click.Context) -> None:
-    """Print the help of a group of commands that was called without one of them."""
+    """Print the help of a command group if no subcommand was given."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

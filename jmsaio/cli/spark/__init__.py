@@ -1,1 +1,1 @@
-"""``jmsaio spark``: jobs on the messages of destinations, through PySpark; one module for each group of commands."""
+"""``jmsaio spark``: jobs on stored messages with PySpark; one module per group of commands."""

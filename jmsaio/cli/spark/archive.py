@@ -30,14 +30,18 @@ from jmsaio.cli.spark.signals import Stop, stop_by_signal
 @topic_option
 @broker_options
 @click.option("--range", "as_range", is_flag=True, help="Archive what is stored now, in one run.")
-@click.option("--once", is_flag=True, help="The same in runs of some entries, each kept when a later one fails.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="Archive what is stored now in runs of --entries; finished runs survive a later failure.",
+)
 @click.option(
     "--entries",
     type=click.IntRange(min=1),
     default=100_000,
     show_default=True,
     metavar="N",
-    help="Entries of a run at most, but for --range; a batch of messages is one.",
+    help="Maximum entries per run (ignored with --range). A batch counts as one entry.",
 )
 @click.option(
     "--interval",
@@ -45,21 +49,23 @@ from jmsaio.cli.spark.signals import Stop, stop_by_signal
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Until interrupted: begin a run after this time with whatever waits, or earlier with --entries.",
+    help="Maximum time between runs of a continuous archive; a run starts earlier once --entries are waiting.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be read: ranges, entries, bytes. Needs no Java.")
+@click.option("--dry-run", is_flag=True, help="Only report what would be read: ranges, entries, bytes. Needs no Java.")
 @selector_option
-@click.option("--since", metavar="TIME", help="Only messages published at this time or later; ISO 8601, UTC.")
+@click.option("--since", metavar="TIME", help="Only messages published at or after this time; ISO 8601, UTC.")
 @click.option("--until", metavar="TIME", help="Only messages published before this time.")
 @click.option(
-    "--accept-loss", is_flag=True, help="Go on when messages behind the archive are gone; the exit code is 4."
+    "--accept-loss",
+    is_flag=True,
+    help="Continue if the broker has deleted unarchived messages; the exit code is then 4.",
 )
 @click.option(
     "--consume",
     is_flag=False,
     flag_value="",
     metavar="[NAME]",
-    help="Acknowledge what is archived on this subscription, such as jms-queue; by default one of the archive's own.",
+    help="Acknowledge archived messages on subscription NAME, such as jms-queue; default: the archive's own.",
 )
 @session_options
 def archive(
@@ -70,17 +76,17 @@ def archive(
 ) -> int:  # fmt: skip
     """Archive the messages of DESTINATION in Parquet files in FOLDER. Nothing is acknowledged without --consume.
 
-    Goes on until interrupted, unless --range or --once asks for what is stored now. A run goes on where the last one
-    ended, and a message is archived once. The same command goes on after a failure. Ctrl-C, or SIGTERM, lets the run at
-    work come to its end, but for --range; a second one does not. FOLDER must be on a file system that the driver and
-    all workers share.
+    Runs until interrupted; with --range or --once, archives what is stored now and exits. Each run resumes where the
+    previous one ended; every message is archived exactly once. After a failure, repeat the command to resume. Ctrl-C or
+    SIGTERM finishes the current run (except with --range); a second signal aborts it. FOLDER must be on a file system
+    that the driver and all workers share.
     """
     from jmsaio.spark.jobs.extent import ArchiveOrder
 
     if as_range and once:
         raise click.UsageError("--range and --once exclude each other")
     if until is not None and not (as_range or once or dry_run):
-        raise click.UsageError("--until needs --range or --once: without them the archive goes on until interrupted")
+        raise click.UsageError("--until needs --range or --once: without them the archive runs until interrupted")
     order = ArchiveOrder(
         connection=read_source(url, settings), destination=full_name(destination, topic), folder=folder,
         selector=selector, since=since, until=until, fail_on_data_loss=not accept_loss,
@@ -94,7 +100,7 @@ def archive(
 
         with running(output, master, chosen) as session:
             return _write_archive(output, archive_range(session, order))
-    with stop_by_signal() as stop, telling(output, master, chosen) as (session, show):  # a start takes seconds
+    with stop_by_signal() as stop, telling(output, master, chosen) as (session, show):  # starting takes seconds
         stop.listen()
         if once:
             from jmsaio.spark.jobs.streaming import archive_once
@@ -120,7 +126,7 @@ def _describe(order: Any) -> dict[str, Any]:
 def _archive_on(
     session: Any, order: Any, entries: int, interval: float, output: Output, show: Callable[[str], None], stop: Stop
 ) -> dict[str, Any]:
-    """Archive until a signal; a record of each run, or the state of all in the line of progress."""
+    """Archive until a signal, with a JSON record of each run or the total in the progress line."""
     from jmsaio.spark.jobs.pace import Pace, pace_text
     from jmsaio.spark.jobs.streaming import archive_on
 
@@ -129,12 +135,12 @@ def _archive_on(
             output.record(record)
         show(printable(pace_text(record)))
 
-    output.remark("Ctrl-C ends it")
+    output.remark("press Ctrl-C to stop")
     return archive_on(session, order, stop, pace=Pace(entries=entries, interval=interval), tell=tell)
 
 
 def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:
-    """The summary, and the exit code."""
+    """Write the summary and return the exit code."""
     if summary.get("dry_run"):
         text = f"{summary['entries']} entries, about {summary['bytes']} bytes to archive"
     else:
@@ -143,9 +149,9 @@ def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:
         _write_partitions(output, summary)
     stopped, unmoved = summary.get("stopped"), summary.get("unmoved")
     if stopped:
-        text += f"; stopped, the same command goes on: {stopped}"
+        text += f"; stopped, repeat the command to resume: {stopped}"
     if unmoved:
-        text += f"; {summary['subscription']} was not moved, the same command does it"
+        text += f"; {summary['subscription']} was not moved, repeat the command to move it"
     write_summary(output, summary, text)
     return DATA_LOSS if summary["lost"] else PARTLY if stopped or unmoved else OK
 
@@ -154,7 +160,7 @@ def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:
 @click.argument("folder", type=FOLDER)
 @session_options
 def verify(folder: Path, master: str, conf: tuple[str, ...], as_json: bool | None) -> int:
-    """Count the messages in the archive in FOLDER, and compare them with its manifest."""
+    """Count the messages in the archive in FOLDER, and compare the counts with its manifest."""
     from jmsaio.spark.jobs.verify import verify as verify_archive
 
     output = make_output(as_json)

@@ -18,9 +18,9 @@ from jmsaio.spark.jobs.failures import reason_of
 def check(
     url: str | None, settings: tuple[str, ...], master: str, conf: tuple[str, ...], as_json: bool | None
 ) -> int:  # fmt: skip
-    """Look at Java, the packages here and on a worker, and the way from a worker to the broker.
+    """Check Java, the packages here and on a worker, and the connection from a worker to the broker.
 
-    The exit code is 1 when something has to be done.
+    The exit code is 1 if something needs fixing.
     """
     from jmsaio.spark.jobs.check import Finding, check_driver, check_options, check_session
     from jmsaio.spark.session import open_session
@@ -33,7 +33,7 @@ def check(
         try:
             with open_session(master, chosen) as session:
                 findings += check_session(session, source)
-        except Exception as error:  # whatever keeps Spark from starting
+        except Exception as error:  # anything that prevents Spark from starting
             advice = f"Spark did not start at {master}: {reason_of(error)}; see the lines above, and --master"
             findings.append(Finding("session", "none", advice))
     wrong = [each for each in findings if each.advice]

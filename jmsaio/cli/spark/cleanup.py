@@ -16,24 +16,24 @@ from jmsaio.cli.spark.running import write_summary
 @topic_option
 @of_option
 @broker_options
-@click.option("--subscription", metavar="NAME", help="Delete this one.")
+@click.option("--subscription", metavar="NAME", help="Delete this subscription.")
 @click.option(
     "--all", "every", is_flag=True,
-    help="Delete all whose name begins with jmsaio-spark-, except jmsaio-spark-redrive.",
+    help="Delete all subscriptions named jmsaio-spark-*, except jmsaio-spark-redrive.",
 )  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Only list them.")
+@click.option("--dry-run", is_flag=True, help="Only list the subscriptions.")
 @json_option
 @needs_extra
 def cleanup(
     destination: str, topic: bool, of: str | None, url: str | None, settings: tuple[str, ...],
     subscription: str | None, every: bool, dry_run: bool, as_json: bool | None,
 ) -> int:  # fmt: skip
-    """Delete subscriptions that jobs made on DESTINATION: they keep messages until then. Needs no Java.
+    """Delete subscriptions that jobs created on DESTINATION and that retain messages. Needs no Java.
 
-    An archive with --consume needs its subscription as long as it is to go on. Archives and streams connect no
-    consumer: stop them first. One with consumers is kept, and the exit code is 5; it is 3 if there is none. After
-    deleting jmsaio-spark-redrive the next redrive sends stored letters again. Subscriptions with other names are never
-    touched.
+    Stop archives and streams first: they connect no consumer, so their use of a subscription can't be detected. An
+    archive with --consume needs its subscription to resume. A subscription with consumers is kept, and the exit code
+    is 5; it is 3 if there is no subscription. After jmsaio-spark-redrive is deleted, the next redrive sends stored dead
+    letters again. Subscriptions with other names are never touched.
     """
     from jmsaio.spark.jobs.cleanup import CleanupOrder, clean_up
 

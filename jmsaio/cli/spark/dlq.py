@@ -1,4 +1,4 @@
-"""``jmsaio spark dlq``: a report on dead letters, and sending them again."""
+"""``jmsaio spark dlq``: reports dead letters, and sends them again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 @click.group(invoke_without_command=True)
 @click.pass_context
 def dlq(context: click.Context) -> None:
-    """Look at dead letters, and send them to where they come from."""
+    """Report dead letters, and send them back to the destinations they failed on."""
     show_help_alone(context)
 
 
@@ -41,23 +41,24 @@ def _letter_options(command: Callable[P, T]) -> Callable[P, T]:
 @dlq.command()
 @_letter_options
 @click.option(
-    "-p", "--property", "names", multiple=True, metavar="NAME", help="Count by this property, too. Repeatable."
+    "-p", "--property", "names", multiple=True, metavar="NAME", help="Also group by this property. Repeatable."
 )
 @click.option(
     "--pending", is_flag=True,
-    help="Leave out what the queue's subscription has acknowledged; where a redrive has made one of its own, "
-    "jmsaio-spark-redrive, what that has.",
+    help="Leave out letters acknowledged on the queue's subscription, or on jmsaio-spark-redrive if a redrive has "
+    "created it.",
 )  # fmt: skip
 @click.option("--bodies", is_flag=True, help="Show the first 200 characters of text bodies in samples.")
 @click.option(
-    "--groups", type=click.IntRange(1, 10_000), default=100, show_default=True, metavar="N", help="Groups at most."
+    "--groups", type=click.IntRange(1, 10_000), default=100, show_default=True, metavar="N",
+    help="Maximum number of groups.",
 )  # fmt: skip
-@click.option("--markdown", is_flag=True, help="Write Markdown.")
+@click.option("--markdown", is_flag=True, help="Write the report in Markdown.")
 @click.option(
     "--picture",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Draw it in this file, .svg, .png or .pdf; needs pip install 'jmsaio[bench]'.",
+    help="Draw the report to this .svg, .png or .pdf file; needs pip install 'jmsaio[bench]'.",
 )
 @session_options
 def report(
@@ -67,7 +68,7 @@ def report(
 ) -> int:  # fmt: skip
     """Count the dead letters in DESTINATION by origin, subscription, JMSType and properties; nothing is acknowledged.
 
-    Samples are the oldest ones. Bodies are shown only with --bodies.
+    The samples are the oldest letters. Bodies are shown only with --bodies.
     """
     from jmsaio.spark.jobs.dead_letters import ReportOrder, report_dead_letters
 
@@ -117,26 +118,28 @@ def _write_report(output: Output, summary: dict[str, Any]) -> None:
 
 @dlq.command()
 @_letter_options
-@click.option("--to", metavar="DESTINATION", help="Send all to this destination; default: to where each comes from.")
+@click.option(
+    "--to", metavar="DESTINATION", help="Send all letters to this destination; default: the one that each failed on."
+)
 @click.option(
     "--max-redrives",
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
     metavar="N",
-    help="Leave what was redriven so often and failed again.",
+    help="Skip messages that were already redriven N times.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be sent. Needs no Java.")
+@click.option("--dry-run", is_flag=True, help="Only report what would be sent. Needs no Java.")
 @session_options
 def redrive(
     destination: str, topic: bool, of: str | None, url: str | None, settings: tuple[str, ...], selector: str | None,
     to: str | None, max_redrives: int, dry_run: bool, master: str, conf: tuple[str, ...], as_json: bool | None,
 ) -> int:  # fmt: skip
-    """Send the dead letters in DESTINATION to where they come from, and acknowledge each that was sent.
+    """Send the dead letters in DESTINATION back to the destinations they failed on, acknowledging each one sent.
 
-    A message may be sent twice, when the command is stopped or loses the broker. Each has the properties
-    jmsaio_redrive_count and jmsaio_origin_message_id, which tells copies of one message. The exit code is 5 when
-    something was left.
+    A message can be sent twice if the command is stopped or loses the broker. Each has the properties
+    jmsaio_redrive_count and jmsaio_origin_message_id, which identifies copies of the same message. The exit code is 5
+    if something was left.
     """
     from jmsaio.spark.jobs.redrive import RedriveJob, describe_redrive, redrive_letters
 

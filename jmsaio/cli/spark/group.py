@@ -1,4 +1,4 @@
-"""The group of commands ``jmsaio spark``."""
+"""The command group ``jmsaio spark``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from jmsaio.cli.spark.replay import replay
 @click.group(invoke_without_command=True)
 @click.pass_context
 def spark(context: click.Context) -> None:
-    """Archive destinations in Parquet files, send them again, and work off dead letters, through Apache Spark.
+    """Archive messages in Parquet files, replay archives, and redrive dead letters, with Apache Spark.
 
-    Needs Java and pip install 'jmsaio[spark]'; 'jmsaio spark check' says what is missing. Runs on this machine by
-    default, on a cluster under spark-submit or with --master.
+    Needs Java and pip install 'jmsaio[spark]'; 'jmsaio spark check' reports what is missing. Runs on this machine by
+    default, or on a cluster under spark-submit or with --master.
 
-    The exit code is 4 when messages are lost, and 5 when something was left out.
+    The exit code is 4 if messages were lost, and 5 if something was left out.
     """
     show_help_alone(context)
 

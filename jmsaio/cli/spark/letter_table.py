@@ -1,4 +1,4 @@
-"""The report on dead letters for people: as a table, in Markdown, and the bars of a picture."""
+"""The report on dead letters as a table, as Markdown, and as a bar chart."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from jmsaio.bench.drawing import Panel
 
 Summary = Mapping[str, Any]
-#: Groups in a picture at most.
+#: Maximum number of groups in a chart.
 _BARS = 20
-#: Characters of a bar's label at most.
+#: Maximum length of a bar's label.
 _LABEL = 60
 _HOUR = 3600
 _DEFAULT = "persistent://public/default/"
@@ -23,7 +23,7 @@ _NUMBERS = ("letters", "redriven", "bytes")
 
 
 def lines_of(summary: Summary) -> list[list[str]]:
-    """The names of the columns, then one line for each group."""
+    """Return the column names, followed by one line per group."""
     names = list(summary["groups"][0]["properties"]) if summary["groups"] else []
     head = ["origin", "subscription", "JMSType", *names, *_NUMBERS, "oldest", "newest"]
     return [[printable(text) for text in line] for line in (head, *map(_line, summary["groups"]))]
@@ -45,7 +45,7 @@ def _short(origin: str | None) -> str:
 
 
 def samples_of(summary: Summary) -> list[str]:
-    """One line for each sample: which group, its id, its place, and its body where that was asked for."""
+    """Format one line per sample: its group, id, position and, if requested, body."""
     return [
         printable(f"{_label(group)}: {_sample(each)}") for group in summary["groups"] for each in group["samples"]
     ]  # fmt: skip
@@ -63,7 +63,7 @@ def _label(group: Summary) -> str:
 
 
 def table_of(summary: Summary) -> Table:
-    """The groups as a table for a terminal."""
+    """Build a table of the groups for a terminal."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -77,7 +77,7 @@ def table_of(summary: Summary) -> Table:
 
 
 def markdown_of(summary: Summary) -> str:
-    """The groups as a table in Markdown, and the samples as a list."""
+    """Write the groups as a Markdown table, and the samples as a list."""
     head, *lines = lines_of(summary)
     rows = [head, ["---"] * len(head), *lines]
     text = "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
@@ -86,14 +86,14 @@ def markdown_of(summary: Summary) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that no Markdown or HTML is found in."""
+    """Escape Markdown and HTML."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return text.replace("\n", " ")
 
 
 def panels_of(summary: Summary) -> Sequence[Panel]:
-    """The largest groups as bars: how many dead letters, and how old the oldest is."""
+    """Build bar charts of the largest groups: number of dead letters, and age of the oldest."""
     from jmsaio.bench.drawing import Bar, Panel
 
     groups = summary["groups"][:_BARS]

@@ -1,4 +1,4 @@
-"""Options that several commands of ``jmsaio spark`` share, and what they stand for."""
+"""Options shared by commands of ``jmsaio spark``, and the conversion of their values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from jmsaio.spark.model.destination_text import with_kind
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: What the extra installs.
+#: Packages of the extra.
 _EXTRA: Final = ("pyspark", "pyarrow")
 
 
 class _Folder(click.Path):
-    """A folder of an archive; a URL is refused before Spark starts."""
+    """The folder of an archive; a URL is refused before Spark starts."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         from jmsaio.spark.jobs.manifest import check_folder
@@ -35,16 +35,16 @@ class _Folder(click.Path):
 FOLDER: Final = _Folder(file_okay=False, path_type=Path)
 
 topic_option = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
-selector_option = click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that it selects.")
+selector_option = click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that match this selector.")
 of_option = click.option(
     "--of",
     metavar="SUBSCRIPTION",
-    help="DESTINATION is where messages failed: take the dead letters of this subscription of it (jms-queue).",
+    help="Use the dead letters of this subscription of DESTINATION, such as jms-queue.",
 )
 
 
 def needs_extra(command: Callable[P, T]) -> Callable[P, T]:
-    """Refuse the command where Spark is not installed."""
+    """Refuse the command if Spark is not installed."""
 
     @functools.wraps(command)
     def run(*arguments: P.args, **options: P.kwargs) -> T:
@@ -56,24 +56,26 @@ def needs_extra(command: Callable[P, T]) -> Callable[P, T]:
 
 
 def session_options(command: Callable[P, T]) -> Callable[P, T]:
-    """Add the options of a session, and refuse the command where Spark is not installed."""
+    """Add the options of a session, and refuse the command if Spark is not installed."""
     options = [
-        click.option("--master", default="local[2]", show_default=True, metavar="URL", help="Where Spark runs tasks."),
-        click.option("--conf", "conf", multiple=True, metavar="NAME=VALUE", help="A setting of Spark. Repeatable."),
+        click.option(
+            "--master", default="local[2]", show_default=True, metavar="URL", help="Spark master that runs the tasks."
+        ),
+        click.option("--conf", "conf", multiple=True, metavar="NAME=VALUE", help="A Spark setting. Repeatable."),
         json_option,
     ]
     return functools.reduce(lambda done, option: option(done), reversed(options), needs_extra(command))
 
 
 def read_source(url: str | None, settings: tuple[str, ...]) -> dict[str, str]:
-    """The options of the data source that name the broker.
+    """Return the options of the data source that name and configure the broker.
 
     Args:
-        url: what ``--url`` says.
-        settings: what ``--option`` says.
+        url: the value of ``--url``.
+        settings: the values of ``--option``.
 
     Raises:
-        click.UsageError, ConfigurationError: as ``read_connection``.
+        click.UsageError, ConfigurationError: as for ``read_connection``.
     """
     flat = dict(_flat(read_connection(url, settings)))
     broker = flat.pop("brokerServiceUrl", None) or flat.pop("service_url")
@@ -81,7 +83,7 @@ def read_source(url: str | None, settings: tuple[str, ...]) -> dict[str, str]:
 
 
 def _flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Maps of a file as options with dots, and values as texts."""
+    """Flatten nested maps to dotted names, and convert values to text."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{prefix}{name}.")
@@ -90,15 +92,15 @@ def _flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[st
 
 
 def full_name(name: str, topic: bool) -> str:
-    """A destination's name with its kind, unless it says so itself."""
+    """Add the kind to a destination's name, unless the name includes it."""
     return with_kind(name, "topic" if topic else "queue")
 
 
 def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    """A repeated option of the form A=B as a map.
+    """Parse the values of a repeated option of the form A=B into a map.
 
     Raises:
-        click.UsageError: a text of another form.
+        click.UsageError: a value does not have that form.
     """
     found = {}
     for text in texts:

@@ -16,27 +16,28 @@ from jmsaio.cli.spark.running import running, write_summary
 @click.command()
 @click.argument("folder", type=FOLDER)
 @broker_options
-@click.option("--as-new", is_flag=True, help="Send as new messages, with the old id as a property: the default.")
+@click.option("--as-new", is_flag=True, help="Send new messages with the archived id as a property (the default).")
 @click.option(
     "--dedup",
     is_flag=True,
-    help="Send each message once, also when a replay is repeated: for targets that deduplicate.",
+    help="Send each message only once even if the replay is repeated; the target must have deduplication.",
 )
 @selector_option
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Messages a second at most.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Maximum messages per second.")
 @click.option("--map-destination", "moves", multiple=True, metavar="A=B", help="Send messages of A to B. Repeatable.")
-@click.option("--allow-same", is_flag=True, help="Send messages to where they were archived from.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be sent.")
+@click.option(
+    "--allow-same", is_flag=True, help="Allow sending messages to the destination that they were archived from."
+)
+@click.option("--dry-run", is_flag=True, help="Only report what would be sent.")
 @session_options
 def replay(
     folder: Path, url: str | None, settings: tuple[str, ...], as_new: bool, dedup: bool, selector: str | None,
     rate: float | None, moves: tuple[str, ...], allow_same: bool, dry_run: bool, master: str, conf: tuple[str, ...],
     as_json: bool | None,
 ) -> int:  # fmt: skip
-    """Send the messages of the archive in FOLDER, in the order of each partition that they come from.
+    """Send the messages of the archive in FOLDER, in order within each source partition.
 
-    A run that fails may have sent some, and sends them again when it is repeated, unless --dedup lets the broker drop
-    them.
+    Repeating a failed run sends the messages again that it had already sent, unless --dedup lets the broker drop them.
     """
     from jmsaio.spark.jobs.replay import ReplayOrder
     from jmsaio.spark.jobs.replay import replay as replay_archive
@@ -54,13 +55,15 @@ def replay(
         for each in summary["destinations"]:
             output.line(printable(f"{each['source']} to {each['target']}: {each['rows']}"))
     text = f"{summary['rows']} messages {_done(dry_run, dedup)}"
-    left = f", {summary['undecodable']} left out that can't be read in whole" if summary["undecodable"] else ""
+    left = (
+        f", {summary['undecodable']} left out because they can't be read completely" if summary["undecodable"] else ""
+    )
     write_summary(output, summary, text + left)
     return PARTLY if summary["undecodable"] else OK
 
 
 def _done(dry_run: bool, dedup: bool) -> str:
-    """What was done with the messages."""
+    """Describe what was done with the messages."""
     if dry_run:
         return "to send"
-    return "offered; the broker leaves out those that it has" if dedup else "sent"
+    return "offered; the broker drops those that it already has" if dedup else "sent"

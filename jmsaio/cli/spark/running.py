@@ -1,4 +1,4 @@
-"""A session of Spark around a job, its line of progress, and the summary at its end."""
+"""The Spark session of a job, its progress line, and its summary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jmsaio.spark.jobs.failures import reason_of
 
 @contextmanager
 def running(output: Output, master: str, settings: Mapping[str, str]) -> Iterator[Any]:
-    """A session with a line of progress; what Spark raises becomes one sentence."""
+    """Open a session with a progress line, and convert Spark's errors to one sentence."""
     with telling(output, master, settings) as (session, _):
         yield session
 
@@ -26,7 +26,7 @@ def running(output: Output, master: str, settings: Mapping[str, str]) -> Iterato
 def telling(
     output: Output, master: str, settings: Mapping[str, str]
 ) -> Iterator[tuple[Any, Callable[[str], None]]]:  # fmt: skip
-    """As ``running``, with a function that sets the text of the line."""
+    """Open a session like ``running``, with a function that sets the text of the progress line."""
     from jmsaio.spark.session import open_session, tasks_done
 
     try:
@@ -39,7 +39,7 @@ def telling(
     except Exception as error:
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise
-        advice = "'jmsaio spark check' looks at Java, packages and the broker"
+        advice = "'jmsaio spark check' checks Java, packages and the broker"
         raise JMSError(f"Spark failed: {reason_of(error)}; {advice}") from error
 
 
@@ -51,7 +51,7 @@ def _progress(output: Output) -> Progress:
 
 
 class _Tasks(ProgressColumn):
-    """How many of Spark's tasks are done, asked for by the line itself."""
+    """The number of finished Spark tasks, read whenever the line is drawn."""
 
     max_refresh = 0.5
 
@@ -60,16 +60,16 @@ class _Tasks(ProgressColumn):
         self._count = count
 
     def render(self, task: Any) -> Text:
-        """The count; nothing when Spark does not say."""
+        """Show the count, or nothing if Spark does not report it."""
         try:
             done, total = self._count()
-        except Exception:  # a session that stops; a line of progress is no reason to fail
+        except Exception:  # the session is stopping; a progress line must not fail the job
             return Text("")
         return Text(f"{done} of {total} tasks" if total else "")
 
 
 def write_summary(output: Output, summary: Mapping[str, object], text: str) -> None:
-    """The summary, as the last line."""
+    """Write the summary as the last line."""
     if output.as_json:
         output.record(summary)
     else:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a wish to stop, for commands that go on until then."""
+"""Ctrl-C and SIGTERM as requests to stop, for commands that run until interrupted."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 @attrs.define(eq=False)
 class Stop:
-    """Whether a signal has come.
+    """Whether a signal has requested a stop.
 
     Attributes:
-        asked: it has.
+        asked: whether a signal was received.
     """
 
     asked: bool = False
 
     def __call__(self) -> bool:
-        """``asked``."""
+        """Return ``asked``."""
         return self.asked
 
     def listen(self) -> dict[signal.Signals, Any]:
-        """Handle the signals from now on; the handlers before."""
+        """Install signal handlers and return the previous ones."""
         return {number: signal.signal(number, self._handle) for number in _SIGNALS}
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
@@ -39,10 +39,10 @@ class Stop:
 
 @contextmanager
 def stop_by_signal() -> Iterator[Stop]:
-    """The wish to stop that the first signal is; a second one raises KeyboardInterrupt.
+    """Yield a ``Stop`` that the first signal sets; a second one raises KeyboardInterrupt.
 
-    For the main thread. Spark sets a handler of its own for Ctrl-C, which cancels what it runs: call ``listen`` when
-    the session is there.
+    Call it in the main thread. Spark installs its own handler for Ctrl-C, which cancels its jobs: call ``listen`` again
+    once the session has started.
     """
     stop = Stop()
     before = stop.listen()

@@ -59,7 +59,7 @@ def test_runs_that_were_kept_before_a_failure_are_told(jobs: Jobs, capsys: pytes
     jobs.stopped = "no space left"
     assert main(arguments) == PARTLY
     line = capsys.readouterr().out.splitlines()[-1]
-    assert line == "7 messages archived in 2 files, 9 in all; stopped, the same command goes on: no space left"
+    assert line == "7 messages archived in 2 files, 9 in all; stopped, repeat the command to resume: no space left"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -90,7 +90,7 @@ def test_a_subscription_that_was_not_moved_is_told(jobs: Jobs, capsys: pytest.Ca
     arguments = ["spark", "archive", "q", "folder", "--range", *URL, "--no-json"]
     assert main([*arguments, "--consume", "jms-queue"]) == PARTLY
     assert jobs.orders[0]["consume"] == "jms-queue"
-    assert capsys.readouterr().out.endswith("; jms-queue was not moved, the same command does it\n")
+    assert capsys.readouterr().out.endswith("; jms-queue was not moved, repeat the command to move it\n")
     jobs.more = {"subscription": "own", "unmoved": []}
     assert main([*arguments, "--consume"]) == OK
     assert jobs.orders[1]["consume"] == "own folder"

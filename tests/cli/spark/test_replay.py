@@ -24,4 +24,4 @@ def test_a_replay_that_deduplicates_does_not_say_that_all_was_sent(
     jobs: Jobs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["spark", "replay", "folder", *URL, "--dedup", "--no-json"]) == OK
-    assert "4 messages offered; the broker leaves out those that it has\n" in capsys.readouterr().out
+    assert "4 messages offered; the broker drops those that it already has\n" in capsys.readouterr().out

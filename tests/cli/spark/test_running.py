@@ -21,7 +21,7 @@ def test_an_error_of_spark_is_one_sentence(jobs: Jobs, capsys: pytest.CaptureFix
     kind = type("Py4JError", (Exception,), {"__module__": "py4j.protocol"})
     jobs.failure = kind("out of memory\n\tat java.lang.Thread")
     assert main(["spark", "verify", "folder"]) == ERROR
-    told = "jmsaio: Spark failed: out of memory; 'jmsaio spark check' looks at Java, packages and the broker"
+    told = "jmsaio: Spark failed: out of memory; 'jmsaio spark check' checks Java, packages and the broker"
     assert capsys.readouterr().err.startswith(told)
 
 
