@@ -1,4 +1,4 @@
-"""Every option in one place: Starlight's names and our own, from a URL, a map, a file or keyword options, validated."""
+"""Validated options, by Starlight's or jmsaio's names, from a URL, a map, a file or keyword arguments."""
 
 from jmsaio.config.configuration import Configuration
 from jmsaio.config.connect_options import ConnectOptions, FactoryOptions

@@ -1,4 +1,4 @@
-"""``Configuration``: every option of a connection factory as one frozen value. It does not read URLs or files."""
+"""``Configuration``: every option of a connection factory in one frozen object, which reads no URLs or files."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal
@@ -21,11 +21,11 @@ _TOKEN_PLUGINS = ("token", "AuthenticationToken")
 @declares(Section.CLIENT)
 @attrs.frozen(kw_only=True)
 class ClientOptions:
-    """Settings of pulsar-client by its own keywords. ``Configuration.client`` holds the ones that were given."""
+    """Settings of pulsar-client by its keywords; ``Configuration.client`` holds those that were given."""
 
     stats_interval_in_seconds: int = option(
-        0, "statsIntervalSeconds", "how often pulsar-client logs statistics; 0: never (Starlight: 60)", unit="s", low=0,
-        transports=ON_PULSAR,
+        0, "statsIntervalSeconds", "interval of pulsar-client's statistics in the log; 0: none (Starlight: 60)",
+        unit="s", low=0, transports=ON_PULSAR,
     )  # fmt: skip
     io_threads: int = option(
         1, "numIoThreads", "network threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR
@@ -34,12 +34,12 @@ class ClientOptions:
         1, "numListenerThreads", "callback threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR
     )
     concurrent_lookup_requests: int = option(
-        5000, "concurrentLookupRequest", "lookups at the same time", low=1, transports=ON_PULSAR
+        5000, "concurrentLookupRequest", "maximum number of concurrent lookups", low=1, transports=ON_PULSAR
     )
     connection_timeout_ms: int = option(
         10000,
         "connectionTimeoutMs",
-        "longest time to open one network connection, in ms",
+        "maximum time to open a network connection, in ms",
         unit="ms",
         low=1,
         transports=ON_PULSAR,
@@ -57,28 +57,28 @@ class Configuration:
     Created by ``load``. Durations are seconds, sizes bytes. ``repr`` shows no secret.
 
     Attributes:
-        scheme: which transport is used: a scheme of the registry in ``jmsaio.config.schemes``.
-        broker_name: name of the embedded broker, "" for the one of ``memory:`` and for brokers elsewhere.
+        scheme: a scheme of the registry in ``jmsaio.config.schemes``, which selects the transport.
+        broker_name: name of the embedded broker; "" for ``memory:`` and for other brokers.
         service_url: broker URL without options, with every port; ``memory:`` for the embedded broker.
-        web_service_url: base URL of the REST interface, "" for the embedded broker.
-        web_service_named: True when ``web_service_url`` was given, False when it is a guess from ``service_url``.
-        fallback: True when no broker was configured and the embedded one is used instead.
-        without_effect: written names of the options given that have no effect here; the factory logs them.
-        ignored: a sentence for each value of the environment that can't be used; the factory logs them as warnings.
-        producer: how senders are created.
-        consumer: how receivers and readers are created, before a session's or destination's own settings.
-        client: further settings by their ``pulsar.Client`` keyword, only those that were given.
+        web_service_url: base URL of the REST interface; "" for the embedded broker.
+        web_service_named: whether ``web_service_url`` was given; False if it is derived from ``service_url``.
+        fallback: whether the embedded broker is used because no broker was configured.
+        without_effect: names of the given options that have no effect here; the factory logs them.
+        ignored: a sentence for each invalid value of the environment; the factory logs them as warnings.
+        producer: options of senders.
+        consumer: options of receivers and readers, which a session or a destination can override.
+        client: the given settings of pulsar-client, by their ``pulsar.Client`` keyword.
 
     Raises:
-        ConfigurationError: a value that can't be used.
+        ConfigurationError: a value is invalid.
     """
 
     scheme: str = "memory"
     broker_name: str = ""
-    service_url: str = option("memory:", "brokerServiceUrl", "the broker's URL")
+    service_url: str = option("memory:", "brokerServiceUrl", "URL of the broker")
     web_service_url: str = option(
         "", "webServiceUrl",
-        "the broker's REST interface; not given: port 8080 (with TLS 8443) of the broker's first host",
+        "URL of the broker's REST interface; default: port 8080 (with TLS 8443) of the broker's first host",
         transports=ON_PULSAR,
     )  # fmt: skip
     web_service_named: bool = False
@@ -86,70 +86,74 @@ class Configuration:
     without_effect: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
-    system_namespace: str = option("public/default", "jms.systemNamespace", "tenant/namespace of short names")
+    system_namespace: str = option(
+        "public/default", "jms.systemNamespace", "tenant/namespace of destinations with short names"
+    )
     client_id: str | None = option(None, "jms.clientId", "client identifier of every connection")
-    queue_subscription_name: str = option("jms-queue", "jms.queueSubscriptionName", "subscription of a queue")
+    queue_subscription_name: str = option("jms-queue", "jms.queueSubscriptionName", "subscription name of queues")
     topic_shared_subscription_type: Literal["Shared", "Key_Shared", "Failover"] = option(
-        "Shared", "jms.topicSharedSubscriptionType", "type of shared topic consumers"
+        "Shared", "jms.topicSharedSubscriptionType", "subscription type of shared topic consumers"
     )
     use_exclusive_subscriptions_for_simple_consumers: bool = option(
         True, "jms.useExclusiveSubscriptionsForSimpleConsumers",
-        "false: plain topic consumers use the shared type",
+        "false: plain topic consumers use the type of shared ones",
     )  # fmt: skip
     use_pulsar_admin: bool = option(True, "jms.usePulsarAdmin", "false: never use the broker's REST interface")
     allow_temporary_topic_without_admin: bool = option(
-        False, "jms.allowTemporaryTopicWithoutAdmin", "temporary destinations without the REST interface"
+        False, "jms.allowTemporaryTopicWithoutAdmin", "allow temporary destinations without the REST interface"
     )
     precreate_queue_subscription: bool = option(
         True, "jms.precreateQueueSubscription",
-        "create a queue's subscription before the first send, and for a consumer where the broker creates none",
+        "create a queue's subscription before the first send, and for a consumer if the broker creates none",
     )  # fmt: skip
     wait_for_server_startup_timeout: float = option(
         60.0, "jms.waitForServerStartupTimeout",
-        "longest wait for a queue's subscription, whose creation is retried every second; 0: one attempt", unit="ms",
+        "maximum wait for a queue's subscription, whose creation is retried every second; 0: one attempt", unit="ms",
     )  # fmt: skip
     enable_client_side_emulation: bool | None = option(
         None, "jms.enableClientSideEmulation",
-        "set to false: selectors and noLocal are refused where the Java client refuses them",
+        "false: refuse selectors and noLocal where the Java client refuses them",
     )  # fmt: skip
     use_server_side_filtering: bool = option(
         False, "jms.useServerSideFiltering",
-        "the broker runs the selectors of consumers, with Starlight's filter plugin; see 'jmsaio guide selectors'",
+        "evaluate selectors in the broker, with Starlight's filter plugin; see 'jmsaio guide selectors'",
     )  # fmt: skip
     refresh_server_side_filters_period: float = option(
         300.0, "jms.refreshServerSideFiltersPeriod",
-        "how often the selectors that operators set on subscriptions are read again; 0: never", unit="s",
+        "interval of rereading the selectors that operators set on subscriptions; 0: never", unit="s",
     )  # fmt: skip
     acknowledge_rejected_messages: bool = option(
-        False, "jms.acknowledgeRejectedMessages", "acknowledge what a selector rejects on a shared subscription"
+        False,
+        "jms.acknowledgeRejectedMessages",
+        "acknowledge messages that a selector rejects on a shared subscription",
     )
     enable_jms_priority: bool = option(
         False, "jms.enableJMSPriority",
-        "choose the partition by priority; a consumer takes the highest priority it has first",
+        "choose the partition by priority; a consumer delivers its highest prefetched priority first",
     )  # fmt: skip
     priority_mapping: Literal["linear", "non-linear"] = option(
-        "linear", "jms.priorityMapping", "how priorities are spread over partitions", exact=True
+        "linear", "jms.priorityMapping", "mapping of priorities to partitions", exact=True
     )
     emulate_transactions: bool = option(
         False, "jms.emulateTransactions",
-        "transacted sessions where the transport has no transactions: messages are sent at once",
+        "allow transacted sessions on a transport without transactions; messages are sent immediately",
     )  # fmt: skip
     transactions_sticky_partitions: bool = option(
-        False, "jms.transactionsStickyPartitions", "all messages of a transaction go to one partition"
+        False, "jms.transactionsStickyPartitions", "send all messages of a transaction to one partition"
     )
     force_delete_temporary_destinations: bool = option(
         False, "jms.forceDeleteTemporaryDestinations", "delete a temporary destination even while clients use it"
     )
     max_num_of_producers: int = option(
-        1000, "jms.maxNumOfProducers", "senders kept open for reuse; a topic has one for transactions and one without",
-        low=1,
+        1000, "jms.maxNumOfProducers",
+        "maximum number of senders kept open for reuse; a topic has one for transactions and one without", low=1,
     )  # fmt: skip
     producer_auto_close: float | None = option(
-        None, "jms.producerAutoCloseTimeoutSec", "idle time after which a kept sender is closed; below 0: never",
+        None, "jms.producerAutoCloseTimeoutSec", "idle time after which a cached sender is closed; negative: never",
         unit="s", off=-1,
     )  # fmt: skip
     use_credentials_from_create_connection: bool = option(
-        False, "jms.useCredentialsFromCreateConnection", "the password given to create_connection is the token"
+        False, "jms.useCredentialsFromCreateConnection", "use the password given to create_connection as the token"
     )
     tck_username: str | None = option(None, "jms.tckUsername", "user name that create_connection checks")
     tck_password: str | None = option(None, "jms.tckPassword", "password that create_connection checks", secret=True)
@@ -159,13 +163,13 @@ class Configuration:
     )
     auth_params: str | Callable[[], str] | None = option(
         None, "authParams", "parameters of the authentication; for tokens also a function that returns one, called "
-        "again for each connection", secret=True, transports=ON_PULSAR,
+        "for each connection", secret=True, transports=ON_PULSAR,
     )  # fmt: skip
     tls_allow_insecure_connection: bool = option(
         False, "tlsAllowInsecureConnection", "accept any certificate", transports=ON_PULSAR
     )
     tls_enable_hostname_verification: bool = option(
-        True, "tlsEnableHostnameVerification", "the certificate must name the host", transports=ON_PULSAR
+        True, "tlsEnableHostnameVerification", "require the certificate to name the host", transports=ON_PULSAR
     )
     tls_trust_certs_file_path: str | None = option(
         None, "tlsTrustCertsFilePath", "PEM file of trusted certificates", transports=ON_PULSAR
@@ -175,63 +179,64 @@ class Configuration:
         None, "tlsCertificateFilePath", "PEM file of the client's certificate", transports=ON_PULSAR
     )
     operation_timeout: float = option(
-        30.0, "operationTimeoutMs", "longest time for one request to the broker", unit="ms", low=1
+        30.0, "operationTimeoutMs", "maximum time for a request to the broker", unit="ms", low=1
     )
     send_window_bytes: int = option(
-        64 * MIB, "memoryLimitBytes", "most bytes sent and not yet confirmed, per sender; 0: no limit", unit="bytes",
+        64 * MIB, "memoryLimitBytes", "maximum number of sent, unconfirmed bytes per sender; 0: no limit", unit="bytes",
         low=0,
     )  # fmt: skip
 
-    strict_client_id: bool = option(
-        False, "", "refuse an unshared durable subscription of a connection without client id"
-    )
+    strict_client_id: bool = option(False, "", "refuse unshared durable subscriptions on connections without client id")
     acknowledge_scope: Literal["session", "group"] = option(
-        "session", "", "what acknowledge in CLIENT mode covers: the whole session, or messages up to this one",
+        "session", "", "messages that acknowledge in CLIENT mode covers: all of the session, or those up to this one",
         exact=True,
     )  # fmt: skip
-    queue_browser_read_max: int = option(0, "", "most messages that a browser looks at; 0 and below: all")
+    queue_browser_read_max: int = option(
+        0, "", "maximum number of messages that a browser examines; 0 or negative: no limit"
+    )
     expired_messages: Literal["remove", "dead-letter"] = option(
         "remove", "", "expired messages of queues whose consumer has a deadLetterPolicy: remove them, or make them "
         "dead letters", exact=True,
     )  # fmt: skip
     malformed: Literal["raise", "dead-letter", "deliver"] = option(
-        "raise", "", "a message that can't be read: raise an error; make it a dead letter, where its consumer can; or "
+        "raise", "", "a message that can't be decoded: raise an error; make it a dead letter, if its consumer can; or "
         "deliver it as a BytesMessage with the properties as received", exact=True,
     )  # fmt: skip
-    auto_start: bool = option(True, "", "connect() starts the connection")
-    connect_timeout: float = option(30.0, "", "longest time to connect", unit="s", low=0.001, transports=ON_PULSAR)
-    close_timeout: float = option(30.0, "", "longest time for a close as a whole", unit="s")
+    auto_start: bool = option(True, "", "start the connection in connect()")
+    connect_timeout: float = option(30.0, "", "maximum time to connect", unit="s", low=0.001, transports=ON_PULSAR)
+    close_timeout: float = option(30.0, "", "maximum total time of a close", unit="s")
     send_window_messages: int = option(
-        5000, "", "most messages sent and not yet confirmed, per sender", low=1, high=1_000_000
+        5000, "", "maximum number of sent, unconfirmed messages per sender", low=1, high=1_000_000
     )
-    receive_buffer: int = option(1000, "", "most received messages held in Python, per session", low=1, high=1_000_000)
+    receive_buffer: int = option(
+        1000, "", "maximum number of received messages buffered in Python, per session", low=1, high=1_000_000
+    )
     receive_buffer_bytes: int = option(
-        64 * MIB, "", "most bytes of messages received in advance, per connection; each consumer may exceed it by one "
+        64 * MIB, "", "maximum bytes of prefetched messages per connection; each consumer can exceed it by one "
         "message", unit="bytes", low=1,
     )  # fmt: skip
     max_unacknowledged_rejected: int = option(
-        40_000, "", "most messages that a selector rejects and that stay unacknowledged, per consumer of a queue or "
-        "shared subscription; at most 1000000. Keep it below the broker's maxUnackedMessagesPerConsumer (50000) and, "
-        "for all consumers of a subscription together, maxUnackedMessagesPerSubscription (200000)",
+        40_000, "", "maximum number of unacknowledged messages that a selector rejected, per consumer of a queue or "
+        "shared subscription; up to 1000000. Keep it below the broker's maxUnackedMessagesPerConsumer (50000) and, "
+        "for all consumers of a subscription together, below maxUnackedMessagesPerSubscription (200000)",
         low=1, high=1_000_000, transports=ON_PULSAR,
     )  # fmt: skip
     memory_limit: int = option(
-        256 * MIB, "", "most bytes that an embedded broker stores", unit="bytes", low=1, transports=ON_MEMORY
+        256 * MIB, "", "maximum bytes that an embedded broker stores", unit="bytes", low=1, transports=ON_MEMORY
     )
     filters: bool = option(
-        False, "", "the embedded broker runs selectors as Starlight's filter plugin does, from now on for every client",
+        False, "",
+        "evaluate selectors in the embedded broker like Starlight's filter plugin, from now on for every client",
         transports=ON_MEMORY,
     )  # fmt: skip
     listener_concurrency: int = option(
-        1, "", "listener calls at the same time, per session; at most 1000", low=1, high=1000
+        1, "", "maximum number of concurrent listener calls per session, up to 1000", low=1, high=1000
     )
-    max_local_redeliveries: int = option(
-        6, "", "how often a message whose listener failed is redelivered without delay", low=0
-    )
+    max_local_redeliveries: int = option(6, "", "number of redeliveries without delay after a listener failed", low=0)
 
     client: Mapping[str, object] = attrs.field(factory=dict)
-    producer: ProducerConfig = group(Section.PRODUCER, ProducerConfig, "how senders are created")
-    consumer: ConsumerConfig = group(Section.CONSUMER, ConsumerConfig, "how receivers are created")
+    producer: ProducerConfig = group(Section.PRODUCER, ProducerConfig, "options of senders")
+    consumer: ConsumerConfig = group(Section.CONSUMER, ConsumerConfig, "options of receivers")
 
     def __attrs_post_init__(self) -> None:
         check_fields(self)
@@ -246,7 +251,7 @@ class Configuration:
         self._check_together()
 
     def _check_together(self) -> None:
-        """Rules between options."""
+        """Check the rules that involve several options."""
         tenant, slash, namespace = self.system_namespace.partition("/")
         if not (tenant and slash and namespace) or "/" in namespace or ":" in self.system_namespace:
             reason = f"option jms.systemNamespace = {self.system_namespace!r}: must be tenant/namespace"
@@ -259,19 +264,19 @@ class Configuration:
 
     @property
     def used_priority_mapping(self) -> str | None:
-        """How JMS priorities choose a partition; None where they choose none."""
+        """The mapping of JMS priorities to partitions; None if they don't choose partitions."""
         return self.priority_mapping if self.enable_jms_priority else None
 
     @property
     def in_process(self) -> bool:
-        """True when the broker lives in this process, out of reach for every other one."""
+        """Whether the broker runs in this process, where no other process can reach it."""
         return SCHEMES[self.scheme].in_process
 
     def _has_token_plugin(self) -> bool:
         return self.auth_plugin is not None and self.auth_plugin.rpartition(".")[2] in _TOKEN_PLUGINS
 
     def __repr__(self) -> str:
-        """What differs from the defaults; secrets as ``***``."""
+        """Show the options that differ from the defaults, with secrets as ``***``."""
         secret = {option.field for option in directory(Section.CONNECTION).options if option.secret}
         shown = [f"service_url={self.service_url!r}"]
         for field in attrs.fields(type(self)):

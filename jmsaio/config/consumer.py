@@ -1,4 +1,4 @@
-"""``ConsumerConfig`` with ``DeadLetterPolicy`` and ``Backoff``: how receivers and readers are created."""
+"""``ConsumerConfig`` with ``DeadLetterPolicy`` and ``Backoff``: the options of receivers and readers."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -22,12 +22,12 @@ class Backoff:
     """A delay that grows with each redelivery. Durations are seconds.
 
     Raises:
-        ConfigurationError: a value that can't be used.
+        ConfigurationError: a value is invalid.
     """
 
     min_delay: float = option(10.0, "minDelayMs", "first delay", unit="ms")
-    max_delay: float = option(600.0, "maxDelayMs", "longest delay", unit="ms")
-    multiplier: float = option(2.0, "multiplier", "growth of the delay with each redelivery", low=1)
+    max_delay: float = option(600.0, "maxDelayMs", "maximum delay", unit="ms")
+    multiplier: float = option(2.0, "multiplier", "growth factor of the delay per redelivery", low=1)
 
     def __attrs_post_init__(self) -> None:
         check_fields(self)
@@ -35,7 +35,7 @@ class Backoff:
             raise ConfigurationError(f"option maxDelayMs: {self.max_delay:g} s is below minDelayMs", key="maxDelayMs")
 
     def delay(self, count: int) -> float:
-        """Seconds before redelivery number ``count`` (0 and below: the first delay)."""
+        """Return the seconds before redelivery number ``count`` (0 and below: the first delay)."""
         if count <= 0:
             return self.min_delay
         try:
@@ -47,21 +47,21 @@ class Backoff:
 @declares(Section.DEAD_LETTER, also=fieldless.DEAD_LETTER)
 @attrs.frozen(kw_only=True)
 class DeadLetterPolicy:
-    """When and where to a message that fails repeatedly is moved; shared and key-shared subscriptions only.
+    """When a repeatedly failing message is moved, and to which topic; only for shared and key-shared subscriptions.
 
     Raises:
-        ConfigurationError: a value that can't be used.
+        ConfigurationError: a value is invalid.
     """
 
     max_redeliver_count: int = attrs.field(
-        metadata=described("maxRedeliverCount", "redeliveries before a message is moved", low=1)
+        metadata=described("maxRedeliverCount", "number of redeliveries before a message is moved", low=1)
     )
     dead_letter_topic: str | None = option(
         None, "deadLetterTopic",
-        "full topic name, or a short one in jms.systemNamespace; not given: <topic>-<subscription>-DLQ",
+        "full topic name, or a short one in jms.systemNamespace; default: <topic>-<subscription>-DLQ",
     )  # fmt: skip
     initial_subscription_name: str | None = option(
-        None, "initialSubscriptionName", "subscription created together with that topic"
+        None, "initialSubscriptionName", "subscription to create together with that topic"
     )
 
     def __attrs_post_init__(self) -> None:
@@ -74,79 +74,102 @@ class DeadLetterPolicy:
 @declares(Section.CONSUMER, also=fieldless.CONSUMER)
 @attrs.frozen(kw_only=True)
 class ConsumerConfig:
-    """``consumerConfig``: how a receiver is created; ``jmsaio guide configuration`` lists the options.
+    """``consumerConfig``: the options of a receiver, which ``jmsaio guide configuration`` lists.
 
     Durations are seconds.
 
     Raises:
-        ConfigurationError: a value that can't be used.
+        ConfigurationError: a value is invalid.
     """
 
     receiver_queue_size: int = option(
-        1000, "receiverQueueSize", "messages prefetched; with 0 on Pulsar one message or batch", low=0, high=1_000_000
+        1000,
+        "receiverQueueSize",
+        "maximum number of prefetched messages; 0 on Pulsar: one message or batch",
+        low=0,
+        high=1_000_000,
     )
     max_total_receiver_queue_size_across_partitions: int = option(
-        50000, "maxTotalReceiverQueueSizeAcrossPartitions", "messages prefetched for all partitions together", low=0
+        50000,
+        "maxTotalReceiverQueueSizeAcrossPartitions",
+        "maximum number of prefetched messages of all partitions together",
+        low=0,
     )
     ack_timeout: float | None = option(
-        None, "ackTimeoutMillis", "a message not acknowledged in this time is redelivered; 0: off", unit="ms", off=0
+        None,
+        "ackTimeoutMillis",
+        "time after which an unacknowledged message is redelivered; 0: disabled",
+        unit="ms",
+        off=0,
     )
     negative_ack_redelivery_delay: float | None = option(
         None, "negativeAckRedeliveryDelayMicros",
-        "delay before a message that the application did not accept is redelivered; not given: none for the first "
+        "delay before a message that the application did not accept is redelivered; default: none for the first "
         "`max_local_redeliveries` redeliveries, then 1 s, doubling to 60 s", unit="us",
     )  # fmt: skip
     negative_ack_backoff: Backoff | None = group(
-        Section.NACK_BACKOFF, Backoff, "the same delay, growing; it replaces the fixed one", optional=True
+        Section.NACK_BACKOFF, Backoff, "growing delay that replaces negativeAckRedeliveryDelayMicros", optional=True
     )
     ack_timeout_backoff: Backoff | None = group(
-        Section.ACK_TIMEOUT_BACKOFF, Backoff, "growing delay of messages not acknowledged in time; not given: none",
-        optional=True,
+        Section.ACK_TIMEOUT_BACKOFF, Backoff,
+        "growing redelivery delay of messages that exceed ackTimeoutMillis; default: none", optional=True,
     )  # fmt: skip
     ack_receipt_enabled: bool = option(
-        False, "ackReceiptEnabled", "acknowledge, commit and process wait until the broker has confirmed it; receives "
+        False, "ackReceiptEnabled", "acknowledge, commit and process wait for the broker's confirmation; receives "
         "and listeners in AUTO and DUPS_OK mode don't",
     )  # fmt: skip
     batch_index_ack_enabled: bool = option(
-        True, "batchIndexAckEnabled", "acknowledge single messages of a batch (Starlight: false)", transports=ON_PULSAR
+        True,
+        "batchIndexAckEnabled",
+        "acknowledge messages of a batch individually (Starlight: false)",
+        transports=ON_PULSAR,
     )
     dead_letter: DeadLetterPolicy | None = group(
         Section.DEAD_LETTER, DeadLetterPolicy,
-        "when and where to a message that fails repeatedly is moved; not given: it is redelivered without end",
+        "when to move a repeatedly failing message, and to which topic; default: unlimited redeliveries",
         optional=True,
     )  # fmt: skip
-    consumer_name: str | None = option(None, "consumerName", "name that the broker shows")
+    consumer_name: str | None = option(None, "consumerName", "name of the consumer in the broker's statistics")
     read_compacted: bool = option(False, "readCompacted", "read the compacted topic", transports=ON_PULSAR)
     pattern_auto_discovery_period: float = option(
-        60.0, "patternAutoDiscoveryPeriod", "how often a pattern looks for new topics", unit="s", low=1,
+        60.0, "patternAutoDiscoveryPeriod", "interval of a pattern's search for new topics", unit="s", low=1,
         transports=ON_PULSAR,
     )  # fmt: skip
     regex_subscription_mode: RegexSubscriptionMode = option(
         "PersistentOnly", "regexSubscriptionMode", "topics that a pattern matches", transports=ON_PULSAR
     )
     auto_update_partitions: bool = option(
-        True, "autoUpdatePartitions", "receive from partitions that the topic gets later", transports=ON_PULSAR
+        True, "autoUpdatePartitions", "receive from partitions added later", transports=ON_PULSAR
     )
     auto_update_partitions_interval: float = option(
-        60.0, "autoUpdatePartitionsIntervalSeconds", "how often to look for them", unit="s", low=1, transports=ON_PULSAR
+        60.0,
+        "autoUpdatePartitionsIntervalSeconds",
+        "interval of the search for new partitions",
+        unit="s",
+        low=1,
+        transports=ON_PULSAR,
     )
     replicate_subscription_state: bool = option(
         False, "replicateSubscriptionState", "geo-replicate the subscription's position", transports=ON_PULSAR
     )
     max_pending_chunked_message: int = option(
-        10, "maxPendingChunkedMessage", "split messages assembled at the same time", low=0, transports=ON_PULSAR
+        10,
+        "maxPendingChunkedMessage",
+        "maximum number of chunked messages assembled at the same time",
+        low=0,
+        transports=ON_PULSAR,
     )
     auto_ack_oldest_chunked_message_on_queue_full: bool = option(
-        False, "autoAckOldestChunkedMessageOnQueueFull", "drop the oldest incomplete message when there are more",
+        False, "autoAckOldestChunkedMessageOnQueueFull", "drop the oldest incomplete message at that limit",
         transports=ON_PULSAR,
     )  # fmt: skip
     crypto_failure_action: CryptoFailureAction = option(
-        "FAIL", "cryptoFailureAction", "what happens to a message that can't be decrypted", transports=ON_PULSAR
+        "FAIL", "cryptoFailureAction", "handling of a message that can't be decrypted", transports=ON_PULSAR
     )
     use_schema: bool = option(
         False,
         "useSchema",
-        "read messages with a schema by it; without it, only texts of a STRING schema",
+        "decode messages that have a schema; false: only texts of a STRING schema",
     )
     properties: Mapping[str, str] = option(
         attrs.Factory(dict), "properties", "metadata of the consumer", repr=names_only, transports=ON_PULSAR
@@ -163,7 +186,7 @@ class ConsumerConfig:
                 raise ConfigurationError(reason, key=field)
 
     def changes(self, overrides: Mapping[str, object]) -> dict[str, Any]:
-        """The fields that ``overrides`` would set, with their values. Arguments and errors as for ``merge``."""
+        """Return the fields and values that ``overrides`` sets. Arguments and errors are those of ``merge``."""
         result: dict[str, Any] = {}
         rest = dict(overrides)
         for field, each in groups(ConsumerConfig).items():
@@ -178,18 +201,18 @@ class ConsumerConfig:
         return result
 
     def merge(self, overrides: Mapping[str, object]) -> Self:
-        """A copy with ``overrides``: a map with Starlight's names (nested or dotted) or the fields' own.
+        """Return a copy with ``overrides``: a map with Starlight's names (nested or dotted) or field names.
 
-        They are merged option by option; the dead letter policy and both backoffs are replaced whole.
+        Options are merged one by one; the dead letter policy and both backoffs are replaced as a whole.
 
         Raises:
-            ConfigurationError: an unknown name or a value that can't be used.
+            ConfigurationError: a name is unknown or a value is invalid.
         """
         return attrs.evolve(self, **self.changes(overrides))
 
 
 def _read_group(section: Section, source: Mapping[str, object]) -> Backoff | DeadLetterPolicy:
-    """The value of a field that holds a section of its own, from a map."""
+    """Create the value of a field that holds a section, from a map."""
     values: dict[str, Any] = read_section(directory(section), source, section.value)
     if section is Section.DEAD_LETTER:
         return DeadLetterPolicy(**{"max_redeliver_count": None, **values})

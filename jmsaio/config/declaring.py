@@ -1,8 +1,8 @@
-"""How an option is declared: ``option`` on a field of a configuration class, and ``declares`` on the class.
+"""Declares options: ``option`` on a field of a configuration class, and ``declares`` on the class.
 
-Everything else about the option (how it is read and refused, its row in the guide, its keyword for type checkers)
-derives from that one declaration. Annotations give the kind of value, so modules that declare options evaluate them:
-they have no ``from __future__ import annotations``.
+Everything else about the option (parsing, validation, its row in the guide, its keyword for type checkers) derives from
+that declaration. The kind of value comes from the annotation, so modules that declare options have no
+``from __future__ import annotations``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 _OPTION, _GROUP = "jmsaio.option", "jmsaio.group"
 _KINDS = {bool: Kind.FLAG, int: Kind.INTEGER, float: Kind.NUMBER, str: Kind.TEXT}
 
-#: What the decorated classes declare; filled while they are imported and never changed afterwards.
+#: The declarations of the decorated classes, added when those are imported and never changed afterwards.
 _directories: dict[Section, Directory] = {}
 _sections: dict[type, Section] = {}
 _groups: dict[type, Mapping[str, Group]] = {}
@@ -29,14 +29,14 @@ _groups: dict[type, Mapping[str, Group]] = {}
 
 @attrs.frozen
 class Group:
-    """A field that holds a section of its own.
+    """A field that holds a section.
 
     Attributes:
         field: the field's name, which is also its keyword.
         section: the section that it holds.
         kind: the class of its value.
-        doc: what it is for.
-        optional: it may be None.
+        doc: a phrase that describes it.
+        optional: whether it can be None.
     """
 
     field: str
@@ -47,7 +47,7 @@ class Group:
 
     @property
     def key(self) -> str:
-        """The name as written, without the prefix of the section that it lies in."""
+        """The written name, without the prefix of the enclosing section."""
         return self.section.value.rstrip(".").rpartition(".")[2]
 
 
@@ -64,19 +64,19 @@ def described(
     status: Status = Status.BUILT,
     transports: tuple[str, ...] = EVERYWHERE,
 ) -> dict[str, object]:
-    """The metadata of a field that is an option, for ``attrs.field``.
+    """Return the metadata of a field that is an option, for ``attrs.field``.
 
     Args:
-        key: the name as written, without the section's prefix; "" for an option that Starlight does not have, whose
-            name is the field's and whose durations are seconds.
-        doc: what it does, in a phrase for the guide.
+        key: the written name, without the section's prefix; "" for an option that Starlight does not have, which is
+            named like its field and whose durations are seconds.
+        doc: a phrase for the guide that describes it.
         unit: unit of the written value. A float with a unit of time is a duration; its field is in seconds.
-        low: smallest value, in ``unit``.
-        high: largest value of a number that is not a duration, in ``unit``.
-        exact: a choice must have the same case.
-        off: written value at or below which a duration is switched off; the field is then None.
-        secret: the value is never shown.
-        status: whether it is built; of one that is not, only the default is accepted.
+        low: minimum value, in ``unit``.
+        high: maximum value of a number that is not a duration, in ``unit``.
+        exact: whether a choice is case-sensitive.
+        off: written value at or below which a duration is disabled; the field is then None.
+        secret: whether the value is never shown.
+        status: whether it is built; if it is not, only the default is accepted.
         transports: the transports on which it has an effect.
     """
     return {
@@ -88,18 +88,18 @@ def described(
 
 
 def option(default: Any, key: str, doc: str, *, repr: bool | Callable[[Any], str] = True, **more: Any) -> Any:
-    """A field that is an option: its default as the field holds it, and the arguments of ``described``."""
+    """Declare a field as an option; ``default`` is the field's value, the rest are arguments of ``described``."""
     return attrs.field(default=default, repr=repr, metadata=described(key, doc, **more))
 
 
 def group(section: Section, kind: type, doc: str, *, optional: bool = False) -> Any:
-    """A field that holds a section of its own: an object of ``kind``, by default a new one, or None if ``optional``."""
+    """Declare a field that holds a section: an object of ``kind``, by default a new one, or None if ``optional``."""
     default = None if optional else attrs.Factory(kind)
     return attrs.field(default=default, metadata={_GROUP: (section, kind, doc, optional)})
 
 
 def declares(*sections: Section, also: tuple[Option, ...] = ()) -> Callable[[type[T]], type[T]]:
-    """Decorator of an attrs class: the options of ``sections`` are its fields and ``also``, which have no field."""
+    """Decorate an attrs class: its fields and ``also``, which have no field, are the options of ``sections``."""
 
     def register(declaring: type[T]) -> type[T]:
         for section in sections:
@@ -113,29 +113,29 @@ def declares(*sections: Section, also: tuple[Option, ...] = ()) -> Callable[[typ
 
 
 def directory(section: Section) -> Directory:
-    """The options of a section."""
+    """Return the options of a section."""
     return _directories[section]
 
 
 def groups(declaring: type) -> Mapping[str, Group]:
-    """The fields of a class that hold a section, by name."""
+    """Return the fields of a class that hold a section, by name."""
     return _groups[declaring]
 
 
 def written_names() -> list[str]:
-    """The written names of all options of all sections."""
+    """Return the written names of all options of all sections."""
     return [option.name for each in _directories.values() for option in each.options]
 
 
 def check_fields(target: object) -> None:
-    """Read every option of the frozen ``target`` as a given Python value; raises ConfigurationError."""
+    """Validate and convert every option of the frozen ``target`` as a Python value; raises ConfigurationError."""
     for option in _directories[_sections[type(target)]].options:
         if option.field:
             object.__setattr__(target, option.field, given(option, getattr(target, option.field)))
 
 
 def _options(declaring: type, section: Section) -> Iterator[Option]:
-    """The options that the fields of a class declare, in order."""
+    """Yield the options that the fields of a class declare, in order."""
     for field in attrs.fields(declaring):
         declared = field.metadata.get(_OPTION)
         if declared is not None:
@@ -158,7 +158,7 @@ def _as_option(field: Any, section: Section, key: str, secret: bool, **declared:
 
 
 def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    """The types of a union, or the one type."""
+    """Return the types of a union, or a tuple of the single type."""
     return (annotation,) if get_origin(annotation) in (Literal, Mapping) else get_args(annotation) or (annotation,)
 
 
@@ -173,7 +173,7 @@ def _kind(annotation: Any, unit: str) -> Kind:
 
 
 def _written_default(default: Any, kind: Kind, unit: str, off: float | None) -> object:
-    """A field's default as it would be written, in the option's unit."""
+    """Convert a field's default to its written form, in the option's unit."""
     if default is attrs.NOTHING:
         return None
     if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # attrs types Factory as a function

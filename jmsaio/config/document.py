@@ -1,6 +1,6 @@
-"""Writes what derives from the declared options: the guide's tables and the keyword types of ``connect``.
+"""Generates the guide's tables and the keyword types of ``connect`` from the declared options.
 
-``python -m jmsaio.config.document`` writes both files; tests hold them equal to the declarations.
+``python -m jmsaio.config.document`` writes both files; tests compare them with the declarations.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jmsaio.config.declaring import Group, directory, groups
 from jmsaio.config.keywords import KEYWORDS
 from jmsaio.config.options import EVERYWHERE, ON_MEMORY, Kind, Option, Section, Status
 
-#: Lines around the generated part of the guide.
+#: Lines that enclose the generated part of the guide.
 BEGIN = "<!-- option tables: written by python -m jmsaio.config.document -->"
 END = "<!-- end of the option tables -->"
 
@@ -39,13 +39,13 @@ from jmsaio.model.durations import Duration
 
 
 class ConnectOptions(TypedDict, total=False):
-    """Keyword options of ``connect``, which takes ``client_id`` by itself. Durations are seconds or a timedelta."""
+    """Keyword options of ``connect``, except ``client_id``. Durations are seconds or a timedelta."""
 '''
 _FACTORY_HEAD = '''\
 class FactoryOptions(ConnectOptions, total=False):
     """Keyword options of ``ConnectionFactory`` and ``load``."""
 '''
-#: Type of a keyword by the kind of its option; a choice lists its values.
+#: Type of a keyword by the kind of its option; a choice is a Literal of its values.
 _TYPES = {
     Kind.TEXT: "str",
     Kind.SECRET: "str",
@@ -55,13 +55,13 @@ _TYPES = {
     Kind.DURATION: "Duration",
     Kind.MAP: "Mapping[str, str]",
 }
-_CLIENT_DOC = "Further settings by their ``pulsar.Client`` keyword."
-#: The keyword that ``connect`` declares itself, beside the options.
+_CLIENT_DOC = "Other settings of pulsar-client, by their ``pulsar.Client`` keyword."
+#: The keyword that ``connect`` declares itself, in addition to the options.
 _OWN_OF_CONNECT = "client_id"
 
 
 def tables() -> str:
-    """Every option that works, in tables, and after them the names that are refused, or accepted without an effect."""
+    """Write the tables of the options that work, are refused, or are accepted without an effect."""
     connection, client = directory(Section.CONNECTION).options, directory(Section.CLIENT).options
     jms = [option for option in connection if option.key.startswith("jms.")]
     ours = [option for option in connection if option.key == option.field]
@@ -73,14 +73,14 @@ def tables() -> str:
         _table("JMS", jms),
         _table("Our own", ours),
         *(_table(title, options) for title, options in streams.items()),
-        _unbuilt("Refused, unless the value is what happens anyway", everything, Status.NOT_BUILT),
+        _unbuilt("Refused, except values that change nothing", everything, Status.NOT_BUILT),
         _unbuilt("Accepted, without an effect here", everything, Status.NO_EFFECT),
     ]
     return "\n\n".join(parts)
 
 
 def connect_options() -> str:
-    """The module with the keyword types."""
+    """Write the module with the keyword types."""
     own: list[str] = []
     others: list[str] = []
     for name, keyword in KEYWORDS.items():
@@ -136,7 +136,7 @@ def _doc(option: Option) -> str:
 
 
 def _only_on(option: Option) -> str:
-    """Where the option has an effect, unless that is everywhere."""
+    """Return a remark if the option has an effect only on some transports, else ""."""
     if option.transports == EVERYWHERE:
         return ""
     return "; embedded broker only" if option.transports == ON_MEMORY else "; Pulsar only"
@@ -147,7 +147,7 @@ def _cell(text: str) -> str:
 
 
 def _entry(name: str, kind: str, doc: str) -> str:
-    """One line of the TypedDict, and what an editor shows for it."""
+    """Write one entry of the TypedDict, with its docstring for editors."""
     text = textwrap.fill(f'"""{doc}"""', 116, break_long_words=False)
     return f"    {name}: {kind}\n" + textwrap.indent(text, "    ")
 

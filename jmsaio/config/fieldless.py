@@ -1,9 +1,9 @@
-"""Options of Starlight that have no field here: known by name, and refused or accepted without an effect.
+"""Starlight's options without a field here, which are refused or accepted without an effect.
 
-An option that would change what happens to messages, or how secure the connection is, is refused unless it asks for
-what happens anyway; its reason says what to write instead. An option that concerns only speed, time limits, threads or
-Java itself is accepted, with any value: a map that works in Java loads. The options that jmsaio can set are declared on
-the fields of ``Configuration``, ``ProducerConfig``, ``ConsumerConfig`` and the classes that these hold.
+An option that affects the handling of messages or the security of the connection is refused, unless its value changes
+nothing; the reason names the alternative. An option that affects only speed, time limits, threads or Java itself is
+accepted with any value, so that a map that works in Java loads. The options that jmsaio can set are declared on the
+fields of ``Configuration``, ``ProducerConfig``, ``ConsumerConfig`` and the classes of their sections.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from jmsaio.config.options import Kind, Option, Section, Status
 
 _F, _T, _I, _C, _M, _S, _L = Kind.FLAG, Kind.TEXT, Kind.INTEGER, Kind.CHOICE, Kind.MAP, Kind.SECRET, Kind.LIST
 _KEY_STORES = (
-    "jmsaio reads PEM files, not Java's key stores. This makes one for tlsTrustCertsFilePath of trust.jks: "
+    "jmsaio reads PEM files, not Java's key stores. To convert trust.jks for tlsTrustCertsFilePath: "
     "`keytool -importkeystore -srckeystore trust.jks -destkeystore trust.p12 -deststoretype PKCS12 && "
-    "openssl pkcs12 -in trust.p12 -nokeys -out trust.pem`; and this one for both tlsCertificateFilePath and "
-    "tlsKeyFilePath of client.jks: "
+    "openssl pkcs12 -in trust.p12 -nokeys -out trust.pem`; to convert client.jks for both tlsCertificateFilePath and "
+    "tlsKeyFilePath: "
     "`keytool -importkeystore -srckeystore client.jks -destkeystore client.p12 -deststoretype PKCS12 && "
-    "openssl pkcs12 -in client.p12 -nodes -out client.pem`. A PKCS12 store needs openssl only"
+    "openssl pkcs12 -in client.p12 -nodes -out client.pem`. A PKCS12 store needs only openssl"
 )
 _STORE = "belongs to useKeyStoreTls"
 _NATIVE = "pulsar-client has no such setting"
@@ -49,7 +49,7 @@ def _accepted(section: Section, key: str, doc: str, kind: Kind = _T) -> Option:
 _TOP, _PRODUCER, _CONSUMER = Section.CONNECTION, Section.PRODUCER, Section.CONSUMER
 
 CONNECTION = (
-    _built(_TOP, "useTls", _F, False, "true: TLS also where the URL begins with pulsar://, on the port given there"),
+    _built(_TOP, "useTls", _F, False, "true: use TLS even if the URL begins with pulsar://, on the port given there"),
     _refused(_TOP, "enableTransaction", _F, False,
              "pulsar-client has no transactions; jms.emulateTransactions=true emulates them, and the embedded broker "
              "always has them"),
@@ -106,9 +106,9 @@ CONNECTION = (
 
 PRODUCER = (
     _built(_PRODUCER, "blockIfQueueFull", _F, None,
-           "accepted: send always waits for room, without blocking the event loop"),
+           "no effect: send always waits for room, without blocking the event loop"),
     _refused(_PRODUCER, "hashingScheme", _C, "JavaStringHash",
-             "JavaStringHash, Starlight's default, is used; leave it out, in Java, too", "", "JavaStringHash"),
+             "JavaStringHash, Starlight's default, is used; leave it out in Java, too", "", "JavaStringHash"),
     _refused(_PRODUCER, "initialSubscriptionName", _T, None,
              f"{_NATIVE}; send to a Queue, whose subscription is created first, or open its consumer first"),
     _refused(_PRODUCER, "encryptionKeys", _L, None, _PLAIN),

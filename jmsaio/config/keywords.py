@@ -1,7 +1,7 @@
 """The keyword options of ``connect``, ``ConnectionFactory`` and ``load``.
 
 A keyword is the name of a field of ``Configuration``, ``ClientOptions``, ``ProducerConfig`` or ``ConsumerConfig``,
-unless two of them have it.
+unless several of them have a field of that name.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _HOLDERS: Mapping[Section, type] = {
 
 @attrs.frozen
 class Keyword:
-    """One keyword option.
+    """A keyword option.
 
     Attributes:
         name: the keyword, which is the field's name.
         section: the section that has the field.
-        declared: the option, or the section of its own that the field holds.
+        declared: the option, or the section that the field holds.
     """
 
     name: str
@@ -51,7 +51,7 @@ def _all() -> Iterator[Keyword]:
 
 
 def _unambiguous() -> tuple[dict[str, Keyword], dict[str, list[Section]]]:
-    """The keywords, and the names that several sections have."""
+    """Return the keywords, and the names that several sections share."""
     sections: dict[str, list[Section]] = {}
     for keyword in _all():
         sections.setdefault(keyword.name, []).append(keyword.section)
@@ -59,15 +59,15 @@ def _unambiguous() -> tuple[dict[str, Keyword], dict[str, list[Section]]]:
     return {keyword.name: keyword for keyword in _all() if keyword.name not in ambiguous}, ambiguous
 
 
-#: Keywords by name, in the order of their declaration.
+#: Keywords by name, in order of declaration.
 KEYWORDS, _AMBIGUOUS = _unambiguous()
 
 
 def find_keyword(name: str) -> Keyword:
-    """The keyword option of a name.
+    """Return the keyword option with a name.
 
     Raises:
-        ConfigurationError: there is none, or the name belongs to several sections; the error says what to write.
+        ConfigurationError: the name is unknown or belongs to several sections; the error suggests what to write.
     """
     check_unambiguous(name)
     keyword = KEYWORDS.get(name)
@@ -77,7 +77,7 @@ def find_keyword(name: str) -> Keyword:
 
 
 def check_unambiguous(name: str) -> None:
-    """Raise ConfigurationError for the name of a field that several sections have."""
+    """Raise ConfigurationError if several sections have a field of that name."""
     if name in _AMBIGUOUS:
         fields = {each.section: field for field, each in groups(Configuration).items()}
         ways = " or ".join(f"{fields[section]}={{{name!r}: ...}}" for section in _AMBIGUOUS[name])
@@ -85,7 +85,7 @@ def check_unambiguous(name: str) -> None:
 
 
 def _hint(name: str) -> str:
-    """The keyword that is meant by ``name``, which may be a written name or belong to a section without keywords."""
+    """Suggest a keyword for ``name``, which can be a written name or belong to a section without keywords."""
     meant = {keyword: repr(keyword) for keyword in KEYWORDS}
     for keyword in KEYWORDS.values():
         if isinstance(keyword.declared, Option):

@@ -1,4 +1,4 @@
-"""``load``: one ``Configuration`` from a URL, a map, a file, the environment and keyword options."""
+"""``load``: creates a ``Configuration`` from a URL, a map, a file, the environment and keyword options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jmsaio.errors import ConfigurationError
 
 Held = TypeVar("Held", ProducerConfig, ConsumerConfig)
 
-#: Environment: the broker when none is given, and the limit of a browser when none is given.
+#: Environment variables: the default broker, and the default limit of a browser.
 ENVIRON_URL = "JMSAIO_URL"
 ENVIRON_BROWSER = "JMSAIO_QUEUE_BROWSER_READ_MAX"
 
@@ -34,10 +34,11 @@ _TOP = Directory(
 )
 _GROUPS = groups(Configuration)
 _WEB = frozenset({"webServiceUrl", "web_service_url"})
-#: Names of the options without an effect, and the prefix of a section as written, by that of its keyword.
+#: Written names of the options without an effect.
 _IDLE = tuple(
     each.name for section in Section for each in directory(section).options if each.status is Status.NO_EFFECT
 )
+#: Written prefixes of the sections, by the prefix that uses their keyword.
 _PREFIXES = {f"{field}.": each.section.value for field, each in _GROUPS.items()} | {
     f"{Section.CONSUMER.value}{field}.": each.section.value for field, each in groups(ConsumerConfig).items()
 }
@@ -45,13 +46,13 @@ _PREFIXES = {f"{field}.": each.section.value for field, each in _GROUPS.items()}
 
 @attrs.define
 class _Parts:
-    """What was given, by the object that holds it: values as the fields have them, written maps, and keywords.
+    """The given options, by the object that holds them.
 
     Attributes:
-        values: fields of ``Configuration``.
+        values: values of fields of ``Configuration``.
         client: settings of pulsar-client.
-        written: maps for ``producer`` and ``consumer``, as they were written.
-        flat: keywords of ``producer`` and ``consumer`` that were given without a map around them.
+        written: unparsed maps for ``producer`` and ``consumer``.
+        flat: keywords of ``producer`` and ``consumer`` that were given without a map.
     """
 
     values: dict[str, Any] = attrs.field(factory=dict)
@@ -71,13 +72,13 @@ def load(
     Args:
         config: a URL (``memory:``, ``pulsar://host:6650?jms.clientId=billing``), Starlight's map of options, the path
             of a JSON or TOML file with such a map, or None: ``$JMSAIO_URL``, else the embedded broker.
-        environ: the environment; nothing else is read from it.
-        options: keyword options, which win over ``config``: fields of ``Configuration``, ``ProducerConfig`` and
+        environ: the environment, of which only the variables of the configuration guide are read.
+        options: keyword options, which override ``config``: fields of ``Configuration``, ``ProducerConfig`` and
             ``ConsumerConfig`` by name. Durations are seconds or timedelta.
 
     Raises:
-        ConfigurationError: an option that is unknown (the error suggests the nearest one), not built or given twice,
-            or a value that can't be used. Secrets are never shown.
+        ConfigurationError: an option is unknown (the error suggests the nearest name), not built or given twice, or a
+            value is invalid. Secrets are never shown.
     """
     keywords: dict[str, object] = dict(options)
     source, broker = _read(config)
@@ -102,7 +103,7 @@ def load(
 
 
 def _read(config: object) -> tuple[dict[str, object], Broker | None]:
-    """Options and broker of the first argument."""
+    """Return the options and the broker of the first argument."""
     if config is None:
         return {}, None
     if isinstance(config, str):
@@ -111,7 +112,7 @@ def _read(config: object) -> tuple[dict[str, object], Broker | None]:
             return options, broker
         return read_file(pathlib.Path(config)), None
     if isinstance(config, Mapping):
-        flatten(config)  # refuses names that are not text, also the nested ones
+        flatten(config)  # refuses names that are not text, including nested ones
         return dict(config), None
     if isinstance(config, os.PathLike):
         return read_file(pathlib.Path(config)), None
@@ -121,7 +122,7 @@ def _read(config: object) -> tuple[dict[str, object], Broker | None]:
 def _locate(
     source: dict[str, object], broker: Broker | None, keywords: dict[str, object], environ: Mapping[str, str]
 ) -> tuple[dict[str, object], Broker | None]:
-    """Options and broker, once the broker's URL is taken out of the options or, when none is given, the environment."""
+    """Return the options without the broker's URL, and the broker; the environment supplies a missing URL."""
     service = keywords.pop("service_url", None)
     for name in ("brokerServiceUrl", "service_url"):
         service = source.pop(name, None) if service is None else service
@@ -139,7 +140,7 @@ def _locate(
 
 
 def _take_written(parts: _Parts, source: dict[str, object]) -> None:
-    """Sort the written options into ``parts``; ``source`` is used up."""
+    """Move the written options from ``source`` to ``parts``."""
     for field, each in _GROUPS.items():
         own, written_group = take_group(source, field), take_group(source, each.key)
         if own is not None and written_group is not None:
@@ -163,7 +164,7 @@ def _take_written(parts: _Parts, source: dict[str, object]) -> None:
 
 
 def _take_flat(parts: _Parts, source: dict[str, object]) -> None:
-    """Move keywords of ``producer`` and ``consumer`` that stand beside the others into the maps of these two."""
+    """Move top-level keywords of ``producer`` and ``consumer`` into the maps of these two."""
     fields = {each.section: field for field, each in _GROUPS.items()}
     for name in {name.partition(".")[0] for name in source}:
         keyword = KEYWORDS.get(name)
@@ -180,13 +181,13 @@ def _take_flat(parts: _Parts, source: dict[str, object]) -> None:
 
 
 def _named_by_web(source: Mapping[str, object], keywords: Mapping[str, object]) -> Broker:
-    """The broker where no URL names it: the one behind the REST interface, else the default one."""
+    """Return the broker if no URL names it: the one of the REST interface, else the default one."""
     web = [given[name] for given in (keywords, source) for name in _WEB & given.keys()]
     return parse_broker(check_web_url(str(web[0]))) if web else default_broker()
 
 
 def _by_tls(broker: Broker) -> Broker:
-    """The broker by TLS, at the same port: in Java ``useTls`` wins over the scheme of the URL."""
+    """Return the broker with TLS at the same port: as in Java, ``useTls`` overrides the scheme of the URL."""
     scheme, _, hosts = broker.service_url.partition("://")
     if scheme != "pulsar":
         reason = f"option useTls = True: write https:// instead of {scheme}:// in front of the broker's host"
@@ -195,7 +196,7 @@ def _by_tls(broker: Broker) -> Broker:
 
 
 def _without_effect(source: Mapping[str, object], keywords: Mapping[str, object]) -> tuple[str, ...]:
-    """Written names of the options given that have no effect."""
+    """Return the written names of the given options that have no effect."""
     maps = {field: value for field in _GROUPS if isinstance(value := keywords.get(field), Mapping)}
     names = [*flatten(source), *flatten(maps)]
     for prefix, section in _PREFIXES.items():
@@ -204,7 +205,7 @@ def _without_effect(source: Mapping[str, object], keywords: Mapping[str, object]
 
 
 def _overlay(parts: _Parts, keywords: Mapping[str, object]) -> None:
-    """Lay keyword options over what was written."""
+    """Override written options with keyword options."""
     fields = {each.section: field for field, each in _GROUPS.items()}
     for name, value in keywords.items():
         if name == "client":
@@ -220,19 +221,19 @@ def _overlay(parts: _Parts, keywords: Mapping[str, object]) -> None:
 
 
 def _browser_limit(values: dict[str, object], environ: Mapping[str, str]) -> None:
-    """The browser's limit from the environment when no option gives it; text that is no integer counts as 0."""
+    """Read the browser's limit from the environment if no option sets it; anything but an integer counts as 0."""
     text = environ.get(ENVIRON_BROWSER, "").strip()
     if "queue_browser_read_max" in values or not text:
         return
     digits = text.removeprefix("-")
-    if digits.isascii() and digits.isdecimal() and len(digits) < 20 and abs(int(text)) < 2**31:  # an int of Java
+    if digits.isascii() and digits.isdecimal() and len(digits) < 20 and abs(int(text)) < 2**31:  # a Java int
         values["queue_browser_read_max"] = int(text)
     else:
         values["ignored"] = (f"${ENVIRON_BROWSER} = {text[:40]!r} is not an integer: it counts as 0, no limit",)
 
 
 def _place(values: dict[str, object], broker: Broker | None) -> None:
-    """Settle where the broker is: as named, else looked up over its REST interface, else in memory."""
+    """Set the broker's address: as named, else as looked up through the REST interface, else in memory."""
     web = values.pop("web_service_url", None)
     web_url = None if web is None else check_web_url(str(web))
     if broker is None and web_url is not None:
@@ -246,13 +247,13 @@ def _place(values: dict[str, object], broker: Broker | None) -> None:
 
 
 def _hold(base: Held, parts: _Parts, field: str, value: object) -> Held:
-    """The value of ``producer`` or ``consumer``: what was written, under the keyword of that name, under flat keywords.
+    """Create the value of ``producer`` or ``consumer`` from written options, its keyword and flat keywords.
 
     Args:
         base: the defaults.
-        parts: what was given.
+        parts: the given options; flat keywords override written options.
         field: ``producer`` or ``consumer``.
-        value: the keyword's: a whole object, which replaces what was written, a map, or None.
+        value: the value of its keyword: an object, which replaces all written options, a map, or None.
     """
     flat = parts.flat[field]
     if isinstance(value, type(base)):

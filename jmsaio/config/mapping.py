@@ -1,4 +1,4 @@
-"""Maps of options: nested or with dotted names, turned into the values of one section's fields."""
+"""Converts maps of options, nested or with dotted names, to the values of a section's fields."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from jmsaio.errors import ConfigurationError
 
 
 def flatten(source: Mapping[str, object], prefix: str = "") -> dict[str, object]:
-    """``source`` with every nested map turned into dotted names; None values are left out as not given.
+    """Replace nested maps by dotted names, leaving out values that are None.
 
     Raises:
-        ConfigurationError: a name that is not text, or that stands for a value and for a group.
+        ConfigurationError: a name is not text.
     """
     result: dict[str, object] = {}
     for key, value in source.items():
@@ -31,7 +31,7 @@ def take_group(source: dict[str, object], key: str) -> Mapping[str, object] | No
     """Remove the group ``key`` (a nested map, or names that start with ``key.``) from ``source`` and return it.
 
     Raises:
-        ConfigurationError: a value stands where the group belongs.
+        ConfigurationError: ``key`` has a value that is not a map.
     """
     nested = source.pop(key, None)
     if nested is not None and not isinstance(nested, Mapping):
@@ -46,13 +46,13 @@ def take_group(source: dict[str, object], key: str) -> Mapping[str, object] | No
 def read_section(
     directory: Directory, source: Mapping[str, object], prefix: str, properties: Mapping[str, str] | None = None
 ) -> dict[str, object]:
-    """Values of a section's fields from ``source``; ``prefix`` is the section's, for messages.
+    """Convert ``source`` to values of a section's fields; ``prefix`` is the section's, for errors.
 
-    A name is Starlight's (value in its unit) or the field's (durations in seconds). ``properties`` are the ones that a
-    ``properties`` map in ``source`` is merged over.
+    A name is Starlight's (value in its unit) or the field's (durations in seconds). A ``properties`` map in ``source``
+    is merged over ``properties``.
 
     Raises:
-        ConfigurationError: an unknown name, one option given twice, or a value that can't be used.
+        ConfigurationError: a name is unknown, an option is given twice, or a value is invalid.
     """
     rest = dict(source)
     result: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""What an option is, and how one is found by name. A name that no option has is refused with the nearest known one."""
+"""Options and their lookup by name; the error for an unknown name suggests the nearest known one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jmsaio.errors import ConfigurationError
 
 
 class Kind(enum.Enum):
-    """How the written value of an option is read."""
+    """The kind of value of an option, which determines how its text is parsed."""
 
     TEXT = "text"
     SECRET = "secret"
@@ -26,7 +26,7 @@ class Kind(enum.Enum):
 
 
 class Section(enum.Enum):
-    """Which object holds an option; the value is the prefix of its written name."""
+    """The section that an option belongs to; its value is the prefix of the written names."""
 
     CONNECTION = ""
     CLIENT = "client."
@@ -38,38 +38,38 @@ class Section(enum.Enum):
 
 
 class Status(enum.Enum):
-    """What happens to a value: used, refused unless it is the default, or accepted whatever it is and not used."""
+    """The handling of a value: used, refused unless it is the default, or accepted and ignored."""
 
     BUILT = "yes"
     NOT_BUILT = "not yet"
     NO_EFFECT = "accepted"
 
 
-#: Where an option has an effect: on every transport, on Pulsar's only, or on the embedded broker only.
+#: Transports on which an option has an effect: all, only Pulsar, or only the embedded broker.
 EVERYWHERE, ON_PULSAR, ON_MEMORY = ("memory", "pulsar"), ("pulsar",), ("memory",)
 
 
 @attrs.frozen
 class Option:
-    """One option, as the declaration of its field or its row in ``jmsaio.config.fieldless`` describes it.
+    """An option, as declared by its field or by its row in ``jmsaio.config.fieldless``.
 
     Attributes:
         key: the name as written in a URL, a map or a file, without the section's prefix.
         section: the section that it belongs to.
-        kind: how its value is read.
-        default: the default as it would be written, in ``unit``; None: not set.
-        field: attribute of the section's class, "" where there is none.
+        kind: the kind of its value.
+        default: the default in its written form, in ``unit``; None: not set.
+        field: attribute of the section's class; "" if it has no field.
         unit: unit of the written value: ms, us, s, ns, bytes, or "".
         status: built, not built (refused), or accepted without an effect.
-        low: smallest value, in ``unit``.
-        high: largest value of a number that is not a duration, in ``unit``; None: Java's largest int, or 1 TiB.
-        choices: the values of a choice, compared without case unless ``exact``.
-        exact: a choice must have the same case.
-        off: written value at or below which a duration means "off", as every negative one then does: the field is None.
-            None: it can't be switched off.
-        doc: what it does, or why it is not built or has no effect.
+        low: minimum value, in ``unit``.
+        high: maximum value of a number that is not a duration, in ``unit``; None: Java's largest int, or 1 TiB.
+        choices: the values of a choice, compared case-insensitively unless ``exact``.
+        exact: whether a choice is case-sensitive.
+        off: written value at or below which a duration is disabled, as by every negative value; the field is then None.
+            None: it can't be disabled.
+        doc: a description, or the reason why it is not built or has no effect.
         transports: the transports on which it has an effect.
-        supplied: its value may also be a function that returns the text.
+        supplied: whether its value can also be a function that returns the text.
     """
 
     key: str
@@ -90,18 +90,18 @@ class Option:
 
     @property
     def name(self) -> str:
-        """The whole written name, such as ``consumerConfig.receiverQueueSize``."""
+        """The full written name, such as ``consumerConfig.receiverQueueSize``."""
         prefix = "" if self.section is Section.CLIENT else self.section.value
         return prefix + self.key
 
     @property
     def secret(self) -> bool:
-        """True when its value must not be shown."""
-        return self.kind in (Kind.SECRET, Kind.MAP)  # of a map, each value may be one
+        """Whether its value must not be shown."""
+        return self.kind in (Kind.SECRET, Kind.MAP)  # each value of a map can be a secret
 
     @property
     def optional(self) -> bool:
-        """True when the field may be None."""
+        """Whether the field can be None."""
         return self.default is None or self.off is not None
 
 
@@ -110,11 +110,11 @@ def _no_names() -> Iterable[str]:
 
 
 class Directory:
-    """Finds an option of one section by its written name or by its field's name.
+    """Finds an option of a section by its written name or its field's name.
 
     Args:
         options: the section's options.
-        others: gives the names of other sections, which are suggested when they are nearest to an unknown name.
+        others: returns the names of other sections, which errors can suggest for an unknown name.
     """
 
     def __init__(self, options: Iterable[Option], others: Callable[[], Iterable[str]] = _no_names) -> None:
@@ -124,14 +124,14 @@ class Directory:
         self._by_field: Mapping[str, Option] = {option.field: option for option in self.options if option.field}
 
     def find(self, name: str, prefix: str = "") -> tuple[Option, bool]:
-        """The option written as ``name``, and True when the name is the field's own (durations are then seconds).
+        """Return the option with a name, and whether the name is the field's (durations are then seconds).
 
         Args:
             name: a name without the section's prefix.
             prefix: the section's prefix, for the error.
 
         Raises:
-            ConfigurationError: no option has that name; the error suggests the nearest one.
+            ConfigurationError: the name is unknown; the error suggests the nearest one.
         """
         option = self._by_key.get(name)
         if option is not None:
@@ -143,25 +143,25 @@ class Directory:
         raise ConfigurationError(f"unknown option {whole!r}{nearest(whole, self.names())}", key=whole)
 
     def names(self) -> list[str]:
-        """All names that may be suggested: the section's first, then those of the others."""
+        """Return all names that errors can suggest, those of this section first."""
         return [*(option.name for option in self.options), *self._by_field, *self._others()]
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """``; did you mean 'x'?`` for the known name nearest to ``name``, or "" when none is near."""
+    """Return ``; did you mean 'x'?`` with the known name nearest to ``name``, or "" if none is near."""
     found = nearest_name(name, names)
     return hint(repr(found)) if found else ""
 
 
 def hint(meant: str) -> str:
-    """The end of an error that suggests ``meant``; "" suggests nothing."""
+    """Return the end of an error that suggests ``meant``, or "" if that is empty."""
     return f"; did you mean {meant}?" if meant else ""
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str:
-    """The known name nearest to ``name``, or "" when none is near.
+    """Return the known name nearest to ``name``, or "" if none is near.
 
-    What stands behind the last dot counts first, so that a name in the wrong section finds the right one.
+    The part after the last dot counts first, so that a name in the wrong section finds the right one.
     """
     best, found = (_NEAR, 0.0), ""
     for known in names:
@@ -171,7 +171,7 @@ def nearest_name(name: str, names: Iterable[str]) -> str:
     return found
 
 
-#: How alike two names must be for one to be suggested: 0 for nothing in common, 1 for equal.
+#: Minimum similarity of a suggested name, from 0 (nothing in common) to 1 (equal).
 _NEAR = 0.6
 
 

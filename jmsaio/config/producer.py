@@ -1,4 +1,4 @@
-"""``ProducerConfig``: how senders are created."""
+"""``ProducerConfig``: the options of senders."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -19,46 +19,56 @@ AccessMode = Literal["Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFe
 @declares(Section.PRODUCER, also=fieldless.PRODUCER)
 @attrs.frozen(kw_only=True)
 class ProducerConfig:
-    """``producerConfig``: how a sender is created; ``jmsaio guide configuration`` lists the options.
+    """``producerConfig``: the options of a sender, which ``jmsaio guide configuration`` lists.
 
     Durations are seconds.
 
     Raises:
-        ConfigurationError: a value that can't be used.
+        ConfigurationError: a value is invalid.
     """
 
     batching_enabled: bool = option(True, "batchingEnabled", "send messages in batches", transports=ON_PULSAR)
     batching_max_publish_delay: float = option(
-        0.001, "batchingMaxPublishDelayMicros", "longest wait for a batch to fill", unit="us", transports=ON_PULSAR
+        0.001, "batchingMaxPublishDelayMicros", "maximum wait for a batch to fill", unit="us", transports=ON_PULSAR
     )
     batching_max_messages: int = option(
-        1000, "batchingMaxMessages", "most messages in a batch; 0 and below: no limit", transports=ON_PULSAR
+        1000,
+        "batchingMaxMessages",
+        "maximum number of messages in a batch; 0 or negative: no limit",
+        transports=ON_PULSAR,
     )
     batching_max_bytes: int = option(
-        131072, "batchingMaxBytes", "most bytes in a batch; 0 and below: half the largest message", unit="bytes",
-        transports=ON_PULSAR,
+        131072, "batchingMaxBytes", "maximum bytes in a batch; 0 or negative: half the maximum message size",
+        unit="bytes", transports=ON_PULSAR,
     )  # fmt: skip
     send_timeout: float = option(
-        30.0, "sendTimeoutMs", "without an answer in this time the send is in doubt; 0: wait forever", unit="ms"
+        30.0, "sendTimeoutMs", "time without an answer after which a send is in doubt; 0: wait forever", unit="ms"
     )
     compression_type: Compression = option("NONE", "compressionType", "compression of batches", transports=ON_PULSAR)
     chunking_enabled: bool = option(
         False, "chunkingEnabled", "split large messages; needs batchingEnabled=false", transports=ON_PULSAR
     )
-    producer_name: str | None = option(None, "producerName", "name that the broker shows")
-    access_mode: AccessMode = option("Shared", "accessMode", "who else may send to the topic", transports=ON_PULSAR)
+    producer_name: str | None = option(None, "producerName", "name of the producer in the broker's statistics")
+    access_mode: AccessMode = option(
+        "Shared", "accessMode", "which other producers are allowed on the topic", transports=ON_PULSAR
+    )
     message_routing_mode: Literal["RoundRobinPartition", "SinglePartition"] = option(
         "RoundRobinPartition", "messageRoutingMode",
-        "partitions of messages without a group id: all in turn, or one that each sender chooses at random",
+        "partitions of messages without a group id: all in turn, or one chosen at random by each sender",
     )  # fmt: skip
     auto_update_partitions: bool = option(
-        True, "autoUpdatePartitions", "send to partitions that the topic gets later", transports=ON_PULSAR
+        True, "autoUpdatePartitions", "send to partitions added later", transports=ON_PULSAR
     )
     auto_update_partitions_interval: float = option(
-        60.0, "autoUpdatePartitionsIntervalSeconds", "how often to look for them", unit="s", low=1, transports=ON_PULSAR
+        60.0,
+        "autoUpdatePartitionsIntervalSeconds",
+        "interval of the search for new partitions",
+        unit="s",
+        low=1,
+        transports=ON_PULSAR,
     )
     initial_sequence_id: int | None = option(
-        None, "initialSequenceId", "sequence id before the first message's", low=0, high=2**63 - 1
+        None, "initialSequenceId", "sequence id that precedes that of the first message", low=0, high=2**63 - 1
     )
     batcher_builder: Literal["DEFAULT", "KEY_BASED"] = option(
         "DEFAULT", "batcherBuilder", "KEY_BASED: one batch per group id, for Key_Shared", exact=True,
@@ -76,17 +86,17 @@ class ProducerConfig:
 
     @property
     def batches(self) -> bool:
-        """True when messages are sent in batches, of more than one message."""
+        """Whether messages are sent in batches of more than one message."""
         return self.batching_enabled and self.batching_max_messages != 1
 
     def changes(self, overrides: Mapping[str, object]) -> dict[str, Any]:
-        """The fields that ``overrides`` would set, with their values. Arguments and errors as for ``merge``."""
+        """Return the fields and values that ``overrides`` sets. Arguments and errors are those of ``merge``."""
         return read_section(directory(Section.PRODUCER), overrides, Section.PRODUCER.value, self.properties)
 
     def merge(self, overrides: Mapping[str, object]) -> Self:
-        """A copy with ``overrides``: a map with Starlight's names (nested or dotted) or the fields' own.
+        """Return a copy with ``overrides``: a map with Starlight's names (nested or dotted) or field names.
 
         Raises:
-            ConfigurationError: an unknown name or a value that can't be used.
+            ConfigurationError: a name is unknown or a value is invalid.
         """
         return attrs.evolve(self, **self.changes(overrides))

@@ -1,8 +1,8 @@
 """The registry of transports: one row for each scheme of a broker URL.
 
-A row says how URLs of that scheme are read and which module opens them. To add a transport, write its package against
-``jmsaio/transport/base.py`` and add its rows here. Nothing else in jmsaio names a transport, but for the guide's remark
-on options that have an effect on some transports only (``transports`` of an option).
+A row defines how URLs of that scheme are parsed and which module opens them. To add a transport, write its package
+against ``jmsaio/transport/base.py`` and add its rows here. Nothing else in jmsaio names a transport, except the
+``transports`` of options that have an effect only on some of them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from jmsaio.errors import ConfigurationError
 
 @attrs.frozen
 class Broker:
-    """Where the broker is.
+    """The address of a broker.
 
     Attributes:
         scheme: as in ``Configuration``.
         broker_name: as in ``Configuration``.
         service_url: the URL with every port and without options.
-        web_service_url: the REST interface that belongs to it by default.
+        web_service_url: the default URL of its REST interface.
     """
 
     scheme: str
@@ -33,15 +33,16 @@ class Broker:
 
 @attrs.frozen
 class Scheme:
-    """One scheme of a broker URL.
+    """A scheme of a broker URL.
 
     Attributes:
         name: the scheme, in lower case.
         transport: module with ``async def open_transport(config: Configuration) -> Transport``, imported at first use.
-        read: reads what follows ``scheme:`` and raises ConfigurationError for what it refuses.
-        example: how such a URL is written, for error messages; "" leaves it out there.
-        in_process: the broker lives in this process, out of reach for every other one; its scheme alone is a URL.
-        implied: options that hold for this transport anyway, so that a configuration that gives them is accepted.
+        read: parses the text after ``scheme:``; raises ConfigurationError if it is invalid.
+        example: an example of such a URL for error messages; "" leaves it out there.
+        in_process: whether the broker runs in this process, where no other process can reach it; the scheme alone is
+            then a URL.
+        implied: options that this transport always fulfils, so that a configuration that sets them is accepted.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Scheme:
 
 
 def _embedded(scheme: str) -> Callable[[str], Broker]:
-    """Reads the name of a broker in this process: ``scheme:`` or ``scheme://name``."""
+    """Return a parser for the name of a broker in this process: ``scheme:`` or ``scheme://name``."""
 
     def read(rest: str) -> Broker:
         name = rest.removeprefix("//").rstrip("/")
@@ -66,7 +67,7 @@ def _embedded(scheme: str) -> Callable[[str], Broker]:
 
 
 def _cluster(written: str, port: int, scheme: str, web: str | None = None) -> Callable[[str], Broker]:
-    """Reads hosts and ports: ``written://host:port,host:port``.
+    """Return a parser for hosts and ports: ``written://host:port,host:port``.
 
     Args:
         written: the scheme in the URL.
@@ -77,7 +78,7 @@ def _cluster(written: str, port: int, scheme: str, web: str | None = None) -> Ca
 
     def read(place: str) -> Broker:
         if not place.startswith("//"):
-            raise ConfigurationError(f"a broker URL needs '//' behind {written}:", key="brokerServiceUrl")
+            raise ConfigurationError(f"a broker URL needs '//' after {written}:", key="brokerServiceUrl")
         hosts, slash, path = place[2:].partition("/")
         if slash and path:
             hint = "name the namespace with jms.systemNamespace=tenant/namespace"
@@ -100,7 +101,7 @@ def _host_port(place: str, default_port: int) -> tuple[str, int]:
     elif ":" in place:
         host, _, port = place.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        shown = place if port.isdigit() else f"{host}:..."  # what stands behind may be a secret
+        shown = place if port.isdigit() else f"{host}:..."  # the rest can be a secret
         raise ConfigurationError(f"broker URL: {shown!r} is not host:port", key="brokerServiceUrl")
     return host, int(port)
 
@@ -110,7 +111,7 @@ WEB_PORTS = {"http": 8080, "https": 8443}
 _MEMORY, _PULSAR = "jmsaio.transport.memory", "jmsaio.transport.pulsar"
 _TLS = frozenset({"useTls"})
 
-#: The registry. The first row is the broker that is used where none is configured.
+#: The registry. The first row is the default broker.
 SCHEMES = {
     scheme.name: scheme
     for scheme in (
@@ -130,5 +131,5 @@ SCHEMES = {
 
 
 def default_broker() -> Broker:
-    """The broker where none is configured."""
+    """Return the broker to use if none is configured."""
     return next(iter(SCHEMES.values())).read("")

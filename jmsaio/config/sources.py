@@ -1,4 +1,4 @@
-"""Where options are written: a broker URL with a query, a file in JSON or TOML. Nothing here knows a single option."""
+"""Reads options from a broker URL with a query and from JSON or TOML files, without interpreting them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from jmsaio.config.options import nearest
 from jmsaio.config.schemes import SCHEMES, Broker
 from jmsaio.errors import ConfigurationError
 
-#: Characters that a secret may follow in a URL without its scheme, and text with one of them that holds no secret.
+#: Characters that can precede a secret in a URL without its scheme.
 _SECRET = re.compile("[:@]")
+#: Text with such a character that holds no secret.
 _HOST_PORT = re.compile(r"[\w.-]+:\d{1,5}")
 
 
 def is_url(text: str) -> bool:
-    """True for text that is meant as a URL rather than a file name."""
+    """Return whether a text is a URL rather than a file name."""
     scheme = SCHEMES.get(text.partition(":")[0])
     return "://" in text or (scheme is not None and scheme.in_process)
 
 
 def split_url(text: str) -> tuple[Broker, dict[str, object]]:
-    """Broker and options of ``text``, such as ``pulsar://host:6650,other:6650?jms.clientId=billing``.
+    """Parse a URL such as ``pulsar://host:6650,other:6650?jms.clientId=billing`` into broker and options.
 
     Names and values are URL-decoded ("+" is a space); the last value of a repeated name counts, as in Starlight.
 
     Raises:
-        ConfigurationError: not a broker URL. The text shows neither the query nor credentials.
+        ConfigurationError: ``text`` is not a broker URL. The error shows neither the query nor credentials.
     """
     base, _, query = text.strip().partition("?")
     base = base.partition("#")[0]
@@ -48,10 +49,10 @@ def split_url(text: str) -> tuple[Broker, dict[str, object]]:
 
 
 def parse_broker(base: str) -> Broker:
-    """Broker named by a URL without a query.
+    """Parse a broker URL without a query.
 
     Raises:
-        ConfigurationError: not a broker URL.
+        ConfigurationError: ``base`` is not a broker URL.
     """
     if "@" in base:
         reason = "credentials don't belong in the broker URL; give authPlugin and authParams as options"
@@ -61,16 +62,16 @@ def parse_broker(base: str) -> Broker:
     if scheme in SCHEMES and (colon or SCHEMES[scheme].in_process):
         return SCHEMES[scheme].read(rest)
     *others, last = (each.example for each in SCHEMES.values() if each.example)
-    shown = f"{scheme}://..." if colon else repr(base)  # what stands behind may be a secret
+    shown = f"{scheme}://..." if colon else repr(base)  # the rest can be a secret
     known = f"{nearest(scheme, SCHEMES)}; write {', '.join(others)} or {last}"
     raise ConfigurationError(f"{shown} is not a broker URL that jmsaio knows{known}", key="brokerServiceUrl")
 
 
 def check_web_url(text: str) -> str:
-    """The REST interface's base URL without a slash at its end.
+    """Return the REST interface's base URL without a trailing slash.
 
     Raises:
-        ConfigurationError: not an http or https URL.
+        ConfigurationError: ``text`` is not an http or https URL, or has credentials.
     """
     if not text.startswith(("http://", "https://")) or "@" in text:
         reason = "option webServiceUrl: must be http://host:port or https://host:port, without credentials"
@@ -79,10 +80,10 @@ def check_web_url(text: str) -> str:
 
 
 def read_file(path: pathlib.Path) -> dict[str, object]:
-    """Options from a JSON file, or from a TOML file when its name ends in ``.toml``.
+    """Read options from a JSON file, or from a TOML file if its name ends in ``.toml``.
 
     Raises:
-        ConfigurationError: the file can't be read, or does not hold a map of options.
+        ConfigurationError: the file can't be read, or does not contain a map of options.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -96,13 +97,13 @@ def read_file(path: pathlib.Path) -> dict[str, object]:
         raise ConfigurationError(f"can't read configuration file {name!r}: {_reason(error)}{hint}") from None
     try:
         data = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
-    except ValueError as error:  # of both languages; the text shows a position, not the content
+    except ValueError as error:  # of both parsers; its text shows a position, not the content
         raise ConfigurationError(f"configuration file {str(path)!r}: {error}") from None
     return as_map(data, f"configuration file {str(path)!r}")
 
 
 def as_map(data: object, what: str) -> dict[str, object]:
-    """``data`` as a map of options; raises ConfigurationError when it is not one."""
+    """Return ``data`` as a dict of options; raises ConfigurationError if it is not a map."""
     if not isinstance(data, Mapping):
         raise ConfigurationError(f"{what} must be a map of options, not {type(data).__name__}")
     return dict(data)

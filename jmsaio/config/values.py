@@ -1,6 +1,6 @@
-"""Reading one option's value: from written text as Starlight reads it, or from a Python value of a keyword option.
+"""Converts an option's value, written as Starlight expects it or given as a Python value by a keyword option.
 
-Every refusal is a ConfigurationError that names the option and, unless it is a secret, the value.
+Every ConfigurationError names the option and, unless it is a secret, the value.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.durations import TEN_YEARS
 
-#: Units of time, with their seconds.
+#: Seconds by unit of time.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-#: Characters of a refused value that its error shows.
+#: Maximum number of characters of an invalid value in its error.
 _WIDTH = 1000
-#: Largest numbers where an option has no bound of its own.
+#: Maximum numbers of options without their own limit: the usual one, and those by unit.
 _MOST, _MOST_IN = 2**31 - 1, {"bytes": 1024**4, "ns": 2**63 - 1}
 
 
 def written(option: Option, value: object) -> object:
-    """Value of ``option`` written in a URL, a map or a file, in the option's own unit, as the field has it.
+    """Convert a value written in a URL, a map or a file, in the option's unit, to the field's value.
 
-    Everything is text first, as in Starlight. A flag is "true" or "false" in any case; Starlight takes every other text
-    for false, which turns a "yes" into its opposite, so it is refused here.
+    Values are converted to text first, as in Starlight. A flag is "true" or "false" in any case. Starlight reads every
+    other text as false, which turns "yes" into its opposite; here it is an error.
 
     Raises:
-        ConfigurationError: not a value of this option, or the option is not built and the value is not its default.
+        ConfigurationError: the value is invalid, or the option is not built and the value is not its default.
     """
     return _if_built(option, value, _written)
 
 
 def given(option: Option, value: object) -> object:
-    """Value of ``option`` given as a Python value: durations are seconds or timedelta, None is "not set".
+    """Convert a Python value to the field's value: durations are seconds or timedelta, None is "not set".
 
     Raises:
-        ConfigurationError: as ``written``.
+        ConfigurationError: as for ``written``.
     """
     if value is None:
         if option.optional:
@@ -48,7 +48,7 @@ def given(option: Option, value: object) -> object:
 
 
 def default(option: Option) -> object:
-    """The option's default as its field has it."""
+    """Return the field's default value."""
     if option.default is None:
         return None
     if option.kind is Kind.MAP:
@@ -61,21 +61,20 @@ def default(option: Option) -> object:
 
 
 def names_only(properties: Mapping[str, str]) -> str:
-    """How ``repr`` shows a map whose values may be secrets."""
+    """Return the ``repr`` of a map, hiding its values, which can be secrets."""
     return repr(dict.fromkeys(properties, "***"))
 
 
 def refuse(option: Option, value: object, why: str) -> ConfigurationError:
-    """The error that refuses ``value`` for ``option``; a secret's value is left out."""
+    """Create the error for an invalid value, which leaves out the value of a secret."""
     value_shown = "" if option.secret else f" = {shown(value, _WIDTH)}"
     return ConfigurationError(f"option {option.name}{value_shown}: {why}", key=option.name)
 
 
 def _if_built(option: Option, value: object, read: Callable[[Option, object], object]) -> object:
-    """``value`` as ``read`` reads it; of an option that is not built only what happens anyway: nothing, its default or
-    one of its choices.
+    """Convert a value with ``read``, allowing only None, the default or a choice for an option that is not built.
 
-    The value of an option without an effect is not looked at.
+    The value of an option without an effect is returned unchecked.
     """
     if option.status is Status.NO_EFFECT:
         return value
@@ -106,7 +105,7 @@ def _given(option: Option, value: object) -> object:
     if option.kind is Kind.FLAG:
         return _flag(option, value)
     if option.kind is Kind.DURATION:
-        total = getattr(value, "total_seconds", None)  # timedelta; datetime is not imported in this ring
+        total = getattr(value, "total_seconds", None)  # a timedelta; this ring does not import datetime
         return _duration(option, float(total()) if callable(total) else _number(option, value, "s"), 1.0)
     return _plain(option, value)
 
@@ -126,7 +125,7 @@ def _text(option: Option, value: object) -> str:
     if isinstance(value, int | float):
         try:
             return str(value)
-        except ValueError:  # Python does not write an int of thousands of digits
+        except ValueError:  # Python does not convert an int with thousands of digits
             raise refuse(option, value, "is too large") from None
     raise refuse(option, value, f"needs {with_article(option.kind.value)}, not {type(value).__name__}")
 
@@ -160,7 +159,7 @@ def _duration(option: Option, number: float, factor: float) -> float | None:
 
 
 def _plain(option: Option, value: object) -> object:
-    """Text, numbers, choices and maps, and functions where they may be."""
+    """Convert text, numbers, choices, maps and lists, and functions if the option allows them."""
     if option.supplied and callable(value):
         return value
     if option.kind is Kind.MAP:
@@ -213,7 +212,7 @@ def _map(option: Option, value: object) -> dict[str, str]:
 
 
 def _list(option: Option, value: object) -> tuple[str, ...] | None:
-    """The texts in order; None if there are none. In a URL they have commas between them."""
+    """Convert a list to a sorted tuple, or None if it is empty. In a URL, commas separate the items."""
     items = value.split(",") if isinstance(value, str) else value
     if not isinstance(items, list | tuple | set | frozenset):
         raise refuse(option, value, f"needs a list, not {type(value).__name__}")

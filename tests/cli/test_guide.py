@@ -35,7 +35,7 @@ def test_terms_choose_the_parts_that_have_them_all(capsys: pytest.CaptureFixture
     assert main(["guide", "configuration", "JMSAIO_url"]) == 0
     shown = capsys.readouterr().out
     assert "| variable | meaning |\n|---|---|\n| `JMSAIO_URL` | the broker when none is given |" in shown
-    assert "\n\n## Rules\n\n- A keyword argument wins over" in shown
+    assert "\n\n## Rules\n\n- A keyword argument overrides" in shown
     assert "BROWSER" not in shown and shown.count("## Rules") == 1
     assert main(["guide", "configuration", "max_total", "prefetched"]) == 0
     [row] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| `")]

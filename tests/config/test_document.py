@@ -46,7 +46,7 @@ def test_writing_changes_nothing_but_the_generated_part(
         "| `batchingMaxPublishDelayMicros` | `batching_max_publish_delay` | 1000 us |",
         "| `jms.enableClientSideEmulation` | `enable_client_side_emulation` |  |",
         "| `deadLetterPolicy` | `dead_letter` |  |",
-        "| `memory_limit` |  | 268435456 bytes | most bytes that an embedded broker stores; embedded broker only |",
+        "| `memory_limit` |  | 268435456 bytes | maximum bytes that an embedded broker stores; embedded broker only |",
     ],
 )
 def test_a_row_has_the_written_default_with_its_unit(line: str) -> None:
