@@ -59,8 +59,8 @@ def test_an_example_that_is_not_run_compiles(block: Block) -> None:
     compile(block.text, str(block), "exec", dont_inherit=True)
 
 
-def test_examples_of_both_documents_are_found() -> None:
-    assert [block.path.name for block in whole(BLOCKS)] == ["README.md", "spark.md"]
+def test_examples_of_each_document_are_found() -> None:
+    assert [block.path.name for block in whole(BLOCKS)] == ["README.md", "spark-tutorial.md", "spark.md"]
 
 
 class TestTypes:
