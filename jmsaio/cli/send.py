@@ -250,7 +250,7 @@ class Window:
         if self.failed:
             parts.append(f"{self.failed} failed")
         if self.in_doubt:
-            parts.append(f"{self.in_doubt} in doubt (the broker may have stored them)")
+            parts.append(f"{self.in_doubt} in doubt (the broker might have stored them)")
         return ", ".join(parts)
 
     @contextlib.contextmanager

@@ -118,7 +118,7 @@ async def test_a_send_that_fails_midway_says_what_became_of_all(
         with pytest.raises(SendingStopped) as stopped:
             await _send(job(config | {"brokerServiceUrl": broker.url}, lines), Output(as_json=True))
     assert str(stopped.value) == (
-        "3 sent, 1 failed, 1 in doubt (the broker may have stored them), "
+        "3 sent, 1 failed, 1 in doubt (the broker might have stored them), "
         "first ResourceAllocationError: the disk is full"
     )
     assert len(capsys.readouterr().out.splitlines()) == 3

@@ -163,7 +163,7 @@ def _write_redriven(output: Output, summary: dict[str, Any]) -> int:
         for text in summary["errors"]:
             output.line(printable(f"error: {text}"))
         for topic in summary["unseen"]:
-            output.line(printable(f"{topic}: not all were handed out; other consumers may hold the rest"))
+            output.line(printable(f"{topic}: not all were handed out; other consumers might hold the rest"))
     parts = [f"{summary['sent']} dead letters {'to send' if summary['dry_run'] else 'sent'}"]
     if summary["not_selected"]:
         parts.append(f"{summary['not_selected']} not selected")
