@@ -12,6 +12,7 @@ import pytest
 from jmsaio.config import load
 from jmsaio.errors import JMSError, JMSSecurityError
 from jmsaio.launcher import auth
+from jmsaio.maintenance import doctor
 from jmsaio.maintenance.diagnosis import CHECKS, Facts
 from jmsaio.maintenance.doctor import examine
 from tests.support.broker import LaunchedBroker, TestBroker
@@ -29,6 +30,13 @@ CHANGED = {
     "brokerDeleteInactiveTopicsMode": "delete_when_subscriptions_caught_up", "delayedDeliveryEnabled": "false",
     "activeConsumerFailoverDelayTimeMillis": "1000", "subscriptionTypesEnabled": "Exclusive,Failover",
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is given time to answer."""
+    monkeypatch.setattr(doctor, "_CALL", 60.0)
+    monkeypatch.setattr(doctor, "_LIMIT", 120.0)
 
 
 @pytest.fixture(scope="module")
