@@ -18,12 +18,12 @@ PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
 def package_of(path: str, packages: Mapping[str, float]) -> str | None:
-    """The longest of the packages that a file lies under; None if there is none."""
+    """Return the longest of the packages that a file lies under; None if there is none."""
     return max((package for package in packages if path.startswith(f"{package}/")), key=len, default=None)
 
 
 def percentages(report: Mapping[str, object], packages: Mapping[str, float]) -> dict[str, float]:
-    """The covered statements of each package, in percent; packages without a statement are left out.
+    """Return the covered statements of each package, in percent; packages without a statement are left out.
 
     Args:
         report: what ``coverage json`` writes.

@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 
 
 def required(wanted: Iterable[str]) -> dict[str, Distribution]:
-    """The installed distributions that requirements name, and all that these require, by their normalized names.
+    """Return the installed distributions that requirements name, and all that these require, by their normalized names.
 
     Raises:
         PackageNotFoundError: one is not installed.
@@ -48,7 +48,7 @@ def _applies(requirement: Requirement, extra: str) -> bool:
 
 
 def top_level(of: Distribution) -> set[Path]:
-    """The files and folders that a distribution has where packages are installed."""
+    """Return the files and folders that a distribution has where packages are installed."""
     names = {path.parts[0] for path in of.files or ()} - {"..", "__pycache__"}
     return {Path(str(of.locate_file(name))) for name in names}
 

@@ -29,12 +29,12 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def pages() -> dict[str, str]:
-    """The Markdown of each page that is not a guide, by its path below the site."""
+    """Return the Markdown of each page that is not a guide, by its path below the site."""
     return {page: document(source) for page, source in DOCUMENTS.items()} | reference()
 
 
 def document(source: str) -> str:
-    """A document of the project; its links to other documents lead to their pages."""
+    """Return a document of the project; its links to other documents lead to their pages."""
     guides = {path: path.name for pattern in ("*.md", "*.svg") for path in GUIDES.glob(pattern)}
     paths = {ROOT / path: page for page, path in DOCUMENTS.items()} | guides
     folder = (ROOT / source).parent
@@ -48,7 +48,7 @@ def document(source: str) -> str:
 
 
 def reference() -> dict[str, str]:
-    """The pages of the API reference: every name that ``jmsaio`` and ``jmsaio.testing`` export."""
+    """Return the pages of the API reference: every name that ``jmsaio`` and ``jmsaio.testing`` export."""
     names = [name for name in jmsaio.__all__ if not name.startswith("_")]
     errors = [name for name in names if _is_error(getattr(jmsaio, name))]
     messages = [name for name in names if name not in errors and name not in jmsaio._CLIENT]
@@ -68,7 +68,7 @@ def _is_error(value: object) -> bool:
 def _page(
     title: str, module: ModuleType, names: Iterable[str], *, about: str | None = None, inherited: bool = True
 ) -> str:
-    """A page of the reference.
+    """Return a page of the reference.
 
     Args:
         title: its heading.
@@ -86,12 +86,12 @@ def _page(
 
 
 def title(text: str) -> str:
-    """The first heading of a page."""
+    """Return the first heading of a page."""
     return next(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))
 
 
 def navigation() -> list[Mapping[str, object]]:
-    """The sections of the site and the pages in each, all with their titles."""
+    """Return the sections of the site and the pages in each, all with their titles."""
     made = pages()
     guides = {path.name: path.read_text(encoding="utf-8") for path in sorted(GUIDES.glob("*.md"))}
     project = {page: made[page] for page in DOCUMENTS if page != "index.md"}
@@ -101,13 +101,13 @@ def navigation() -> list[Mapping[str, object]]:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Called by mkdocs: sets the navigation."""
+    """Set the navigation. mkdocs calls it."""
     config.nav = navigation()
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Called by mkdocs: adds the pages that are not guides."""
+    """Add the pages that are not guides. mkdocs calls it."""
     from mkdocs.structure.files import File
 
     for page, text in pages().items():

@@ -26,7 +26,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line. Ends the process for a wrong one, as argparse does."""
+    """Return the command line. Ends the process for a wrong one, as argparse does."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description="Measures jmsaio beside raw pulsar-client, pulsar.asyncio and the Java peer. Without URL and "
@@ -55,7 +55,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 @contextlib.contextmanager
 def class_path(jars: Sequence[Path]) -> Iterator[str | None]:
-    """The class path of the compiled Java program while the context lasts, or None without jars."""
+    """Return the class path of the compiled Java program while the context lasts, or None without jars."""
     if not jars:
         yield None
         return
@@ -64,7 +64,7 @@ def class_path(jars: Sequence[Path]) -> Iterator[str | None]:
 
 
 def web_url_of(url: str) -> str:
-    """The web address that a broker has by default: port 8080 of the first host."""
+    """Return the web address that a broker has by default: port 8080 of the first host."""
     return f"http://{urlsplit(url.partition(',')[0]).hostname}:8080"
 
 
@@ -83,7 +83,7 @@ def _workload(options: argparse.Namespace) -> Workload:
 
 @contextlib.contextmanager
 def _carrying_out(spark: bool) -> Iterator[Measure]:
-    """What carries out tasks, also those of Spark if they are wanted."""
+    """Return the executor of tasks, those of Spark included if they were requested."""
     if not spark:
         yield measure
         return
@@ -116,7 +116,7 @@ def _measure(options: argparse.Namespace, scenarios: Sequence[Scenario], carry_o
 
 
 def _spark_scenarios(url: str | None, web_url: str | None) -> list[Scenario]:
-    """The rows of Spark. Raises ValueError without a broker, or without Spark."""
+    """Return the rows of Spark. Raises ValueError without a broker, or without Spark."""
     if url is None or web_url is None:
         raise ValueError("--spark needs a broker: give its URL, or --broker")
     reason = reason_without()

@@ -14,7 +14,7 @@ from jmsaio import launcher
 
 @contextlib.contextmanager
 def started_broker() -> Iterator[launcher.BrokerStatus]:
-    """A fresh broker on free ports while the context lasts; its data are deleted afterwards.
+    """Return a fresh broker on free ports while the context lasts; its data are deleted afterwards.
 
     Raises LauncherError when Java or Maven is missing, a download fails, or the broker does not start.
     """
@@ -29,7 +29,7 @@ def started_broker() -> Iterator[launcher.BrokerStatus]:
 
 
 def java_jars(folder: Path | None) -> list[Path]:
-    """The Java client's jars: those in ``folder``, else fetched once through Maven; none without JDK or Maven.
+    """Return the Java client's jars: those in ``folder``, else fetched once through Maven; none without JDK or Maven.
 
     Raises LauncherError when a download fails, FileNotFoundError when ``folder`` has no jar.
     """

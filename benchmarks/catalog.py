@@ -33,7 +33,7 @@ def pulsar_scenarios(url: str) -> list[Scenario]:
 
 
 def filter_scenarios(url: str) -> list[Scenario]:
-    """A selector in the client and at the broker at ``url``, which has the filter plugin."""
+    """Return a selector in the client and at the broker at ``url``, which has the filter plugin."""
     here = "benchmarks.filtering"
     return [
         Scenario("filter.client", "selector in the client", Group.FILTER, f"{here}:in_client", url,
@@ -44,7 +44,7 @@ def filter_scenarios(url: str) -> list[Scenario]:
 
 
 def java_scenarios(url: str, web_url: str, class_path: str) -> list[Scenario]:
-    """The Java peer on the broker at ``url``."""
+    """Return the Java peer on the broker at ``url``."""
     extra = {CLASS_PATH: class_path, WEB_URL: web_url}
     return [
         Scenario("send.java", "Starlight, CompletionListener", Group.SEND, "benchmarks.java_peer:send", url,

@@ -28,7 +28,7 @@ _WIDTH, _LEFT, _RIGHT, _STEP, _BAR, _TITLE = 760, 280, 620, 24, 12, 34
 
 
 def chart(figures: Figures) -> str:
-    """The picture as SVG: a bar for the median of each ratio, a line from the smallest to the largest."""
+    """Return the picture as SVG: a bar for the median of each ratio, a line from the smallest to the largest."""
     parts: list[str] = []
     y = 10
     for title, ratios in figures.parts():
@@ -70,7 +70,7 @@ def _numbers(ratio: Spread) -> str:
 
 
 def table(figures: Figures) -> str:
-    """The chart and its figures in Markdown."""
+    """Return the chart and its figures in Markdown."""
     facts, load = figures.facts, figures.load
     lines = ["![Ratios of jmsaio to its peers; the table below has the same figures](benchmark.svg)"]
     for title, ratios in figures.parts():
@@ -84,7 +84,7 @@ def table(figures: Figures) -> str:
 
 
 def guide(text: str, figures: Figures) -> str:
-    """The guide's text with the part between the two lines written anew. Raises ValueError without those lines."""
+    """Return the guide's text with the part between the two lines rewritten. Raises ValueError without those lines."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

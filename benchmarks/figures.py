@@ -85,7 +85,7 @@ class Figures:
 
 
 def figures_of(reports: Sequence[Report]) -> Figures:
-    """The figures of one or several runs; a ratio is taken inside each round of a run.
+    """Return the figures of one or several runs; a ratio is taken inside each round of a run.
 
     Raises ValueError without a ratio to show, and for runs on different loops.
     """
@@ -101,7 +101,7 @@ def figures_of(reports: Sequence[Report]) -> Figures:
 
 
 def _ratios(reports: Sequence[Report], pair: Pair) -> Spread | None:
-    """The ratios of a pair in all rounds, or None where it was not measured."""
+    """Return the ratios of a pair in all rounds, or None where it was not measured."""
 
     def values(report: Report, row: str) -> dict[int, float]:
         found = (sample for sample in report.samples if sample.scenario == row and pair.metric in sample.metrics)

@@ -27,7 +27,7 @@ _CONNECTION = "6ed4cbc1-4f0b-4d3c-9a4e-1d6b6f3e2a90"
 
 
 def wire_properties(number: int, now: int) -> dict[str, str]:
-    """The properties of a message of jmsaio's rows, as they are on the wire."""
+    """Return the properties of a message of jmsaio's rows, as they are on the wire."""
     return {
         "JMSPulsarMessageType": "text",
         "JMSConnectionID": _CONNECTION,
@@ -41,7 +41,7 @@ def wire_properties(number: int, now: int) -> dict[str, str]:
 
 
 def _native_producer(client: pulsar.Client, task: Task) -> Any:
-    """A producer without limits of its own: the window is ours."""
+    """Return a producer without limits of its own: the window is ours."""
     options = producer_options(task.workload) | {"max_pending_messages": 0, "block_if_queue_full": False}
     return client.create_producer(task.topic, **options)
 
@@ -107,7 +107,7 @@ class _Window:
 
 
 async def send(task: Task) -> Metrics:
-    """Groups with one callback and a future for each message; ends when the last is confirmed."""
+    """Send groups with one callback and a future for each message until the last one is confirmed."""
     work = task.workload
     client = open_client(task)
     window = _Window(_native_producer(client, task)._producer, work.window)

@@ -18,7 +18,7 @@ _SUBSCRIPTION = "benchmark"
 
 
 def open_client(task: Task) -> Any:
-    """A quiet asyncio client of the task's broker."""
+    """Return a quiet asyncio client of the task's broker."""
     return pulsar.asyncio.Client(task.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
 
 
@@ -64,7 +64,7 @@ async def receive(task: Task) -> Metrics:
 
 
 async def latency(task: Task) -> Metrics:
-    """A task a message sends at a fixed rate, another task receives, in one process."""
+    """Return a task a message sends at a fixed rate, another task receives, in one process."""
     work = task.workload
     client = open_client(task)
     consumer = await client.subscribe(task.topic, _SUBSCRIPTION, **consumer_options(work))

@@ -22,7 +22,7 @@ _SUBSCRIPTION = "benchmark"
 
 
 def open_client(task: Task) -> pulsar.Client:
-    """A quiet client of the task's broker."""
+    """Return a quiet client of the task's broker."""
     return pulsar.Client(task.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
 
 
@@ -143,7 +143,7 @@ def latency(task: Task) -> Metrics:
     producer = client.create_producer(task.topic, **producer_options(work))
 
     def confirmed(_result: Any, _place: Any) -> None:
-        """A lost message shows in the number received."""
+        """Return a lost message shows in the number received."""
 
     meter, begin = Meter(), clock()
     for number in range(count):

@@ -162,7 +162,7 @@ def make_entry(work: Workload, number: int) -> bytes:
 
 
 def split(entry: bytes, number: int) -> list[LayerRecord]:
-    """The records of an entry."""
+    """Return the records of an entry."""
     records, place, end, sizes = list[LayerRecord](), 0, len(entry), _SIZES.unpack_from
     may_expire = entry.find(_EXPIRATION) >= 0
     while place < end:
@@ -185,7 +185,7 @@ class LayerReceiver:
         asyncio.get_running_loop().call_soon(wake)
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
-        """The next records; fewer only at the end of all."""
+        """Return the next records; fewer only at the end of all."""
         while len(self._records) - self._taken < limit:
             number, entry = next(self._entries, (0, b""))
             if not entry:
@@ -201,7 +201,7 @@ class LayerReceiver:
         self.acknowledged += len(records)
 
     def negative_acknowledge(self, records: Sequence[object], delay: float, *, counted: bool = True) -> None:
-        """Closing gives back what was prefetched."""
+        """Return the prefetched records."""
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Nobody asks."""

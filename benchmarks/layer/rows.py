@@ -44,7 +44,7 @@ async def receive(task: Task) -> Metrics:
 
 
 async def listener(task: Task) -> Metrics:
-    """The same through a listener, a plain function."""
+    """Return the same through a listener, a plain function."""
     work = task.workload
     fill(work)
     reading, done = _Reading(), asyncio.Event()
@@ -70,7 +70,7 @@ async def listener(task: Task) -> Metrics:
 
 
 async def bare_send(task: Task) -> Metrics:
-    """The bytes and the future of each message, groups joined and confirmed: what no client can leave out."""
+    """Return the bytes and the future of each message, groups joined and confirmed: what no client can leave out."""
     work, loop = task.workload, asyncio.get_running_loop()
     text = work.text
     waiting: deque[asyncio.Future[WireId]] = deque()
@@ -95,7 +95,7 @@ async def bare_send(task: Task) -> Metrics:
 
 
 def _packed(number: int, properties: dict[str, str | int]) -> bytes:
-    """The properties of a message of ``sending``, from what an application gives."""
+    """Return the properties of a message of ``sending``, from what an application gives."""
     now = time.time_ns() // 1_000_000
     region, amount, kind = properties.values()
     return b"".join((

@@ -15,7 +15,7 @@ _LARGE = "4096"
 
 
 def spark_scenarios(raw_url: str, url: str) -> list[Scenario]:
-    """The rows of one run.
+    """Return the rows of one run.
 
     Args:
         raw_url: the broker, as pulsar-client takes it.
@@ -66,7 +66,7 @@ def spark_scenarios(raw_url: str, url: str) -> list[Scenario]:
 
 
 def _source(row: Scenario, stamp: int) -> dict[str, str]:
-    """The queue that a row reads: one for each length of texts."""
+    """Return the queue that a row reads: one for each length of texts."""
     if row.group is Group.SPARK_WRITE or "ready" in row.name:
         return {}
     return {SOURCE: f"bench-spark-{row.extra.get(CHARACTERS, 'usual')}-{stamp}"}

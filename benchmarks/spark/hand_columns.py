@@ -112,7 +112,7 @@ class HandColumns:
         self._typed_ends.append(len(self._typed))
 
     def batch(self) -> pa.RecordBatch:
-        """The messages taken since the last batch, in the columns and types of the source."""
+        """Return the messages taken since the last batch, in the columns and types of the source."""
         lists, size = self._lists, self.rows
         made: dict[str, Any] = {
             "destination": pa.repeat(pa.scalar(self._destination, pa.string()), size),

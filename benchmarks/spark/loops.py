@@ -55,7 +55,7 @@ class _Read:
 
 
 def _parts(native: Any) -> tuple[Any, ...]:
-    """What a row needs of a message: the first fields of ``_Read``."""
+    """Return the fields of a message that a row needs: the first ones of ``_Read``."""
     place, payload = native.message_id(), native.data()
     return (
         payload,
@@ -104,7 +104,7 @@ def touch(task: Task) -> Metrics:
 
 
 def columns(task: Task) -> Metrics:
-    """The columns of the source, built by hand, in batches as large as its own."""
+    """Return the columns of the source, built by hand, in batches as large as its own."""
     queue = task.extra[SOURCE]
     made = HandColumns(f"queue://{queue}", topic_of(queue))
     rows = 0
@@ -125,7 +125,7 @@ def columns(task: Task) -> Metrics:
 
 
 def build(task: Task) -> Metrics:
-    """The source's own way from records, whose parts are here already, to record batches."""
+    """Return the source's own way from records, whose parts are here already, to record batches."""
     queue, records = task.extra[SOURCE], list[ReceivedRecord]()
     topic = topic_of(queue)
     _loop(task, lambda message: records.append(_Read(*_parts(message._message))), lambda: None)

@@ -47,7 +47,7 @@ class Peaks:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.spark.memory", description=__doc__)
     parser.add_argument("url", help="broker, for example pulsar://127.0.0.1:6650")
     parser.add_argument("--web-url", help="its web address (default: port 8080 of the same host)")

@@ -31,7 +31,7 @@ _SUBSCRIPTION: Final = "jms-queue"
 
 
 def work_of(task: Task) -> Workload:
-    """The workload of a row, its messages and characters those of Spark.
+    """Return the workload of a row, its messages and characters those of Spark.
 
     Of longer texts there are fewer, but no less than an entry.
     """
@@ -42,12 +42,12 @@ def work_of(task: Task) -> Workload:
 
 
 def topic_of(queue: str) -> str:
-    """The full name of a queue's topic."""
+    """Return the full name of a queue's topic."""
     return _NAMESPACE + queue
 
 
 def texts(number: int) -> dict[str, str]:
-    """The properties of a message as text."""
+    """Return the properties of a message as text."""
     return {
         REGION: REGION_VALUE,
         AMOUNT: str(number),
@@ -58,7 +58,7 @@ def texts(number: int) -> dict[str, str]:
 
 
 def typed(number: int) -> dict[str, str | int | float | bool]:
-    """The same properties as values."""
+    """Return the same properties as values."""
     return {
         REGION: REGION_VALUE,
         AMOUNT: number,
@@ -69,7 +69,7 @@ def typed(number: int) -> dict[str, str | int | float | bool]:
 
 
 def wire_properties(number: int, now: int) -> dict[str, str]:
-    """The 13 properties on the wire.
+    """Return the 13 properties on the wire.
 
     Args:
         number: of the message, from 0.
@@ -89,7 +89,7 @@ def wire_properties(number: int, now: int) -> dict[str, str]:
 
 
 def native_messages(work: Workload) -> Iterator[Any]:
-    """The messages of a workload as pulsar-client sends them."""
+    """Return the messages of a workload as pulsar-client sends them."""
     for number in range(work.messages):
         now = time.time_ns() // 1_000_000
         builder = _pulsar.MessageBuilder()

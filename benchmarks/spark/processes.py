@@ -19,7 +19,7 @@ _RESET: Final = "5"
 
 
 def jvm_of(session: SparkSession) -> int:
-    """The process of a local session's JVM."""
+    """Return the process of a local session's JVM."""
     jvm = session.sparkContext._jvm
     assert jvm is not None
     return int(jvm.java.lang.ProcessHandle.current().pid())
@@ -47,7 +47,7 @@ def tasks_cpu(session: SparkSession) -> float:
 
 
 def task_processes(process: int) -> list[int]:
-    """The Python processes of tasks below a process."""
+    """Return the Python processes of tasks below a process."""
     return [number for number in descendants(process) if _TASKS in _words(number)]
 
 
@@ -65,7 +65,7 @@ def reset_peak(process: int) -> None:
 
 
 def peak(process: int) -> int:
-    """The most memory in bytes that a process had since it started, or since ``reset_peak``; 0 once it has ended."""
+    """Return the peak memory of a process in bytes since its start or ``reset_peak``; 0 once it has ended."""
     try:
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
     except OSError:
@@ -78,12 +78,12 @@ def _all() -> Iterator[int]:
 
 
 def _fields(process: int) -> list[str]:
-    """What ``stat`` says behind the name, from field 3 on."""
+    """Return the fields of ``stat`` after the name, from field 3 on."""
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
 
 
 def _words(process: int) -> list[str]:
-    """The command line of a process; empty once it has ended."""
+    """Return the command line of a process; empty once it has ended."""
     try:
         return Path(f"/proc/{process}/cmdline").read_text().split("\0")
     except OSError:

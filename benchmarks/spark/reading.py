@@ -55,7 +55,7 @@ def tuples(task: Task) -> Metrics:
 
 
 def selector(task: Task) -> Metrics:
-    """A selector that passes every hundredth message; all count."""
+    """Return a selector that passes every hundredth message; all count."""
     frame = _frame(task, selector=f"{PERCENT} = 7")
     work = work_of(task)
     return run_query(frame, work.messages, to_noop, work.messages // 100)
@@ -72,7 +72,7 @@ def ready_two(task: Task) -> Metrics:
 
 
 def archive(task: Task) -> Metrics:
-    """The job that archives to Parquet, two tasks."""
+    """Return the job that archives to Parquet, two tasks."""
     work = work_of(task)
     with tempfile.TemporaryDirectory(prefix="jmsaio-bench-") as folder:
         connection = {"url": task.url, "minPartitions": "2"}

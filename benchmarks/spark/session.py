@@ -97,7 +97,7 @@ class SessionRun:
 
 
 def the_session() -> SparkSession:
-    """The session of the run."""
+    """Return the session of the run."""
     session = SparkSession.getActiveSession()
     if session is None:
         raise RuntimeError("there is no session of Spark")

@@ -40,7 +40,7 @@ _WRITTEN_DDL: Final = "text STRING, properties MAP<STRING, STRING>, property_typ
 
 @cache
 def _read_batch(characters: int) -> pa.RecordBatch:
-    """A batch as the source ``jms`` gives it."""
+    """Return a batch as the source ``jms`` gives it."""
     rows = [_row(number, "x" * characters) for number in range(BATCH)]
     return RowBatches(columns_of(Body.TYPED), (), "queue://ready", _TOPIC).batch(RowColumns.of(rows))
 
@@ -55,7 +55,7 @@ def _row(number: int, text: str) -> RawRow:
 
 @cache
 def _written_batch(characters: int) -> pa.RecordBatch:
-    """A batch that a write takes."""
+    """Return a batch that a write takes."""
     maps = [list(texts(number).items()) for number in range(BATCH)]
     words = [list(WORDS.items())] * BATCH
     arrays = [pa.array(["x" * characters] * BATCH), pa.array(maps, TEXTS), pa.array(words, TEXTS)]
@@ -83,7 +83,7 @@ class _Ready:
         self._kind = options["kind"]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
+        """Return the rows of one task."""
         assert isinstance(partition, _Slice)
         made = _read_batch(self._characters) if self._kind == "read" else _written_batch(self._characters)
         for first in range(partition.start, partition.stop, BATCH):
@@ -111,18 +111,18 @@ class ReadySource(DataSource):
         return "ready"
 
     def schema(self) -> str:
-        """The columns of the source ``jms``, or those that a write takes."""
+        """Return the columns of the source ``jms``, or those that a write takes."""
         kind = self.options["kind"]
         if kind == "read":
             return ddl(columns_of(Body.TYPED), ())
         return _WRITTEN_DDL + (", dedup_producer STRING, dedup_sequence BIGINT" if kind == "dedup" else "")
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read."""
+        """Return a batch read."""
         return _ReadyReader(dict(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """A stream with micro-batches of ``batch`` rows."""
+        """Return a stream with micro-batches of ``batch`` rows."""
         return _ReadyStream(dict(self.options))
 
 
@@ -157,7 +157,7 @@ class TupleSource(JmsSource):
         return "jms-tuples"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A batch read."""
+        """Return a batch read."""
         return _TupleReader(choose_columns(parse_options(self.options, Use.READ), schema), schema)
 
 
@@ -174,7 +174,7 @@ class _TupleReader(BatchReader):
 
 
 def _as_tuple(row: RawRow, topic: str) -> tuple[Any, ...]:
-    """A row in the order of the columns of the source."""
+    """Return a row in the order of the columns of the source."""
     return (
         "queue://tuples", topic, None, (row.ledger, row.entry, row.batch), _moment(row.publish_time),
         row.producer_name, row.key, row.schema_version, row.message_id, row.correlation_id, row.correlation_bytes,

@@ -28,7 +28,7 @@ def ready(task: Task) -> Metrics:
 
 
 def _run(frame: DataFrame, task: Task) -> Metrics:
-    """The median of all micro-batches but the first, in which the query starts."""
+    """Return the median of all micro-batches but the first, in which the query starts."""
     with tempfile.TemporaryDirectory(prefix="jmsaio-bench-") as folder, metered() as costs:
         writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
         query = writer.trigger(availableNow=True).start()

@@ -29,7 +29,7 @@ MOST_REPLACED: Final = 1 << 23
 
 
 def make(call: Call, arguments: tuple[Evaluator, ...]) -> Evaluator:
-    """The evaluator of a call.
+    """Return the evaluator of a call.
 
     Raises:
         Refused: no such function, a wrong number of arguments, or a regular expression that is not taken.
@@ -44,7 +44,7 @@ def make(call: Call, arguments: tuple[Evaluator, ...]) -> Evaluator:
 
 
 def _pattern(call: Call, place: int, *, consumes: bool) -> Pattern:
-    """The regular expression at one place of the arguments."""
+    """Return the regular expression at one place of the arguments."""
     node = plain(call.arguments[place])
     if not isinstance(node, Literal) or not isinstance(node.value, str):
         raise Refused(f"the regular expression of {call.function} must be a string literal", node.at)

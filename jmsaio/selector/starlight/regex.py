@@ -85,7 +85,7 @@ class Pattern:
         return next(self.matches(encoded(text)), None) is not None
 
     def matches(self, text: bytes) -> Iterator[Match]:
-        """The matches in a text in UTF-8, from left to right. Of a nullable pattern only the first is meant.
+        """Return the matches in a text in UTF-8, from left to right. Of a nullable pattern only the first is meant.
 
         Raises:
             SelectorRuntimeError: they take more than MOST_WORK.
@@ -232,7 +232,7 @@ class _Translation:
 
 
 def _spelled(written: str) -> str:
-    """A character, an escape or a set as a member of a class in RE2."""
+    """Return a character, an escape or a set as a member of a class in RE2."""
     if written.isascii() and written.isalnum():
         return written
     kind, digits = written[1:2], written[2:]
