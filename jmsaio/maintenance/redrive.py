@@ -6,6 +6,7 @@ import asyncio
 import enum
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from random import random
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -13,21 +14,30 @@ import attrs
 
 from jmsaio.codec.view import header
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError, OperationTimeoutError
-from jmsaio.maintenance.dead_letters import origin_of, redrive_count, redriven
-from jmsaio.maintenance.outlets import Outlets
-from jmsaio.maintenance.unseen import has_unseen
+from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, OperationTimeoutError
+from jmsaio.maintenance.dead_letters import (
+    LetterRange,
+    RedriveRequest,
+    has_unseen,
+    origin_of,
+    plan_redrive,
+    redrive_count,
+    redriven,
+)
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
+from jmsaio.rules.routing import make_route
 from jmsaio.selector import Selector
-from jmsaio.transport.base import Position, Receiver, Subscription, SubscriptionType, Transport
+from jmsaio.transport.base import Position, Receiver, Sender, Settled, Subscription, SubscriptionType, Transport
+from jmsaio.transport.sending import drain, has_room, longest_wait, sender_options
+from jmsaio.transport.together import together
 
 #: Records inspected per batch.
 _AT_ONCE: Final = 500
 #: Maximum number of records in flight before more are taken; about as many are sent again after a killed process.
-_FLYING: Final = 1000
+_IN_FLIGHT: Final = 1000
 #: Seconds to wait until fewer records are in flight.
-_LANDED: Final = 300.0
+_CONFIRMED: Final = 300.0
 #: Seconds to wait until the broker has received all acknowledgements.
 _ACKNOWLEDGED: Final = 30.0
 #: Maximum number of different errors reported.
@@ -40,33 +50,6 @@ class Left(enum.Enum):
     TOO_OFTEN = "redriven too often"
     NO_ORIGIN = "no origin"
     FAILED = "failed"
-
-
-@attrs.frozen(kw_only=True)
-class RedriveOrder:
-    """Dead letters of one topic to send, and their target.
-
-    Attributes:
-        topic: full name of a dead letter topic without partitions, or of one partition.
-        subscription: subscription that delivers and acknowledges them.
-        durable: the subscription is kept after the redrive; if False, it is new and ends with the redrive.
-        end: the last dead letter inspected.
-        selector: selector that dead letters must match; None: all match.
-        to: full name of the target topic; None: each one's origin.
-        max_redrives: skip dead letters that were already redriven this many times.
-        dry_run: only count: nothing is sent, and everything is returned to the broker.
-        patience: seconds without a delivery after which the rest counts as unreachable.
-    """
-
-    topic: str
-    subscription: str
-    durable: bool = True
-    end: WireId
-    selector: str | None = None
-    to: str | None = None
-    max_redrives: int = 3
-    dry_run: bool = False
-    patience: float = 5.0
 
 
 @attrs.frozen(kw_only=True)
@@ -115,8 +98,16 @@ def summarize(outcomes: Iterable[Redriven]) -> dict[str, Any]:
     }
 
 
-async def redrive(transport: Transport, configuration: Configuration, order: RedriveOrder) -> Redriven:
-    """Redrive dead letters, at least once.
+async def redrive_all(transport: Transport, configuration: Configuration, request: RedriveRequest) -> list[Redriven]:
+    """Redrive dead letters of all topics and partitions concurrently; see ``plan_redrive`` and ``redrive``."""
+    ranges = await plan_redrive(transport, configuration, request)
+    return await together(redrive(transport, configuration, request, letters) for letters in ranges)
+
+
+async def redrive(
+    transport: Transport, configuration: Configuration, request: RedriveRequest, letters: LetterRange
+) -> Redriven:
+    """Redrive the dead letters of one topic or partition, at least once.
 
     If the acknowledgement of a sent dead letter does not reach the broker, the next call sends it again; copies have
     the same property ``jmsaio_origin_message_id``. All others stay on the subscription.
@@ -125,19 +116,24 @@ async def redrive(transport: Transport, configuration: Configuration, order: Red
         transport: client of the broker.
         configuration: configuration of the transport. Its ``consumer`` and ``producer`` apply, except for the dead
             letter policy.
-        order: dead letters to send, and their target.
+        request: selects dead letters, and names their target.
+        letters: one of the request's ranges.
 
     Raises:
         InvalidSelectorError: the selector is invalid.
+        InvalidDestinationError: ``to`` stands for several topics.
         ConsumerBusyError: the subscription has a consumer that does not share it.
         TransportError: the broker does not answer; nothing was sent. A later failure is reported in ``errors``; dead
             letters sent before it can be unacknowledged.
 
     Cancelling loses nothing: no dead letter is acknowledged before the broker has stored its copy.
     """
-    work = _Redriving(transport, configuration, order)
+    selector = None if request.selector is None else Selector(request.selector)
+    target = request.target(configuration)
+    woken = asyncio.Event()
+    receiver = await transport.open_receiver(_subscription(configuration, letters), woken.set)
+    work = _Redriving(transport, configuration, request, letters, selector, target, receiver, woken)
     try:
-        await work.open()
         try:
             await work.run()
         except JMSError as error:  # what was sent before is reported, too
@@ -147,6 +143,19 @@ async def redrive(transport: Transport, configuration: Configuration, order: Red
         with anyio.CancelScope(shield=True):
             await work.aclose()
     return work.outcome()
+
+
+def _subscription(configuration: Configuration, letters: LetterRange) -> Subscription:
+    # Held records must not be redelivered, and must not become dead letters of a dead letter topic.
+    return Subscription(
+        topics=(letters.topic,),
+        name=letters.subscription,
+        type=SubscriptionType.SHARED,
+        config=attrs.evolve(configuration.consumer, dead_letter=None, ack_timeout=None),
+        position=Position.EARLIEST,
+        durable=letters.durable,
+        selective=True,
+    )
 
 
 class _Refused(Exception):
@@ -161,165 +170,153 @@ class _Copy(NamedTuple):
     """Copy sent in place of a dead letter.
 
     Attributes:
-        receiver: receiver of the dead letter.
         letter: position of the dead letter.
         target: topic that the copy was sent to.
     """
 
-    receiver: Receiver
     letter: WireId
     target: str
 
 
+@attrs.define(eq=False)
 class _Redriving:
-    """One call of ``redrive``."""
+    """One call of ``redrive``. ``woken`` is set when records arrive; ``target`` is None if each letter has its own."""
 
-    def __init__(self, transport: Transport, configuration: Configuration, order: RedriveOrder) -> None:
-        self._transport = transport
-        self._configuration = configuration
-        self._order = order
-        self._selector = None if order.selector is None else Selector(order.selector)
-        self._woken = asyncio.Event()
-        self._landed = asyncio.Event()
-        self._receiver: Receiver | None = None
-        self._outlets = Outlets(transport, configuration, self._settled)
-        self._seen: set[WireId] = set()
-        self._flying: dict[WireId, list[ReceivedRecord]] = {}  # their copies are in flight
-        self._stored: set[WireId] = set()  # their copies are stored
-        self._held: list[SetAside] = []
-        self._sent: Counter[str] = Counter()
-        self._left: Counter[Left] = Counter()
-        self._errors: dict[str, None] = {}
-        self._not_selected = 0
-        self._at_end = False
-        self._failed = False
-        self._complete = False
+    _transport: Transport
+    _configuration: Configuration
+    _request: RedriveRequest
+    _letters: LetterRange
+    _selector: Selector | None
+    _target: str | None
+    _receiver: Receiver
+    _woken: asyncio.Event
+    _outlets: Outlets = attrs.field(init=False)
+    _confirmed: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
+    _seen: set[WireId] = attrs.field(init=False, factory=set)
+    # Dead letters whose copies are in flight, and those whose copies are stored.
+    _in_flight: dict[WireId, list[ReceivedRecord]] = attrs.field(init=False, factory=dict)
+    _stored: set[WireId] = attrs.field(init=False, factory=set)
+    _held: list[SetAside] = attrs.field(init=False, factory=list)
+    _sent: Counter[str] = attrs.field(init=False, factory=Counter)
+    _left: Counter[Left] = attrs.field(init=False, factory=Counter)
+    _errors: dict[str, None] = attrs.field(init=False, factory=dict)
+    _not_selected: int = attrs.field(init=False, default=0)
+    _at_end: bool = attrs.field(init=False, default=False)
+    _failed: bool = attrs.field(init=False, default=False)
+    _complete: bool = attrs.field(init=False, default=False)
 
-    async def open(self) -> None:
-        """Subscribe."""
-        # Held records must not be redelivered, and must not become dead letters of a dead letter topic.
-        config = attrs.evolve(self._configuration.consumer, dead_letter=None, ack_timeout=None)
-        subscription = Subscription(
-            topics=(self._order.topic,),
-            name=self._order.subscription,
-            type=SubscriptionType.SHARED,
-            config=config,
-            position=Position.EARLIEST,
-            durable=self._order.durable,
-            selective=True,
-        )
-        self._receiver = await self._transport.open_receiver(subscription, self._woken.set)
+    def __attrs_post_init__(self) -> None:
+        self._outlets = Outlets(self._transport, self._configuration, self._settled)
 
     async def run(self) -> None:
-        """Receive and send until the end, or until no more is delivered."""
-        assert self._receiver is not None
+        """Receive dead letters and send each, or hold it, until the last one, or until the broker delivers no more."""
         loop = asyncio.get_running_loop()
         last = loop.time()
         while not self._at_end:
             self._woken.clear()
             records = self._receiver.receive(_AT_ONCE)
             for record in records:
-                await self._take(self._receiver, record)
-            await self._land()
+                await self._take(record)
+            await self._wait_for_outcomes()
             if records:
                 last = loop.time()
                 continue
             try:
-                async with asyncio.timeout_at(last + self._order.patience):
+                async with asyncio.timeout_at(last + self._request.patience):
                     await self._woken.wait()
             except TimeoutError:
                 return
 
-    async def _land(self) -> None:
-        """Process outcomes until few enough records are in flight."""
+    async def _wait_for_outcomes(self) -> None:
+        """Wait until few enough records are in flight."""
         await asyncio.sleep(0)
         try:
-            async with asyncio.timeout(_LANDED):
-                while len(self._flying) > _FLYING:
-                    self._landed.clear()
-                    await self._landed.wait()
+            async with asyncio.timeout(_CONFIRMED):
+                while len(self._in_flight) > _IN_FLIGHT:
+                    self._confirmed.clear()
+                    await self._confirmed.wait()
         except TimeoutError:
-            raise OperationTimeoutError(f"the broker has confirmed nothing for {_LANDED:g} s") from None
+            raise OperationTimeoutError(f"the broker has confirmed nothing for {_CONFIRMED:g} s") from None
 
-    async def _take(self, receiver: Receiver, record: ReceivedRecord) -> None:
-        place = record.message_id
-        if _in_order(place) >= _in_order(self._order.end):
+    async def _take(self, record: ReceivedRecord) -> None:
+        place, end = record.message_id, self._letters.end
+        if _in_order(place) >= _in_order(end):
             self._at_end = True
-        if _in_order(place) > _in_order(self._order.end):
-            self._hold(receiver, record)
+        if _in_order(place) > _in_order(end):
+            self._hold(record)
         elif place not in self._seen:
             self._seen.add(place)
-            await self._decide(receiver, record)
-        elif place in self._flying:  # here and below: the connection was lost meanwhile
-            self._flying[place].append(record)
+            await self._decide(record)
+        elif place in self._in_flight:  # here and below: the connection was lost meanwhile
+            self._in_flight[place].append(record)
         elif place in self._stored:
-            self._acknowledge(receiver, [record])
+            self._acknowledge([record])
         else:
-            self._hold(receiver, record)
+            self._hold(record)
 
-    async def _decide(self, receiver: Receiver, record: ReceivedRecord) -> None:
+    async def _decide(self, record: ReceivedRecord) -> None:
         """Send a dead letter, or hold it."""
         try:
             if self._is_selected(record):
-                await self._send(receiver, record)
+                await self._send(record)
                 return
             self._not_selected += 1
         except _Refused as refused:
             self._leave(refused.why, str(refused))
         except JMSError as error:
             self._leave(Left.FAILED, f"{record.message_id}: {error}")
-        self._hold(receiver, record)
+        self._hold(record)
 
     def _is_selected(self, record: ReceivedRecord) -> bool:
         return self._selector is None or self._selector.matches_record(record, header) is True
 
-    async def _send(self, receiver: Receiver, record: ReceivedRecord) -> None:
-        wire, order = record.properties, self._order
-        target = origin_of(wire) if order.to is None else order.to
+    async def _send(self, record: ReceivedRecord) -> None:
+        wire = record.properties
+        target = self._target or origin_of(wire)
         if target is None:
             text = "a dead letter without REAL_TOPIC does not tell where it comes from: name a destination (--to)"
             raise _Refused(Left.NO_ORIGIN, text)
-        if split_partition(target)[0] == split_partition(order.topic)[0]:
+        if split_partition(target)[0] == split_partition(self._letters.topic)[0]:
             raise _Refused(Left.FAILED, f"{target} is the dead letter topic itself: name another destination (--to)")
-        if redrive_count(wire) >= order.max_redrives:
+        if redrive_count(wire) >= self._request.max_redrives:
             raise _Refused(Left.TOO_OFTEN)
         outgoing = redriven(record, round(self._transport.clock.now() * 1000))
-        if order.dry_run:
+        if self._request.dry_run:
             await self._outlets.check(target)
             self._sent[target] += 1
-            self._hold(receiver, record)
+            self._hold(record)
             return
         sender, place = await self._outlets.sender(target), record.message_id
-        sender.send(outgoing, _Copy(receiver, place, target))
-        self._flying[place] = [record]  # outcomes are never reported during the call
+        sender.send(outgoing, _Copy(place, target))
+        self._in_flight[place] = [record]  # outcomes are never reported during the call
 
     def _settled(self, copies: Sequence[_Copy], place: WireId | None, error: JMSError | None) -> None:
-        self._landed.set()
-        for receiver, letter, target in copies:
-            records = self._flying.pop(letter)
+        self._confirmed.set()
+        for letter, target in copies:
+            records = self._in_flight.pop(letter)
             if error is None:
                 self._sent[target] += 1
                 self._stored.add(letter)
-                self._acknowledge(receiver, records)
+                self._acknowledge(records)
             else:
                 self._leave(Left.FAILED, f"{target}: {error}")
                 for record in records:
-                    self._hold(receiver, record)
+                    self._hold(record)
 
-    def _acknowledge(self, receiver: Receiver, records: Sequence[ReceivedRecord]) -> None:
+    def _acknowledge(self, records: Sequence[ReceivedRecord]) -> None:
         try:
-            receiver.acknowledge(records)
+            self._receiver.acknowledge(records)
         except JMSError as error:  # the broker has lost this consumer, and redelivers them
-            self._tell(str(error))
+            self._report(str(error))
 
-    def _hold(self, receiver: Receiver, record: ReceivedRecord) -> None:
-        self._held += receiver.set_aside([record])
+    def _hold(self, record: ReceivedRecord) -> None:
+        self._held += self._receiver.set_aside([record])
 
     def _leave(self, why: Left, text: str) -> None:
         self._left[why] += 1
-        self._tell(text)
+        self._report(text)
 
-    def _tell(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         if text and len(self._errors) < _ERRORS:
             self._errors[text] = None
 
@@ -330,41 +327,37 @@ class _Redriving:
 
     async def finish(self) -> None:
         """Wait for the outcomes and acknowledgements, then check whether other consumers hold dead letters."""
-        assert self._receiver is not None
         try:
             await self._outlets.drain()
             await self._receiver.settle(_ACKNOWLEDGED, receipt=True)
         except JMSError as error:  # sent dead letters are counted, and can be sent again
-            self._tell(str(error))
+            self._report(str(error))
         try:
             self._complete = not self._failed and await self._has_seen_all()
         except JMSError as error:
-            self._tell(str(error))
+            self._report(str(error))
 
     async def _has_seen_all(self) -> bool:
         """Return True if no other consumer holds any: whether the last one was received does not show that."""
-        admin, order = self._transport.admin, self._order
-        if admin is None or not order.durable:  # a subscription that ends with this call is not shared
+        admin = self._transport.admin
+        if admin is None or not self._letters.durable:  # a subscription that ends with this call is not shared
             return self._at_end
-        return not await has_unseen(admin, order.topic, order.subscription, order.end, self._seen)
+        return not await has_unseen(admin, self._letters, self._seen)
 
     async def aclose(self) -> None:
         """Return held records to the broker, and close. Records in flight still count if they are stored in time."""
         await self._outlets.aclose()
-        receiver, self._receiver = self._receiver, None
-        if receiver is None:
-            return
         try:
-            receiver.negative_acknowledge(self._held, 0.0, counted=False)
+            self._receiver.negative_acknowledge(self._held, 0.0, counted=False)
         except JMSError:
             pass  # closed already: the broker redelivers them
         finally:
-            await receiver.aclose(self._configuration.close_timeout)
+            await self._receiver.aclose(self._configuration.close_timeout)
 
     def outcome(self) -> Redriven:
         """Return the result."""
         return Redriven(
-            topic=self._order.topic,
+            topic=self._letters.topic,
             sent=dict(self._sent),
             not_selected=self._not_selected,
             left={why.value: count for why, count in self._left.items()},
@@ -375,3 +368,98 @@ class _Redriving:
 
 def _in_order(place: WireId) -> tuple[int, int, int]:
     return place.ledger, place.entry, place.batch_index
+
+
+@attrs.define(eq=False)
+class Outlets:
+    """One sender for each topic, opened on demand, with ``jms.maxNumOfProducers`` as the maximum number.
+
+    Args:
+        transport: opens the senders.
+        configuration: its ``producer`` configures the senders.
+        settled: see ``SenderOptions.settled``; used for all senders.
+    """
+
+    _transport: Transport
+    _configuration: Configuration
+    _settled: Settled
+    _senders: dict[str, Sender] = attrs.field(init=False, factory=dict)
+    _checked: dict[str, JMSError | None] = attrs.field(init=False, factory=dict)
+
+    async def check(self, topic: str) -> None:
+        """Reject a topic that would not keep messages. Checked once per topic, and never without administration.
+
+        Args:
+            topic: full name of a topic or of a partition.
+
+        Raises:
+            NotFoundError: the topic does not exist.
+            InvalidDestinationError: the topic has no subscription.
+            TransportError: the broker does not answer.
+        """
+        if topic not in self._checked:
+            self._checked[topic] = await self._find_fault(topic)
+        fault = self._checked[topic]
+        if fault is not None:
+            raise fault
+
+    async def _find_fault(self, topic: str) -> JMSError | None:
+        admin = self._transport.admin
+        if admin is None:
+            return None
+        try:
+            if (await admin.stats(topic)).subscriptions:
+                return None
+        except NotFoundError:
+            return NotFoundError(f"{topic} does not exist any more: name another destination (--to)")
+        except JMSError as error:
+            return error
+        return InvalidDestinationError(f"{topic} has no subscription that would keep a message: name another (--to)")
+
+    async def sender(self, topic: str) -> Sender:
+        """Return the sender to a topic, with room for a record.
+
+        Raises:
+            OperationTimeoutError: the broker confirms none of the records in flight.
+            JMSError: as ``check`` and ``Transport.open_sender``; raised again for the next record.
+
+        Cancelling changes nothing.
+        """
+        await self.check(topic)
+        sender = self._senders.get(topic)
+        if sender is None:
+            try:
+                sender = await self._open(topic)
+            except JMSError as error:
+                self._checked[topic] = error
+                raise
+        if sender.full and not await has_room(sender, self._configuration):
+            waited = longest_wait(self._configuration)
+            raise OperationTimeoutError(f"{topic}: the broker has confirmed nothing for {waited:g} s")
+        return sender
+
+    async def _open(self, topic: str) -> Sender:
+        config = self._configuration
+        while len(self._senders) >= config.max_num_of_producers:
+            oldest, sender = next(iter(self._senders.items()))
+            await drain(sender, config)
+            del self._senders[oldest]
+            await sender.aclose(config.close_timeout)
+        options = sender_options(config, make_route(config.used_priority_mapping, False, random), self._settled)
+        sender = self._senders[topic] = await self._transport.open_sender(topic, options)
+        return sender
+
+    async def drain(self) -> None:
+        """Wait until every record is confirmed or rejected.
+
+        Raises:
+            OperationTimeoutError: a record was not settled in time.
+        """
+        for sender in self._senders.values():
+            await drain(sender, self._configuration)
+
+    async def aclose(self) -> None:
+        """Close every sender; records not stored within ``close_timeout`` seconds are in doubt. Idempotent."""
+        while self._senders:
+            _, sender = self._senders.popitem()
+            await sender.aclose(self._configuration.close_timeout)

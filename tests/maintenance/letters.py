@@ -8,7 +8,9 @@ from typing import Any, Self
 import attrs
 
 from jmsaio.config import Configuration, DeadLetterPolicy
-from jmsaio.maintenance.redrive import Redriven, RedriveOrder, redrive
+from jmsaio.maintenance.dead_letters import LetterRange, RedriveRequest
+from jmsaio.maintenance.redrive import Redriven, redrive
+from jmsaio.model.destinations import Queue
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import MESSAGE_TYPE, REAL_TOPIC, OutgoingRecord, ReceivedRecord
 from jmsaio.transport.base import Position
@@ -66,15 +68,17 @@ class Letters:
         await dead.close()
         await inbox.close()
 
-    async def order(self, **changes: Any) -> RedriveOrder:
+    async def range(self, **changes: Any) -> LetterRange:
         """All dead letters of now."""
         end = await self.harness.transport.end(self.dead)
         assert end is not None
-        return RedriveOrder(**{"topic": self.dead, "subscription": QUEUE, "end": end, "patience": 3.0, **changes})
+        return LetterRange(**{"topic": self.dead, "subscription": QUEUE, "end": end, **changes})
 
-    async def redrive(self, **changes: Any) -> Redriven:
-        """Send them again."""
-        return await redrive(self.harness.transport, self.harness.configuration, await self.order(**changes))
+    async def redrive(self, letters: LetterRange | None = None, **changes: Any) -> Redriven:
+        """Send them again: these, or all of now."""
+        request = RedriveRequest(**{"destination": Queue(self.dead), "patience": 3.0, **changes})
+        letters = letters or await self.range()
+        return await redrive(self.harness.transport, self.harness.configuration, request, letters)
 
     async def inbox(self, topic: str | None = None) -> Inbox:
         """A consumer of the queue, or of another."""

@@ -11,7 +11,8 @@ import pytest
 
 from jmsaio.errors import BrokerUnavailableError, InvalidSelectorError
 from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
-from jmsaio.maintenance.redrive import Left, Redriven, _Redriving, redrive, summarize
+from jmsaio.maintenance.redrive import Left, Redriven, summarize
+from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, ReceivedRecord
 from jmsaio.transport.base import Position, Receiver, Subscription, Transport
 from tests.kit.records import texts
@@ -69,7 +70,7 @@ async def test_a_letter_that_tells_no_origin_is_left_unless_a_destination_is_nam
     done = await letters.redrive()
     assert (done.sent, done.left) == ({}, {Left.NO_ORIGIN.value: 1})
     assert "without REAL_TOPIC" in done.errors[0]
-    assert (await letters.redrive(to=letters.topic)).sent == {letters.topic: 1}
+    assert (await letters.redrive(to=Queue(letters.topic))).sent == {letters.topic: 1}
     (back,) = await letters.waiting()
     assert back.properties[ORIGINAL_PLACE]
     assert await letters.waiting(letters.dead) == []
@@ -96,16 +97,16 @@ async def test_a_dry_run_counts_and_changes_nothing(letters: Letters) -> None:
 
 async def test_a_dry_run_without_a_subscription_leaves_none_behind(letters: Letters) -> None:
     await letters.put("a")
-    done = await letters.redrive(dry_run=True, subscription="jmsaio-nd-dry", durable=False)
+    done = await letters.redrive(await letters.range(subscription="jmsaio-nd-dry", durable=False), dry_run=True)
     assert done.sent == {letters.topic: 1}
     assert set((await letters.harness.admin.stats(letters.dead)).subscriptions) == {QUEUE}
 
 
 async def test_letters_behind_the_planned_end_are_left_alone(letters: Letters) -> None:
     await letters.put("a")
-    order = await letters.order()
+    planned = await letters.range()
     await letters.put("later")
-    done = await redrive(letters.harness.transport, letters.harness.configuration, order)
+    done = await letters.redrive(planned)
     assert (done.sent, done.complete) == ({letters.topic: 1}, True)
     assert texts(await letters.waiting(letters.dead)) == ["later"]
 
@@ -159,22 +160,28 @@ class BreakingReceiver:
 
 
 @attrs.define
-class BreakingTransport:
-    """Its receivers break."""
+class WrappingTransport:
+    """Its receivers are wrapped."""
 
     inner: Transport
+    wrap: Callable[[Receiver], Any]
 
-    async def open_receiver(self, subscription: Subscription, wake: Callable[[], None]) -> BreakingReceiver:
-        return BreakingReceiver(await self.inner.open_receiver(subscription, wake))
+    async def open_receiver(self, subscription: Subscription, wake: Callable[[], None]) -> Any:
+        return self.wrap(await self.inner.open_receiver(subscription, wake))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
 
+def wrapping(letters: Letters, wrap: Callable[[Receiver], Any]) -> Letters:
+    """The same letters, whose receivers are wrapped."""
+    transport = cast("Transport", WrappingTransport(letters.harness.transport, wrap))
+    return attrs.evolve(letters, harness=attrs.evolve(letters.harness, transport=transport))
+
+
 async def test_what_was_sent_before_the_broker_was_lost_is_counted(letters: Letters) -> None:
     await letters.put("a", "b")
-    broken = cast("Transport", BreakingTransport(letters.harness.transport))
-    done = await redrive(broken, letters.harness.configuration, await letters.order())
+    done = await wrapping(letters, BreakingReceiver).redrive()
     assert (done.sent, done.errors, done.complete) == ({letters.topic: 1}, ("the broker is gone",), False)
     assert texts(await letters.waiting()) == ["a"]
     assert texts(await letters.waiting(letters.dead)) == ["b"]
@@ -218,23 +225,42 @@ async def test_nothing_is_lost_wherever_a_redrive_is_cancelled(letters: Letters)
         await inbox.close()
 
 
+@attrs.define
+class WatchedReceiver:
+    """Counts its records that are not acknowledged, each time when more are taken."""
+
+    inner: Receiver
+    unacknowledged: int = 0
+    seen: list[int] = attrs.field(factory=list)
+
+    def receive(self, count: int) -> Sequence[ReceivedRecord]:
+        self.seen.append(self.unacknowledged)
+        records = self.inner.receive(count)
+        self.unacknowledged += len(records)
+        return records
+
+    def acknowledge(self, records: Sequence[ReceivedRecord]) -> None:
+        self.unacknowledged -= len(records)
+        self.inner.acknowledge(records)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
 async def test_many_letters_are_acknowledged_while_others_are_on_their_way(letters: Letters) -> None:
     bodies = [str(number) for number in range(3000)]
     await letters.put(*bodies)
-    seen: list[int] = []
+    watched: list[WatchedReceiver] = []
 
-    class Watching(_Redriving):
-        async def _land(self) -> None:
-            await super()._land()
-            seen.append(len(self._flying))
+    def watch(inner: Receiver) -> WatchedReceiver:
+        watched.append(WatchedReceiver(inner))
+        return watched[-1]
 
-    work = Watching(letters.harness.transport, letters.harness.configuration, await letters.order())
-    await work.open()
-    await work.run()
-    await work.finish()
-    await work.aclose()
-    assert max(seen) <= 1000
-    assert work.outcome().sent == {letters.topic: 3000}
+    done = await wrapping(letters, watch).redrive()
+    (receiver,) = watched
+    assert max(receiver.seen) <= 1000
+    assert receiver.unacknowledged == 0
+    assert done.sent == {letters.topic: 3000}
     assert {*texts(await letters.waiting())} == {*bodies}
 
 

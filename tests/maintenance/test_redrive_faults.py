@@ -12,7 +12,7 @@ import pytest
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError
 from jmsaio.maintenance import redrive as module
-from jmsaio.maintenance.redrive import Left, Redriven, redrive
+from jmsaio.maintenance.redrive import Left, Redriven
 from jmsaio.testing import EmbeddedBroker, embedded_broker
 from jmsaio.transport.base import Receiver, Subscription, SubscriptionType, Transport
 from tests.kit.records import texts
@@ -38,9 +38,9 @@ async def letters(broker: EmbeddedBroker) -> AsyncIterator[Letters]:
 
 async def redrive_to_the_last(letters: Letters, fault: Callable[[], object], **changes: Any) -> Redriven:
     """Redrive with one more letter to wait for, which does not exist, and let something happen meanwhile."""
-    order = await letters.order(**changes)
-    order = await letters.order(**changes, end=order.end._replace(entry=order.end.entry + 1))
-    work = asyncio.create_task(redrive(letters.harness.transport, letters.harness.configuration, order))
+    end = (await letters.range()).end
+    longer = await letters.range(end=end._replace(entry=end.entry + 1))
+    work = asyncio.create_task(letters.redrive(longer, **changes))
     await asyncio.sleep(BEFORE)
     fault()
     return await work
@@ -135,7 +135,7 @@ async def test_a_letter_that_could_not_be_sent_stays(letters: Letters, broker: E
 async def test_a_broker_that_confirms_nothing_ends_the_redrive(
     letters: Letters, broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_FLYING", 1)
+    monkeypatch.setattr(module, "_IN_FLIGHT", 1)
     await letters.put("a", "b", "c")
     broker.faults.delay_answers(10_000, 3, topic=letters.topic)
     done = await letters.redrive()
@@ -147,7 +147,7 @@ async def test_a_broker_that_confirms_nothing_ends_the_redrive(
 async def test_letters_on_their_way_wait_for_room(
     letters: Letters, broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_FLYING", 1)
+    monkeypatch.setattr(module, "_IN_FLIGHT", 1)
     await letters.put("a", "b", "c")
     broker.faults.delay_answers(ANSWER, 3, topic=letters.topic)
     assert (await letters.redrive()).sent == {letters.topic: 3}

@@ -22,6 +22,7 @@ from jmsaio.cli.spark.options import (
     topic_option,
 )
 from jmsaio.cli.spark.running import running, write_summary
+from jmsaio.spark.model.destination_text import parse_destination_text
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -141,18 +142,20 @@ def redrive(
     jmsaio_redrive_count and jmsaio_origin_message_id, which identifies copies of the same message. The exit code is 5
     if something was left.
     """
-    from jmsaio.spark.jobs.redrive import RedriveJob, describe_redrive, redrive_letters
+    from jmsaio.maintenance.dead_letters import RedriveRequest
+    from jmsaio.spark.jobs.dead_letters import describe_redrive, redrive_letters
 
-    job = RedriveJob(
-        connection=read_source(url, settings), destination=full_name(destination, topic), of=of, selector=selector,
-        to=None if to is None else full_name(to, topic=False), max_redrives=max_redrives,
+    connection = read_source(url, settings)
+    request = RedriveRequest(
+        destination=parse_destination_text(full_name(destination, topic)), of=of, selector=selector,
+        to=None if to is None else parse_destination_text(full_name(to, topic=False)), max_redrives=max_redrives,
     )  # fmt: skip
     output, chosen = make_output(as_json), pairs("--conf", conf)
     if dry_run:
-        summary = describe_redrive(job)
+        summary = describe_redrive(connection, request)
     else:
         with running(output, master, chosen) as session:
-            summary = redrive_letters(session, job)
+            summary = redrive_letters(session, connection, request)
     return _write_redriven(output, summary)
 
 

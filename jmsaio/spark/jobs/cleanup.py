@@ -10,8 +10,8 @@ from typing import Any, Final
 import attrs
 
 from jmsaio.errors import JMSError
+from jmsaio.maintenance.dead_letters import REDRIVE_CURSOR, letter_topics, require_admin
 from jmsaio.maintenance.job_cursors import JobCursor, delete_job_cursors, find_job_cursors
-from jmsaio.maintenance.redrive_planning import REDRIVE_CURSOR, letter_topics, require_admin
 from jmsaio.model.destinations import resolve
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.destination_text import parse_destination_text

@@ -1,27 +1,42 @@
-"""A report on dead letters: numbers by origin and kind, ages, and samples. Changes nothing."""
+"""Dead letters of many topics: a report computed by Spark, and a redrive with one task for each topic or partition."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import attrs
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from jmsaio.errors import ConfigurationError
-from jmsaio.maintenance.dead_letters import REAL_SUBSCRIPTION, REDRIVE_COUNT
-from jmsaio.maintenance.redrive_planning import REDRIVE_CURSOR, letter_topics, require_admin
+from jmsaio.config import Configuration
+from jmsaio.errors import JMSError
+from jmsaio.maintenance.dead_letters import (
+    REAL_SUBSCRIPTION,
+    REDRIVE_COUNT,
+    LetterRange,
+    RedriveRequest,
+    describe_group,
+    plan_redrive,
+    report_topics,
+    require_admin,
+)
+from jmsaio.maintenance.redrive import Redriven, redrive, redrive_all, summarize
 from jmsaio.model.destinations import resolve
 from jmsaio.model.wire import REAL_TOPIC
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.model.destination_text import parse_destination_text
-from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
+from jmsaio.spark.worker import forget, worker
+from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import connected
+
+T = TypeVar("T")
 
 #: Samples per group.
 _SAMPLES: Final = 3
@@ -92,7 +107,7 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
         "letters": letters,
         "bytes": size,
         "redriven": redriven,
-        "groups": [describe_group(row, order.properties, now) for row in rows],
+        "groups": [describe_group(row.asDict(recursive=True), order.properties, now) for row in rows],
         "letters_of_other_groups": letters - sum(row.letters for row in rows),
         "seconds": round(time.monotonic() - began, 3),
     }
@@ -108,18 +123,7 @@ async def _letters(order: ReportOrder) -> tuple[list[str], str | None]:
     configuration = configuration_of(parse_options(order.connection, Use.WRITE))
     resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
     async with connected(configuration) as transport:
-        admin = require_admin(transport)
-        topics = await letter_topics(admin, resolved, order.of)
-        asked_for = topics if order.of is not None else []
-        if not order.pending or (order.of is None and resolved.subscription is not None):
-            return asked_for, None
-        own = [topic for topic in topics if REDRIVE_CURSOR in (await admin.stats(topic)).subscriptions]
-    if not own:
-        return asked_for, None
-    if own != topics:
-        reason = f"{', '.join(own)} has a subscription {REDRIVE_CURSOR}, and other topics have none: report them apart"
-        raise ConfigurationError(reason, key="pending")
-    return topics, REDRIVE_CURSOR
+        return await report_topics(require_admin(transport), resolved, order.of, pending=order.pending)
 
 
 def _options(order: ReportOrder, topics: Sequence[str], subscription: str | None) -> dict[str, str]:
@@ -179,36 +183,78 @@ def _subscription(real: Column) -> Column:
     return f.when(base.startswith(f.concat(real, f.lit("-"))) & base.endswith("-DLQ"), named)
 
 
-def describe_group(row: Row, properties: Sequence[str], now: int) -> dict[str, Any]:
-    """Describe a group for the summary.
+def redrive_letters(session: SparkSession, connection: Mapping[str, str], request: RedriveRequest) -> dict[str, Any]:
+    """Send dead letters to their origins, at least once; see ``jmsaio.maintenance.redrive``.
+
+    Dead letters that are added during the redrive are ignored.
 
     Args:
-        row: row of ``group_letters``.
-        properties: the chosen properties.
-        now: current time in ms since the epoch.
+        session: any session.
+        connection: connection options of the data source, including ``url``.
+        request: dead letters to redrive, and their target.
+
+    Returns:
+        The summary; ``left``, ``unseen`` and ``errors`` are empty if everything was sent.
+
+    Raises:
+        InvalidSelectorError: the selector is invalid.
+        NotFoundError: a topic or the subscription does not exist.
+        TransportError: the broker does not answer; nothing was sent.
     """
+    began = time.monotonic()
+    options = parse_options(connection, Use.WRITE)
+    ranges = asyncio.run(_connected(plan_redrive, options, request))
+    outcomes: list[Redriven] = []
+    if ranges:
+        work = partial(_redrive_one, options, request, tuple(ranges))
+        send = f.udf(work, "string", useArrow=False).asNondeterministic()
+        with own_errors():
+            rows = session.range(0, len(ranges), 1, len(ranges)).select(send("id")).collect()
+        outcomes = [Redriven(**json.loads(row[0])) for row in rows]
+    return _summary(request, outcomes, began)
+
+
+def describe_redrive(connection: Mapping[str, str], request: RedriveRequest) -> dict[str, Any]:
+    """Describe what ``redrive_letters`` would send. Needs no session and sends nothing.
+
+    Raises:
+        As ``redrive_letters``.
+    """
+    began = time.monotonic()
+    dry = attrs.evolve(request, dry_run=True)
+    outcomes = asyncio.run(_connected(redrive_all, parse_options(connection, Use.WRITE), dry))
+    return _summary(dry, outcomes, began)
+
+
+async def _connected(
+    work: Callable[[Transport, Configuration, RedriveRequest], Awaitable[T]],
+    options: SourceOptions,
+    request: RedriveRequest,
+) -> T:
+    configuration = configuration_of(options)
+    async with connected(configuration) as transport:
+        return await work(transport, configuration, request)
+
+
+def _redrive_one(options: SourceOptions, request: RedriveRequest, ranges: Sequence[LetterRange], number: int) -> str:
+    """Redrive one range in a task. An error is part of the result: another task can have sent something."""
+    letters = ranges[number]
+    try:
+        here = worker(options.connection, partial(configuration_of, options))
+        outcome = here.run(redrive(here.transport, here.configuration, request, letters))
+    except JMSError as error:
+        text = f"{letters.topic}: {error}"
+        outcome = Redriven(topic=letters.topic, sent={}, not_selected=0, left={}, errors=(text,), complete=False)
+    if outcome.errors and not outcome.complete:  # the connection can be lost
+        forget(options.connection)
+    return json.dumps(attrs.asdict(outcome))
+
+
+def _summary(request: RedriveRequest, outcomes: Sequence[Redriven], began: float) -> dict[str, Any]:
     return {
-        "origin": row.origin,
-        "subscription": row.subscription,
-        "type": row.type,
-        "properties": {name: row[f"p{index}"] for index, name in enumerate(properties)},
-        "letters": row.letters,
-        "bytes": row.bytes,
-        "redriven": row.redriven,
-        "first": _iso(row.first),
-        "last": _iso(row.last),
-        "oldest_age": _age(row.first, now),
-        "newest_age": _age(row.last, now),
-        "samples": [each.asDict() for each in row.samples or ()],
+        "job": "dlq redrive",
+        "dry_run": request.dry_run,
+        "destination": str(request.destination),
+        **summarize(outcomes),
+        "seconds": round(time.monotonic() - began, 3),
     }
-
-
-def _age(milliseconds: int | None, now: int) -> int | None:
-    """Return the seconds since a time."""
-    return None if milliseconds is None else round(max(0, now - milliseconds) / 1000)
-
-
-def _iso(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -23,9 +23,11 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
         "jobs.extent": SimpleNamespace(ArchiveOrder=Order.make),
         "jobs.verify": SimpleNamespace(verify=jobs.verify),
         "jobs.replay": SimpleNamespace(ReplayOrder=Order.make, replay=jobs.replay),
-        "jobs.dead_letters": SimpleNamespace(ReportOrder=Order.make, report_dead_letters=jobs.report_dead_letters),
-        "jobs.redrive": SimpleNamespace(
-            RedriveJob=Order.make, redrive_letters=jobs.redrive_letters, describe_redrive=jobs.describe_redrive
+        "jobs.dead_letters": SimpleNamespace(
+            ReportOrder=Order.make,
+            report_dead_letters=jobs.report_dead_letters,
+            redrive_letters=jobs.redrive_letters,
+            describe_redrive=jobs.describe_redrive,
         ),
         "jobs.cleanup": SimpleNamespace(CleanupOrder=Order.make, clean_up=jobs.clean_up),
         "jobs.check": SimpleNamespace(

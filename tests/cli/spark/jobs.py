@@ -16,6 +16,7 @@ import pytest
 
 from jmsaio.cli.spark.signals import Stop
 from jmsaio.errors import ConfigurationError
+from jmsaio.maintenance.dead_letters import RedriveRequest
 
 URL = ["-u", "pulsar://h"]
 GROUP: dict[str, Any] = {
@@ -142,15 +143,15 @@ class Jobs:
             "letters_of_other_groups": 0,
         }  # fmt: skip
 
-    def redrive_letters(self, session: str, order: Order) -> dict[str, Any]:
-        self.orders.append(order.given)
+    def redrive_letters(self, session: str, connection: dict[str, str], request: RedriveRequest) -> dict[str, Any]:
+        self.orders.append({"connection": connection, **attrs.asdict(request, recurse=False)})
         return {
             "job": "dlq redrive", "dry_run": False, "sent": 4, "not_selected": 2, "targets": {"orders": 4},
             "left": self.left, "unseen": self.unseen, "errors": ["no such topic"] if self.left else [],
         }  # fmt: skip
 
-    def describe_redrive(self, order: Order) -> dict[str, Any]:
-        return {**self.redrive_letters("", order), "dry_run": True}
+    def describe_redrive(self, connection: dict[str, str], request: RedriveRequest) -> dict[str, Any]:
+        return {**self.redrive_letters("", connection, request), "dry_run": True}
 
     def clean_up(self, order: Order, *, dry_run: bool) -> dict[str, Any]:
         self.orders.append(order.given)

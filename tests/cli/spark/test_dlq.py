@@ -98,7 +98,10 @@ def test_dead_letters_are_sent_as_asked(jobs: Jobs, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.splitlines() == ["to orders: 4", "4 dead letters sent, 2 not selected"]
     assert jobs.asked == [("local[1]", {})]
     order = jobs.orders[0]
-    assert (order["destination"], order["of"], order["to"]) == ("topic://orders-DLQ", "s", "queue://repaired")
+    assert (str(order["destination"]), order["of"], str(order["to"])) == (
+        "topic://orders-DLQ", "s", "queue://repaired",
+    )  # fmt: skip
+    assert order["connection"]["url"] == "pulsar://h"
     assert (order["max_redrives"], order["selector"]) == (5, None)
 
 

@@ -1,20 +1,29 @@
-"""The report on dead letters."""
+"""The report on dead letters, and their redrive with a task for each topic."""
 
 from __future__ import annotations
 
 import asyncio
 
+import attrs
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 from jmsaio.config import load
-from jmsaio.errors import ConfigurationError, NotFoundError
-from jmsaio.maintenance.dead_letters import REAL_SUBSCRIPTION, REDRIVE_COUNT
-from jmsaio.maintenance.redrive_planning import REDRIVE_CURSOR, require_admin
+from jmsaio.errors import BrokerUnavailableError, ConfigurationError, InvalidSelectorError, NotFoundError
+from jmsaio.maintenance.dead_letters import (
+    REAL_SUBSCRIPTION,
+    REDRIVE_COUNT,
+    REDRIVE_CURSOR,
+    RedriveRequest,
+    require_admin,
+)
+from jmsaio.maintenance.redrive import Left
+from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import REAL_TOPIC, TYPE
-from jmsaio.spark.jobs.dead_letters import ReportOrder, describe_group, report_dead_letters
+from jmsaio.spark.jobs.dead_letters import ReportOrder, describe_redrive, redrive_letters, report_dead_letters
 from jmsaio.transport.administration import Position
 from jmsaio.transport.registry import connected
+from tests.kit.records import texts
 from tests.maintenance.letters import QUEUE, Letters, message
 from tests.spark.use import send
 from tests.support.broker import TestBroker
@@ -87,13 +96,50 @@ def test_a_subscription_without_dead_letters_is_told_before_a_query(pulsar_broke
         report_dead_letters(None, order)  # type: ignore[arg-type] # no session is asked
 
 
-def test_a_group_is_told_with_its_age() -> None:
-    row = Row(
-        origin="o", subscription=None, type=None, p0="EU", letters=2, bytes=3, redriven=0, first=1000, last=61_000,
-        samples=[Row(id="ID:1:2:-1")],
-    )  # fmt: skip
-    assert describe_group(row, ["region"], 121_000) == {
-        "origin": "o", "subscription": None, "type": None, "properties": {"region": "EU"}, "letters": 2, "bytes": 3,
-        "redriven": 0, "first": "1970-01-01T00:00:01Z", "last": "1970-01-01T00:01:01Z", "oldest_age": 120,
-        "newest_age": 60, "samples": [{"id": "ID:1:2:-1"}],
-    }  # fmt: skip
+async def put(broker: TestBroker, *bodies: str) -> Letters:
+    """Dead letters of one queue, after their client is closed."""
+    letters = await Letters.start(load(broker.url))
+    await letters.put(*bodies)
+    await letters.stop()
+    return letters
+
+
+async def waiting(broker: TestBroker, letters: Letters, topic: str) -> list[str]:
+    """What waits in a queue."""
+    again = attrs.evolve(await Letters.start(load(broker.url)), topic=letters.topic)
+    found = texts(await again.waiting(topic))
+    await again.stop()
+    return sorted(found)
+
+
+def test_each_task_sends_the_letters_of_one_topic(spark: SparkSession, pulsar_broker: TestBroker) -> None:
+    one, other = (asyncio.run(put(pulsar_broker, *bodies)) for bodies in ("ab", "c"))
+    connection, request = (
+        {"url": pulsar_broker.url},
+        RedriveRequest(destination=Queue(f"multi:{one.dead},{other.dead}")),
+    )
+    planned = describe_redrive(connection, request)
+    summary = redrive_letters(spark, connection, request)
+    assert (planned["destination"], summary["dry_run"]) == (f"queue://multi:{one.dead},{other.dead}", False)
+    assert (planned["sent"], planned["targets"]) == (3, {one.topic: 2, other.topic: 1})
+    assert (summary["sent"], summary["targets"]) == (3, planned["targets"])
+    assert (summary["left"], summary["unseen"], summary["errors"]) == ({}, [], [])
+    assert asyncio.run(waiting(pulsar_broker, one, one.topic)) == ["a", "b"]
+    assert asyncio.run(waiting(pulsar_broker, one, one.dead)) == []
+    assert redrive_letters(spark, connection, request)["sent"] == 0  # nothing is left, so there is no task
+
+
+def test_a_dry_run_needs_no_session_and_tells_what_would_be_left(pulsar_broker: TestBroker) -> None:
+    letters = asyncio.run(put(pulsar_broker, "a"))
+    request = RedriveRequest(destination=Queue(letters.dead), max_redrives=0)
+    summary = describe_redrive({"url": pulsar_broker.url}, request)
+    assert (summary["dry_run"], summary["sent"], summary["left"]) == (True, 0, {Left.TOO_OFTEN.value: 1})
+
+
+def test_what_can_not_be_done_is_refused_before_a_task_starts(pulsar_broker: TestBroker) -> None:
+    invalid = RedriveRequest(destination=Queue("x"), selector="a =")
+    with pytest.raises(InvalidSelectorError):
+        redrive_letters(None, {"url": pulsar_broker.url}, invalid)  # type: ignore[arg-type] # no session is asked
+    unreachable = {"url": "pulsar://127.0.0.1:1", "connect_timeout": "1"}
+    with pytest.raises(BrokerUnavailableError):
+        describe_redrive(unreachable, RedriveRequest(destination=Queue("x")))
