@@ -91,7 +91,7 @@ async def durable_subscription(connection: Any, say: Say) -> None:
         async with session.create_durable_consumer(news, "morning-paper") as reader:
             await producer.send("Monday's news")
             await say(f"at home: {(await reader.receive(timeout=5)).text!r}")
-        await say("the reader goes on holiday")
+        await say("the reader leaves for a holiday")
         await producer.send("Tuesday's news")
         await producer.send("Wednesday's news")
         async with session.create_durable_consumer(news, "morning-paper") as reader:

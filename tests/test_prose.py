@@ -27,6 +27,19 @@ PRIVATE = re.compile(
     """,
     re.VERBOSE,
 )
+#: Phrases of the package and its guides that plain English has other words for: fragments, odd word order, objects
+#: that act like people.
+AWKWARD = re.compile(
+    r"""
+      \bbut\ for\b | \banew\b | \bin\ vain\b
+    | \b(?:goes|go|going)\ on\b | \bcomes?\ again\b
+    | \b(?:on|in)\ (?:its|their)\ way\b | \bthe\ long\ way\b
+    | \bknows?\ nothing\b | \bhears\ (?:of|from|that)\b
+    | "{3}(?:The\ same|One\ of\ them|Those)\b
+    | \b(?:of|at)\ a\ time\ at\ most\b | \b(?:bytes|records|messages|entries|seconds|characters)\ at\ most\b
+    """,
+    re.VERBOSE,
+)
 #: Files that are read: everything but pictures, licences and recorded data.
 READ = {".py", ".md", ".toml", ".yml", ".yaml", ".java", ".txt", ".cfg", ".ini", ".sh", ".pyi", ""}
 #: The folders whose files belong to the project.
@@ -43,6 +56,13 @@ def files() -> list[str]:
     return sorted(name for path in paths if (name := path.relative_to(ROOT).as_posix()) != HERE)
 
 
+def awkward(name: str) -> Iterator[str]:
+    """Phrases to replace in the lines of a file."""
+    for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), 1):
+        for found in AWKWARD.finditer(line):
+            yield f"{name}:{number} {found.group()!r}"
+
+
 def references(name: str) -> Iterator[str]:
     """Private references in the path and in the lines of a file."""
     for found in PRIVATE.finditer(name):
@@ -57,6 +77,20 @@ def test_no_reference_to_what_a_reader_cannot_open() -> None:
     assert len(names) > 300
     found = [each for name in names for each in references(name)]
     assert found == []
+
+
+def test_the_package_and_its_guides_are_plain_english() -> None:
+    documents = ["README.md", "CHANGELOG.md", ".github/CONTRIBUTING.md"]
+    names = [name for name in files() if name.startswith("jmsaio/") and name.endswith((".py", ".md", ".lark"))]
+    assert [each for name in names + documents for each in awkward(name)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["all but for one", "reading goes on", "made anew", "it comes again", "32 bytes at most", '"""The same, packed.'],
+)
+def test_each_awkward_phrase_is_found(text: str) -> None:
+    assert AWKWARD.search(text) is not None
 
 
 @pytest.mark.parametrize(

@@ -311,7 +311,7 @@ async def _next_records(
             return []
     raise OperationTimeoutError(
         f"browsing {topic}: no message came for {timeout:g} s, although the last one is {end}; browse again, "
-        "and see the broker's log if this goes on"
+        "and see the broker's log if this persists"
     )
 
 

@@ -24,7 +24,7 @@ def _string(value: str) -> bytes:
     data = encode_mutf8(value)
     if len(data) > _MAX_UTF:
         raise MessageFormatError(
-            f"a stream message takes texts of {_MAX_UTF} bytes at most, not {len(data)}; write it as bytes"
+            f"a stream message holds texts of up to {_MAX_UTF} bytes, not {len(data)}; write it as bytes"
         )
     return b"\x02" + _LENGTH16.pack(len(data)) + data
 

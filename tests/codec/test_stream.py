@@ -83,7 +83,7 @@ def test_an_announced_length_allocates_nothing() -> None:
 def test_values_that_do_not_fit() -> None:
     assert len(encode_stream(["é" * 32_767])) == 3 + 65_534
     assert len(encode_stream(["x" * 65_535])) == 3 + 65_535
-    with pytest.raises(MessageFormatError, match="65535 bytes at most, not 65536"):
+    with pytest.raises(MessageFormatError, match="up to 65535 bytes, not 65536"):
         encode_stream(["é" * 32_768])
     with pytest.raises(MessageFormatError):
         encode_stream([1 << 40])

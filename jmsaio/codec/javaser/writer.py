@@ -91,7 +91,7 @@ class _Writer:
 def _utf(text: str) -> bytes:
     data = encode_mutf8(text)
     if len(data) > _MAX_UTF:
-        raise MessageFormatError(f"the name of a map entry takes {_MAX_UTF} bytes at most, not {len(data)}")
+        raise MessageFormatError(f"the name of a map entry holds up to {_MAX_UTF} bytes, not {len(data)}")
     return LENGTH16.pack(len(data)) + data
 
 

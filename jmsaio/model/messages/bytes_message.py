@@ -226,7 +226,7 @@ class BytesMessage(Message):
         self._check_writable()
         data = encode_mutf8(typed(str, value, "utf"))
         if len(data) > _MAX_UTF:
-            raise MessageFormatError(f"write_utf takes at most {_MAX_UTF} bytes, not {len(data)}; use write_bytes")
+            raise MessageFormatError(f"write_utf accepts up to {_MAX_UTF} bytes, not {len(data)}; use write_bytes")
         self._data += _USHORT.pack(len(data)) + data
 
     def write_bytes(self, data: bytes | bytearray | memoryview, offset: int = 0, length: int | None = None) -> None:

@@ -54,7 +54,7 @@ def snapshot(value: Any) -> Any:
 
 def _check_json(value: Any, depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise MessageFormatError(f"an object message takes lists and dicts nested at most {MAX_DEPTH} deep")
+        raise MessageFormatError(f"an object message holds lists and dicts nested up to {MAX_DEPTH} deep")
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, _WRAPPERS)):
         if isinstance(value, int):
             canonical(value, "object")  # refuses an int that does not fit in a long, as everywhere else

@@ -115,7 +115,7 @@ def encoded(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise SelectorRuntimeError("a regular expression can't look at half a surrogate pair") from None
+        raise SelectorRuntimeError("a regular expression can't search half a surrogate pair") from None
 
 
 def compile_pattern(text: str) -> Pattern:
@@ -146,7 +146,7 @@ def _program(text: str) -> Any:
 
 
 class _Translation:
-    """A pattern of Java in RE2's syntax, but for ``$``.
+    """A pattern of Java in RE2's syntax, except ``$``.
 
     Args:
         source: the pattern.

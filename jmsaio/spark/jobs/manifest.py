@@ -138,7 +138,7 @@ class Manifest:
             mine, wanted = getattr(self, name), getattr(other, name)
             if mine != wanted:
                 raise ConfigurationError(
-                    f"the archive was begun with {name} {_shown(mine)}, not {_shown(wanted)}: go on with the same, or "
+                    f"the archive was begun with {name} {_shown(mine)}, not {_shown(wanted)}: resume with the same, or "
                     "begin another archive in another folder"
                 )
 

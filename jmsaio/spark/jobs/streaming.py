@@ -77,7 +77,7 @@ def archive_on(
     A KeyboardInterrupt ends the query and drops the current run; earlier runs are kept.
     """
     if order.until is not None:
-        raise ConfigurationError("an archive that goes on has no end: leave out until, or archive what is stored now")
+        raise ConfigurationError("a continuous archive has no end: omit until, or archive what is stored now")
     return _archive(session, order, pace, stop, tell)
 
 

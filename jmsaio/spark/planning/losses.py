@@ -34,9 +34,9 @@ class Losses:
         """
         self.count += 1
         if self._fail:
-            text = f"{loss}; with the option failOnDataLoss=false, reading goes on with what is left"
+            text = f"{loss}; with the option failOnDataLoss=false, reading continues with the rest"
             raise DataLossError(text, loss.topic, str(loss.wanted), None if loss.found is None else str(loss.found))
-        _log.warning("%s; failOnDataLoss=false: reading goes on with what is left", loss)
+        _log.warning("%s; failOnDataLoss=false: reading continues with the rest", loss)
         if self._folder is not None:
             try:
                 write_loss(Path(self._folder), str(loss))

@@ -13,8 +13,8 @@ from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range, Run
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 
 #: Reasons why a place no longer exists.
-_TRIMMED: Final = "the broker has deleted them, or the topic was deleted and made anew"
-_BEHIND: Final = "the position lies behind the end of the topic, which may have been deleted and made anew"
+_TRIMMED: Final = "the broker has deleted them, or the topic was deleted and created again"
+_BEHIND: Final = "the position lies behind the end of the topic, which might have been deleted and created again"
 
 
 @attrs.frozen

@@ -68,7 +68,7 @@ _UNREADY: Final = (502, 503, 504)
 _UNKNOWN_SIZE: Final = 1024 * 1024
 #: Seconds without a record until the broker is asked for more: the first time, and after that.
 _SILENCE, _LONG_SILENCE = 2.0, 10.0
-_DELETED: Final = "the broker has deleted them, or the topic was deleted and made anew, since the read was planned"
+_DELETED: Final = "the broker has deleted them, or the topic was deleted and created again, since the read was planned"
 _NO_TOPIC: Final = "the topic was deleted since the read was planned"
 _HOLE: Final = "readers get only a part of their batch"
 

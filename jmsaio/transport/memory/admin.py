@@ -158,7 +158,7 @@ class MemoryAdmin:
             if (place.ledger, place.entry) > (log.ledger, log.next - 1):
                 end = f"its last entry, {log.place(log.next - 1)}" if log.next else "its start, as it is empty"
                 text = f"advance subscription {subscription} of {topic}: {place} is after {end}"
-                raise AdminError(f"{text}; advance to the last entry at most", 409)
+                raise AdminError(f"{text}; advance no further than the last entry", 409)
             if place.ledger == log.ledger:
                 found[0].advance(place.entry)
                 self._broker.freed()

@@ -210,7 +210,7 @@ def _values(kind: AuthKind, text: str) -> dict[str, str]:
         try:
             found = json.loads(text)
         except ValueError:
-            raise ConfigurationError("option authParams: starts like JSON but is none", key="authParams") from None
+            raise ConfigurationError("option authParams: starts like JSON but is not valid", key="authParams") from None
         given = {_SPELLINGS.get(name, name): str(value) for name, value in found.items() if value is not None}
         return _tokens(kind, given)
     if kind is AuthKind.TOKEN:

@@ -69,7 +69,7 @@ def has_advanced(internal: Any, subscription: str, place: WireId, what: str) -> 
             end = (
                 "its start, as it is empty" if stored is None else f"its last entry, {WireId(*stored, place.partition)}"
             )
-            raise AdminError(f"{what}: {place} is after {end}; advance to the last entry at most", 409)
+            raise AdminError(f"{what}: {place} is after {end}; advance no further than the last entry", 409)
         target = _last_stored(internal, wanted)
         return target is None or read_place(cursor["markDeletePosition"]) >= target
 

@@ -101,7 +101,7 @@ class Damage:
 
     def __str__(self) -> str:
         return (
-            f"message or batch {self.ledger}:{self.entry} of {self.topic} was damaged on its way from the broker to "
+            f"message or batch {self.ledger}:{self.entry} of {self.topic} was damaged in transit from the broker to "
             f"subscription {self.subscription}, and pulsar-client has acknowledged it"
         )
 

@@ -61,7 +61,7 @@ _MEANINGS: dict[str, Meaning] = {
     "ErrorGettingAuthenticationData": Meaning(JMSSecurityError, "no credentials; check authPlugin and authParams"),
     "BrokerMetadataError": Meaning(TransportError, "the broker can't reach its metadata store", passes=True),
     "BrokerPersistenceError": Meaning(TransportError, "the broker could not store it; check the bookies", passes=True),
-    "ChecksumError": Meaning(TransportError, "the message was damaged on its way", True),
+    "ChecksumError": Meaning(TransportError, "the message was damaged in transit", True),
     "ConsumerBusy": Meaning(ConsumerBusyError, "the subscription already has its consumer; close that one first"),
     "NotConnected": Meaning(BrokerUnavailableError, "not connected to the broker", passes=True),
     "Disconnected": Meaning(

@@ -104,7 +104,7 @@ class PulsarSender:
         ]
 
     def __repr__(self) -> str:
-        state = "closed" if self._failure is not None else f"{self._window.records} on their way"
+        state = "closed" if self._failure is not None else f"{self._window.records} in flight"
         return f"<PulsarSender {self.topic}, {len(self._partition_producers)} partition producers, {state}>"
 
     @property
@@ -153,7 +153,7 @@ class PulsarSender:
             size = record.size()
             if self._limit is not None and size > self._limit:
                 raise MessageTooLargeError(
-                    f"a message of {size} bytes to {self.topic}: the broker takes {self._limit} at most;"
+                    f"a message of {size} bytes to {self.topic}: the broker accepts up to {self._limit};"
                     " compress it (producerConfig.compressionType) or send it in parts"
                 )
         self._window.add(size)
