@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from jmsaio.model.headers import JMSX
 from jmsaio.model.public import created_by, public
 from jmsaio.model.version import __version__
 
@@ -23,7 +24,7 @@ class ConnectionMetaData:
     provider_version: str = __version__
     provider_major_version: int = int(__version__.split(".")[0])
     provider_minor_version: int = int(__version__.split(".")[1])
-    jmsx_property_names: tuple[str, ...] = ("JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount")
+    jmsx_property_names: tuple[str, ...] = JMSX
 
     def get_jmsx_property_names(self) -> Iterator[str]:
         """Return the names of the supported JMSX properties, as an iterator."""

@@ -9,8 +9,8 @@ from jmsaio.codec import bodies, headers, properties
 from jmsaio.codec.schemas.reading import SchemaReader
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.destinations import Destination
+from jmsaio.model.headers import Headers
 from jmsaio.model.messages.bytes_message import BytesMessage
-from jmsaio.model.messages.headers import Headers
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage

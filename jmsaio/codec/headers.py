@@ -7,7 +7,7 @@ from typing import Final
 
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.destinations import Destination, Queue, Topic, as_destination, short_name
-from jmsaio.model.messages.headers import Headers
+from jmsaio.model.headers import Headers
 from jmsaio.model.wire import (
     CORRELATION_ID,
     DELIVERY_MODE,

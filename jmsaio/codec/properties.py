@@ -8,16 +8,15 @@ from typing import Any, Final
 from jmsaio.codec.bodies import OBJECT_FORMAT
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.arguments import with_article
+from jmsaio.model.headers import NOT_PROPERTIES, RESERVED
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.text import parse_wire, to_java
 from jmsaio.model.values import Byte, Float, Long, Short
 from jmsaio.model.wire import (
-    CONNECTION_ID,
     DELIVERY_COUNT,
     EXPIRATION,
     GROUP_ID,
     GROUP_SEQ,
-    RESERVED,
     TYPE_SUFFIX,
     TYPE_SUFFIX_READ,
     ReceivedRecord,
@@ -25,9 +24,7 @@ from jmsaio.model.wire import (
 )
 
 #: Names of headers and of our own marks: never properties of a message, whichever client wrote them.
-HIDDEN: Final = RESERVED | {
-    CONNECTION_ID, "JMSMessageID", "JMSTimestamp", "JMSDestination", "JMSRedelivered", OBJECT_FORMAT,
-}  # fmt: skip
+HIDDEN: Final = NOT_PROPERTIES | {OBJECT_FORMAT}
 
 #: Expiry time of a dead letter: a long, in milliseconds since the epoch.
 EXPIRED_AT: Final = "JMS_jmsaio_expired_at"

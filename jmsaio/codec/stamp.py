@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from jmsaio.codec import headers
 from jmsaio.model.destinations import Destination
-from jmsaio.model.messages.headers import Headers
+from jmsaio.model.headers import Headers
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import (
     CONNECTION_ID,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from jmsaio.codec import headers, properties
+from jmsaio.model.headers import TEXTS
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.values import Long
@@ -20,7 +21,6 @@ from jmsaio.model.wire import (
     GROUP_ID,
     GROUP_SEQ,
     PRIORITY,
-    TYPE,
     ReceivedRecord,
 )
 
@@ -98,7 +98,12 @@ def _long(value: int) -> Long:
     return int.__new__(Long, value)
 
 
+def _reader_of_text(name: str) -> Callable[[ReceivedRecord], Property]:
+    return lambda record: record.get(name)
+
+
 _HEADERS: Final[dict[str, Callable[[ReceivedRecord], Property]]] = {
+    **{header.name: _reader_of_text(header.wire[0]) for header in TEXTS},
     "JMSMessageID": headers.message_id,
     "JMSTimestamp": lambda record: _long(record.event_time),
     "JMSRedelivered": lambda record: record.redelivery_count > 0,
@@ -107,7 +112,6 @@ _HEADERS: Final[dict[str, Callable[[ReceivedRecord], Property]]] = {
     DELIVERY_TIME: _delivery_time,
     EXPIRATION: lambda record: _long(expiration(record)),
     PRIORITY: lambda record: headers.priority(record),
-    TYPE: lambda record: record.get(TYPE),
     DELIVERY_COUNT: lambda record: record.redelivery_count + 1,
     GROUP_ID: _group_id,
     GROUP_SEQ: _group_sequence,

@@ -10,14 +10,13 @@ from typing import Final
 
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.arguments import check_text, wrong_type
-from jmsaio.model.wire import CONNECTION_ID, RESERVED, TYPE_SUFFIX, TYPE_SUFFIX_READ
+from jmsaio.model.headers import NOT_PROPERTIES
+from jmsaio.model.wire import TYPE_SUFFIX, TYPE_SUFFIX_READ
 
 #: Words of the selector language, in any letter case; never a property name.
 RESERVED_WORDS: Final = frozenset(
     {"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"}
 )
-#: Header fields, which are not properties; headers that are properties on the wire are in RESERVED.
-_HEADERS: Final = frozenset({"JMSDestination", "JMSMessageID", "JMSTimestamp", "JMSRedelivered", CONNECTION_ID})
 _START: Final = frozenset({"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Sc", "Pc"})
 _PART: Final = _START | {"Nd", "Mn", "Mc", "Cf"}
 
@@ -43,7 +42,7 @@ _MOST_REMEMBERED: Final = 4096
 def _property_name_problem(name: str) -> str | None:
     if not name:
         return "is empty"
-    if name in RESERVED or name in _HEADERS:
+    if name in NOT_PROPERTIES:
         return "is that of a header; use the header's own attribute"
     if name.endswith((TYPE_SUFFIX, TYPE_SUFFIX_READ)):
         return "has the ending that marks a property's type on the wire"

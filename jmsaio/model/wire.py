@@ -1,4 +1,4 @@
-"""The interface between codec and transport: records, their ids, and the reserved property names.
+"""The interface between codec and transport: records, their ids, and the names of properties with a meaning.
 
 A record is one Pulsar message: payload, string properties, key and times. JMS types are unknown here.
 """
@@ -36,14 +36,6 @@ DELIVERY_COUNT = "JMSXDeliveryCount"
 #: Properties with the origin of a dead letter, as Pulsar's Java client writes them.
 REAL_TOPIC = "REAL_TOPIC"
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
-
-#: Property names that carry headers on the wire; applications can't use them.
-RESERVED = frozenset(
-    {
-        MESSAGE_TYPE, DELIVERY_TIME, MESSAGE_ID, REPLY_TO, REPLY_TO_TYPE, TYPE, CORRELATION_ID, DELIVERY_MODE,
-        PRIORITY, EXPIRATION, TRANSACTION, DELIVERY_COUNT,
-    }
-)  # fmt: skip
 
 
 class WireId(NamedTuple):

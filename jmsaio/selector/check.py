@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from jmsaio.model.headers import FIELDS
 from jmsaio.selector.literals import BEYOND
 from jmsaio.selector.nodes import (
     And,
@@ -30,10 +31,10 @@ from jmsaio.selector.nodes import (
 )  # fmt: skip
 from jmsaio.selector.refusal import Refused
 
-#: Headers that a selector may not name (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax).
-FORBIDDEN: Final = frozenset({"JMSDestination", "JMSReplyTo", "JMSExpiration", "JMSRedelivered", "JMSDeliveryTime"})
+#: Headers that a selector may not name.
+FORBIDDEN: Final = frozenset(header.name for header in FIELDS if not header.selectable)
 
-_ALLOWED = "JMSDeliveryMode, JMSPriority, JMSMessageID, JMSTimestamp, JMSCorrelationID and JMSType"
+_ALLOWED: Final = [header.name for header in FIELDS if header.selectable]
 
 
 def check(tree: Node) -> None:
@@ -140,7 +141,8 @@ def _identifier(node: Node, word: str) -> None:
 
 def _name(node: Name) -> None:
     if node.name in FORBIDDEN:
-        raise Refused(f"the header {node.name} can't be used in a selector; allowed are {_ALLOWED}", node.at)
+        allowed = f"{', '.join(_ALLOWED[:-1])} and {_ALLOWED[-1]}"
+        raise Refused(f"the header {node.name} can't be used in a selector; allowed are {allowed}", node.at)
 
 
 def _in_range(node: Literal, value: object) -> None:

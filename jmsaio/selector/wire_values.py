@@ -6,9 +6,11 @@ The compiled function reads raw properties itself if possible; the functions her
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Final
 
 from jmsaio.errors import MessageFormatError
+from jmsaio.model.headers import FIELDS, JMSX
 from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.text import parse_wire
@@ -16,12 +18,13 @@ from jmsaio.model.values import Byte, Float, Long, Short, canonical_property
 from jmsaio.model.wire import DELIVERY_MODE
 from jmsaio.selector.numbers import MISMATCH
 
-#: Headers that selectors of both dialects may name (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax).
-HEADERS: Final = frozenset(
-    {"JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType"}
-)
-#: Properties that the provider sets for each delivery; on a record they are read as headers are.
-PROVIDED: Final = frozenset({"JMSXDeliveryCount", "JMSXGroupID", "JMSXGroupSeq"})
+#: Readers of the headers that selectors of both dialects may name.
+_READERS: Final[dict[str, Callable[[Message], object]]] = {
+    header.name: attrgetter(header.attribute) for header in FIELDS if header.selectable
+}
+#: Names that are read as headers; on a record, the properties that the provider sets for each delivery are, too.
+HEADERS: Final = frozenset(_READERS)
+PROVIDED: Final = frozenset(JMSX)
 
 Get = Callable[[str], object]
 
@@ -94,16 +97,7 @@ def of_message(message: Message) -> tuple[Get, Get]:
     """Return look-ups of properties and of headers of a message."""
 
     def header(name: str) -> object:
-        return _READERS[name](message)
+        value = _READERS[name](message)
+        return word(value) if name == DELIVERY_MODE else value
 
     return message._property_map().get, header
-
-
-_READERS: Final[dict[str, Callable[[Message], object]]] = {
-    "JMSDeliveryMode": lambda message: word(message._headers().delivery_mode),
-    "JMSPriority": lambda message: message._headers().priority,
-    "JMSMessageID": lambda message: message._headers().message_id,
-    "JMSTimestamp": lambda message: message._headers().timestamp,
-    "JMSCorrelationID": lambda message: message.jms_correlation_id,
-    "JMSType": lambda message: message._headers().type,
-}

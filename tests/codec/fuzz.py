@@ -17,6 +17,7 @@ from collections import Counter
 from jmsaio.codec import Stamp, decode, encode, view
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model import wire
+from jmsaio.model.headers import RESERVED
 from jmsaio.model.messages.object_message import ObjectMessage
 from tests.codec import golden_files
 from tests.codec.described import build
@@ -32,7 +33,7 @@ _TEXTS = [
     "AP+A/g==", "AP+A/g", "\0", "é😀", "topic", "persistent://", "a:", "?", "multi:,", "regex:",
 ]  # fmt: skip
 _NAMES = [
-    *sorted(wire.RESERVED), "JMSConnectionID", "JMSXGroupID", "JMSXGroupSeq", "JMS_jmsaio_object", "n", "n_jsmtype",
+    *sorted(RESERVED), "JMSConnectionID", "JMSXGroupID", "JMSXGroupSeq", "JMS_jmsaio_object", "n", "n_jsmtype",
     "n_jmstype", "_jsmtype", "_jmstype", "",
 ]  # fmt: skip
 _HEADERS = ["JMSMessageID", "JMSTimestamp", "JMSRedelivered", *_NAMES]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jmsaio.codec import headers
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic
-from jmsaio.model.messages.headers import Headers
+from jmsaio.model.headers import Headers
 from tests.codec import strategies
 from tests.kit.records import Record
 

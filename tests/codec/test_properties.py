@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from jmsaio.codec import decode, properties
 from jmsaio.errors import MessageFormatError
+from jmsaio.model.headers import RESERVED
 from jmsaio.model.values import Byte, Float, Long, Short
-from jmsaio.model.wire import RESERVED
 from tests.codec import strategies
 from tests.kit.records import Record
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.model.messages.headers import Headers
+from jmsaio.model.headers import Headers
 from jmsaio.model.messages.text_message import TextMessage
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jmsaio.model.messages.headers import Headers
+from jmsaio.model.headers import Headers
 from jmsaio.model.messages.message import Message
 from jmsaio.model.values import Byte, Char, Float, JmsType, Long, Short
 

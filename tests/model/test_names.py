@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jmsaio.errors import IllegalArgumentError, JMSError
 from jmsaio.model import names
+from jmsaio.model.headers import RESERVED
 from jmsaio.model.names import check_map_name, check_property_name, is_identifier_part, is_identifier_start
-from jmsaio.model.wire import RESERVED
 
 
 @pytest.mark.parametrize(

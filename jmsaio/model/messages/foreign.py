@@ -12,25 +12,16 @@ from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.model.destinations import as_destination
+from jmsaio.model.headers import FIELDS, NOT_PROPERTIES, OF_APPLICATION, Headers, Holds, Owner, is_provided
 from jmsaio.model.messages.bytes_message import BytesMessage
-from jmsaio.model.messages.headers import Headers
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import canonical_property
-from jmsaio.model.wire import CONNECTION_ID, GROUP_ID, GROUP_SEQ, RESERVED
 
-_WRITTEN_BACK: Final = {
-    "jms_destination": "destination",
-    "jms_delivery_mode": "delivery_mode",
-    "jms_message_id": "message_id",
-    "jms_timestamp": "timestamp",
-    "jms_expiration": "expiration",
-    "jms_delivery_time": "delivery_time",
-    "jms_priority": "priority",
-}
+_WRITTEN_BACK: Final = {header.attribute: header.field for header in FIELDS if header.owner is Owner.SEND}
 _CHUNK: Final = 64 * 1024
 
 #: Called with the part of a foreign message that is left out, and the error of reading it.
@@ -45,7 +36,7 @@ def _unsaid(what: str, error: Exception) -> None:
 class MessageLike(Protocol):
     """The interface by which an object is recognized as a message of another library.
 
-    Optional: the attributes ``jms_correlation_id``, ``jms_type`` and ``jms_reply_to``, and the body's methods under
+    Optional: the attributes of the headers that an application sets, such as ``jms_type``, and the body's methods under
     their names here (``get_text`` or ``text``; ``get_map_names`` and ``get_object``; ``reset`` and ``read_object``;
     ``reset``, ``read_utf`` and ``read_bytes``; ``get_object``).
     """
@@ -88,7 +79,7 @@ def adopt(foreign: object, left_out: LeftOut = _unsaid) -> Message:
     try:
         message = _copy_body(foreign, left_out)
         for name in list(foreign.get_property_names()):
-            if name not in RESERVED and name != CONNECTION_ID and not _set_by_provider(name):
+            if name not in NOT_PROPERTIES and not is_provided(name):
                 _copy_property(foreign, name, message, left_out)
         _copy_headers(foreign, message)
     except MessageFormatError:
@@ -96,10 +87,6 @@ def adopt(foreign: object, left_out: LeftOut = _unsaid) -> Message:
     except Exception as error:
         raise MessageFormatError(f"the foreign message {type(foreign).__name__} can't be read: {error!r}") from error
     return message
-
-
-def _set_by_provider(name: str) -> bool:
-    return name.startswith("JMSX") and name not in (GROUP_ID, GROUP_SEQ)
 
 
 def _copy_property(foreign: MessageLike, name: str, message: Message, left_out: LeftOut) -> None:
@@ -112,18 +99,16 @@ def _copy_property(foreign: MessageLike, name: str, message: Message, left_out: 
 
 
 def _copy_headers(foreign: MessageLike, message: Message) -> None:
-    correlation = getattr(foreign, "jms_correlation_id", None)
-    if isinstance(correlation, bytes):
-        message.jms_correlation_id_as_bytes = correlation
-    else:
-        message.jms_correlation_id = correlation
-    message.jms_type = getattr(foreign, "jms_type", None)
-    reply_to = getattr(foreign, "jms_reply_to", None)
-    if reply_to is not None:
-        try:
-            message.jms_reply_to = as_destination(reply_to)
-        except InvalidDestinationError:
-            message.jms_reply_to = None  # JMS allows a provider to drop another provider's destination
+    for header in OF_APPLICATION:
+        value, attribute = getattr(foreign, header.attribute, None), header.attribute
+        if header.holds is Holds.DESTINATION and value is not None:
+            try:
+                value = as_destination(value)
+            except InvalidDestinationError:
+                value = None  # JMS allows a provider to drop another provider's destination
+        elif header.holds is Holds.TEXT_OR_BYTES and isinstance(value, bytes):
+            attribute += "_as_bytes"
+        setattr(message, attribute, value)
 
 
 def _copy_body(foreign: Any, left_out: LeftOut) -> Message:

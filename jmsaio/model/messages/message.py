@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError, NoTextError
 from jmsaio.model.arguments import check_flag, check_int, check_optional_text, with_article
 from jmsaio.model.destinations import Destination, as_destination
-from jmsaio.model.messages.headers import Headers
+from jmsaio.model.headers import Headers
 from jmsaio.model.messages.properties import MessageSource as MessageSource
 from jmsaio.model.messages.properties import Properties
 from jmsaio.model.messages.properties import Property as Property

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn, Protocol, overload
 from jmsaio.errors import MessageNotWriteableError, UnsupportedOperationError
 from jmsaio.model.arguments import check_mapping, check_text
 from jmsaio.model.conversion import convert_property
-from jmsaio.model.messages.headers import Headers
+from jmsaio.model.headers import Headers
 from jmsaio.model.names import allowed_names, check_property_name
 from jmsaio.model.typed import typed
 from jmsaio.model.values import (

@@ -12,6 +12,7 @@ import math
 from typing import Final
 
 from jmsaio.errors import InvalidSelectorError
+from jmsaio.model.headers import FIELDS
 from jmsaio.selector import like
 from jmsaio.selector.nodes import (
     And,
@@ -37,7 +38,7 @@ from jmsaio.selector.starlight.compiler import compile_tree
 
 #: Headers with the same value for the plugin as for a JMS client. For others it uses another value, or fails and drops
 #: the message.
-_SEEN: Final = frozenset({"JMSDeliveryMode", "JMSPriority", "JMSTimestamp", "JMSCorrelationID", "JMSType"})
+_SEEN: Final = frozenset(header.name for header in FIELDS if header.alike)
 
 
 def objection(text: str) -> str | None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from jmsaio.errors import NumberFormatError, SelectorRuntimeError
+from jmsaio.model.headers import FIELDS, Holds
 from jmsaio.model.messages.message import Message
 from jmsaio.model.text import parse_double, parse_float, parse_integer
 from jmsaio.model.values import Byte, Long, Short
@@ -22,7 +23,6 @@ from jmsaio.model.wire import (
     EXPIRATION,
     GROUP_ID,
     GROUP_SEQ,
-    MESSAGE_ID,
     PRIORITY,
     REPLY_TO,
     REPLY_TO_TYPE,
@@ -46,11 +46,9 @@ _CONSTANTS: Final[dict[str, Value]] = {
     "JMSActiveMQBrokerOutTime": Long(0),
     "JMSActiveMQBrokerPath": "null",
 }
+_MARKS: Final = {Holds.TEXT: "string", Holds.MODE: "int", Holds.NUMBER: "int", Holds.TIME: "long"}
 #: Type marks that the plugin does not read from the wire, because they are fixed.
-_KNOWN_MARKS: Final = {
-    PRIORITY: "int", EXPIRATION: "long", "JMSXDeliveryCount": "int", DELIVERY_TIME: "long", TYPE: "string",
-    DELIVERY_MODE: "int", MESSAGE_ID: "string", GROUP_SEQ: "long",
-}  # fmt: skip
+_KNOWN_MARKS: Final = {each.wire[0]: _MARKS[each.holds] for each in FIELDS if each.wire and each.holds in _MARKS}
 _READERS: Final[dict[str, Callable[[str], Value]]] = {
     "boolean": lambda text: text.lower() == "true",
     "byte": lambda text: Byte(parse_integer(text, 8)),
@@ -150,25 +148,24 @@ def of_mapping(mapping: Mapping[str, object]) -> Look:
 
 def of_message(message: Message) -> Look:
     """Return the view of a message, as the plugin has it once the message is sent."""
-    properties, headers = message._property_map(), message._headers()
-    known: dict[str, Callable[[], object]] = {
-        "JMSMessageID": lambda: properties.get("JMSMessageID"),
-        CORRELATION_ID: lambda: message.jms_correlation_id,
-        TYPE: lambda: headers.type,
-        EXPIRATION: lambda: headers.expiration or None,  # 0 is not written, and the plugin fails on a missing one
-        DELIVERY_TIME: lambda: Long(headers.delivery_time),
-        PRIORITY: lambda: headers.priority,
-        DELIVERY_MODE: lambda: headers.delivery_mode,
-        MESSAGE_ID: lambda: headers.message_id,
-        "JMSTimestamp": lambda: headers.timestamp,
-        REPLY_TO: lambda: _address(headers.reply_to),
-        "JMSDestination": lambda: _address(headers.destination),
-    }
+    properties = message._property_map()
 
     def get(name: str) -> object:
-        return known[name]() if name in known else properties.get(name)
+        header = _BY_NAME.get(name)
+        if header is None:
+            return properties.get(name)
+        value: Any = getattr(message, header.attribute)
+        if header.holds is Holds.DESTINATION:
+            return _address(value)
+        if name == EXPIRATION:
+            return value or None  # 0 is not written, and the plugin fails on a missing one
+        return Long(value) if name == DELIVERY_TIME else value
 
     return view(get)
+
+
+#: Headers by the names that the plugin knows; JMSMessageID is one of those that it reads from a property.
+_BY_NAME: Final = {header.wire[0] if header.wire else header.name: header for header in FIELDS}
 
 
 def _address(destination: object) -> str | None:

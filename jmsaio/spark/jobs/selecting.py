@@ -9,10 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from jmsaio.codec.properties import value_of
+from jmsaio.model.headers import FIELDS, Holds
 from jmsaio.selector import Selector
 
-#: Headers that a selector can name, besides the time (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax).
-_HEADERS: Final = ("JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSCorrelationID", "JMSType")
+#: Headers that a selector can name, besides the time.
+_HEADERS: Final = tuple(header.name for header in FIELDS if header.selectable and header.holds is not Holds.TIME)
 _Texts = Mapping[str, str | None] | None
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.destinations import Queue
+from jmsaio.model.headers import Headers
 from jmsaio.model.messages.foreign import adopt, is_foreign, write_back
-from jmsaio.model.messages.headers import Headers
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float

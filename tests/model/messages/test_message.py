@@ -8,8 +8,8 @@ import pytest
 
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.model.destinations import Queue, Topic
+from jmsaio.model.headers import Headers
 from jmsaio.model.messages.bytes_message import BytesMessage
-from jmsaio.model.messages.headers import Headers
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage

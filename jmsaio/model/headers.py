@@ -1,0 +1,232 @@
+"""The headers: ``HEADERS``, one table from which whatever lists headers derives, and the values of one message.
+
+Jakarta Messaging 3.1, 3.4 Message header fields, and 3.5.9 for the properties JMSX.
+
+A header that is a text of the application, such as JMSType, needs its row, its field in ``Headers`` and its public
+attributes; codec, selectors, commands and Spark derive the rest. One that follows rules of its own, such as
+JMSReplyTo, has functions for them in the codec, by its name.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Final
+
+import attrs
+
+from jmsaio.model.destinations import Destination
+from jmsaio.model.wire import (
+    CONNECTION_ID,
+    CORRELATION_ID,
+    DELIVERY_COUNT,
+    DELIVERY_MODE,
+    DELIVERY_TIME,
+    EXPIRATION,
+    GROUP_ID,
+    GROUP_SEQ,
+    MESSAGE_ID,
+    MESSAGE_TYPE,
+    PRIORITY,
+    REPLY_TO,
+    REPLY_TO_TYPE,
+    TRANSACTION,
+    TYPE,
+)
+
+
+@attrs.define
+class Headers:
+    """The header fields of a message. Times are milliseconds since the epoch, 0 for none.
+
+    ``correlation_id`` is JMSCorrelationID as it was set, ``delivery_mode`` is 1 (non-persistent) or 2 (persistent).
+    """
+
+    destination: Destination | None = None
+    delivery_mode: int = 2
+    message_id: str | None = None
+    timestamp: int = 0
+    expiration: int = 0
+    delivery_time: int = 0
+    priority: int = 4
+    correlation_id: str | bytes | None = None
+    reply_to: Destination | None = None
+    type: str | None = None
+    redelivered: bool = False
+
+
+class Owner(enum.Enum):
+    """Who sets a header."""
+
+    APPLICATION = "the application, on the message"
+    SEND = "the provider, when the message is sent"
+    DELIVERY = "the provider, when the message is delivered"
+
+
+class Holds(enum.Enum):
+    """What a header holds."""
+
+    TEXT = "a text"
+    TEXT_OR_BYTES = "a text, or bytes"
+    DESTINATION = "a destination"
+    MODE = "1 or 2: a delivery mode"
+    NUMBER = "a number of 32 bits"
+    TIME = "milliseconds since the epoch, a number of 64 bits"
+    FLAG = "a Boolean"
+
+
+@attrs.frozen
+class HeaderColumn:
+    """A column of a header in the rows of Spark.
+
+    Attributes:
+        name: name of the column.
+        type: its type in Spark's DDL.
+        doc: description of what is read.
+        written: description of what is written; "" if the provider sets it.
+        field: its field in a raw row, see ``jmsaio.codec.rows``; "" if a record does not have the header.
+    """
+
+    name: str
+    type: str
+    doc: str
+    written: str = ""
+    field: str = ""
+
+
+@attrs.frozen
+class Header:
+    """A header, or a property that Jakarta Messaging defines.
+
+    Attributes:
+        name: its name in Jakarta Messaging and in selectors.
+        holds: what it holds.
+        owner: who sets it.
+        field: its field in ``Headers`` and in the JSON of the commands, and the name of their option if the application
+            sets it; "" for a property.
+        wire: names of the Pulsar properties that carry it, its own first. Without any, another part of the record
+            carries it, or none.
+        selectable: whether a selector may name it (3.8.1.1 Message selector syntax).
+        alike: whether a selector in Starlight's broker plugin finds the same value as one in the client.
+        columns: its columns in Spark.
+        attribute: its attribute of a message.
+    """
+
+    name: str
+    holds: Holds
+    owner: Owner
+    field: str = ""
+    wire: tuple[str, ...] = ()
+    selectable: bool = False
+    alike: bool = False
+    columns: tuple[HeaderColumn, ...] = ()
+    attribute: str = attrs.field(init=False)
+
+    @attribute.default
+    def _message_attribute(self) -> str:
+        return f"jms_{self.field}"
+
+    @property
+    def default(self) -> Any:
+        """Its value in a new message."""
+        return getattr(Headers(), self.field)
+
+
+#: All headers, in the order of their columns, then the properties JMSX.
+HEADERS: Final = (
+    Header("JMSDestination", Holds.DESTINATION, Owner.SEND, "destination"),
+    Header(
+        "JMSMessageID", Holds.TEXT, Owner.SEND, "message_id", (MESSAGE_ID,), selectable=True,
+        columns=(HeaderColumn("JMSMessageID", "STRING", "JMSMessageID", "", "message_id"),),
+    ),
+    Header(
+        "JMSCorrelationID", Holds.TEXT_OR_BYTES, Owner.APPLICATION, "correlation_id", (CORRELATION_ID,),
+        selectable=True, alike=True,
+        columns=(
+            HeaderColumn(
+                "JMSCorrelationID", "STRING", "JMSCorrelationID, if it is text", "JMSCorrelationID", "correlation_id"
+            ),
+            HeaderColumn(
+                "correlation_bytes", "BINARY", "JMSCorrelationID, if it is not text",
+                "JMSCorrelationID that is not text", "correlation_bytes",
+            ),
+        ),
+    ),
+    Header(
+        "JMSType", Holds.TEXT, Owner.APPLICATION, "type", (TYPE,), selectable=True, alike=True,
+        columns=(HeaderColumn("JMSType", "STRING", "JMSType", "JMSType", "type"),),
+    ),
+    Header(
+        "JMSReplyTo", Holds.DESTINATION, Owner.APPLICATION, "reply_to", (REPLY_TO, REPLY_TO_TYPE),
+        columns=(
+            HeaderColumn(
+                "JMSReplyTo", "STRING", "name of the destination of replies",
+                "name of the destination of replies; needs `reply_to_kind`", "reply_to",
+            ),
+            HeaderColumn(
+                "reply_to_kind", "STRING", "`queue` or `topic`: what JMSReplyTo is",
+                "`queue` or `topic`: what JMSReplyTo is", "reply_to_kind",
+            ),
+        ),
+    ),
+    Header(
+        "JMSDeliveryMode", Holds.MODE, Owner.SEND, "delivery_mode", (DELIVERY_MODE,), selectable=True, alike=True,
+        columns=(
+            HeaderColumn(
+                "JMSDeliveryMode", "STRING", "`PERSISTENT` or `NON_PERSISTENT`",
+                "`PERSISTENT` or `NON_PERSISTENT`; NULL is `PERSISTENT`", "delivery_mode",
+            ),
+        ),
+    ),
+    Header(
+        "JMSPriority", Holds.NUMBER, Owner.SEND, "priority", (PRIORITY,), selectable=True, alike=True,
+        columns=(HeaderColumn("JMSPriority", "INT", "0 to 9", "0 to 9; NULL is 4", "priority"),),
+    ),
+    Header(
+        "JMSTimestamp", Holds.TIME, Owner.SEND, "timestamp", selectable=True, alike=True,
+        columns=(HeaderColumn("JMSTimestamp", "TIMESTAMP", "when it was sent", "", "timestamp"),),
+    ),
+    Header(
+        "JMSExpiration", Holds.TIME, Owner.SEND, "expiration", (EXPIRATION,),
+        columns=(HeaderColumn("JMSExpiration", "TIMESTAMP", "when it expires; NULL if never", "", "expiration"),),
+    ),
+    Header(
+        "JMSDeliveryTime", Holds.TIME, Owner.SEND, "delivery_time", (DELIVERY_TIME,),
+        columns=(
+            HeaderColumn("JMSDeliveryTime", "TIMESTAMP", "not delivered before this time", "", "delivery_time"),
+        ),
+    ),
+    Header(
+        "JMSRedelivered", Holds.FLAG, Owner.DELIVERY, "redelivered",
+        columns=(HeaderColumn("JMSRedelivered", "BOOLEAN", "NULL: only a consumer knows"),),
+    ),
+    Header(GROUP_ID, Holds.TEXT, Owner.APPLICATION, wire=(GROUP_ID,)),
+    Header(GROUP_SEQ, Holds.NUMBER, Owner.APPLICATION, wire=(GROUP_SEQ,)),
+    Header(
+        DELIVERY_COUNT, Holds.NUMBER, Owner.DELIVERY,
+        columns=(HeaderColumn(DELIVERY_COUNT, "INT", "NULL: only a consumer knows"),),
+    ),
+)  # fmt: skip
+
+#: Header fields, without the properties.
+FIELDS: Final = tuple(header for header in HEADERS if header.field)
+#: Header fields that the application sets on the message.
+OF_APPLICATION: Final = tuple(header for header in FIELDS if header.owner is Owner.APPLICATION)
+#: Those that are plain texts: every part of the library handles them alike.
+TEXTS: Final = tuple(header for header in OF_APPLICATION if header.holds is Holds.TEXT)
+#: The properties that Jakarta Messaging defines, and those that an application sets.
+JMSX: Final = tuple(header.name for header in HEADERS if not header.field)
+_JMSX_OF_APPLICATION: Final = frozenset(
+    each.name for each in HEADERS if each.owner is Owner.APPLICATION and not each.field
+)
+
+#: Names of Pulsar properties that carry headers; applications can't use them.
+RESERVED: Final = frozenset(name for header in FIELDS for name in header.wire) | {
+    MESSAGE_TYPE, TRANSACTION, DELIVERY_COUNT,
+}  # fmt: skip
+#: Names that no property of a message has.
+NOT_PROPERTIES: Final = RESERVED | {header.name for header in FIELDS} | {CONNECTION_ID}
+
+
+def is_provided(name: str) -> bool:
+    """Return whether only a provider sets the property of that name."""
+    return name.startswith("JMSX") and name not in _JMSX_OF_APPLICATION
