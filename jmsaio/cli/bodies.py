@@ -16,6 +16,8 @@ from jmsaio.config.options import nearest
 from jmsaio.errors import JMSError
 from jmsaio.model.arguments import with_article
 from jmsaio.model.destinations import Queue, Topic
+from jmsaio.model.headers import FIELDS as HEADER_FIELDS
+from jmsaio.model.headers import OF_APPLICATION, Holds, is_provided
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
@@ -26,11 +28,8 @@ from jmsaio.model.modes import DeliveryMode
 
 #: Kinds of message, as values of ``--as``.
 KINDS = ("text", "bytes", "map", "stream", "object", "header")
-#: Fields of a line written by ``jmsaio receive --json``.
-FIELDS = frozenset((
-    "kind", "body", "body_types", "properties", "types", "correlation_id", "reply_to", "type", "priority",
-    "delivery_mode", "message_id", "destination", "timestamp", "expiration", "delivery_time", "redelivered",
-))  # fmt: skip
+#: Fields of a line that ``jmsaio receive --json`` writes.
+FIELDS = frozenset(("kind", "body", "body_types", "properties", "types", *(header.field for header in HEADER_FIELDS)))
 
 
 @attrs.frozen
@@ -148,14 +147,13 @@ def from_record(line: bytes) -> Message:
             raise ValueError(f"unknown field {field!r}{nearest(field, FIELDS)}")
         types = record.get("types") or {}
         for name, value in (record.get("properties") or {}).items():
-            if not name.startswith("JMSX") or name in ("JMSXGroupID", "JMSXGroupSeq"):
+            if not is_provided(name):
                 message.set_object_property(name, typed(value, types.get(name)))
-        if record.get("correlation_id") is not None:
-            message.jms_correlation_id = record["correlation_id"]
-        if record.get("type") is not None:
-            message.jms_type = record["type"]
-        if record.get("reply_to") is not None:
-            message.jms_reply_to = _destination(record["reply_to"])
+        for header in OF_APPLICATION:
+            value = record.get(header.field)
+            if value is not None:
+                value = _destination(value) if header.holds is Holds.DESTINATION else value
+                setattr(message, header.attribute, value)
         message.jms_priority = record.get("priority", message.jms_priority)
         message.jms_delivery_mode = _delivery_mode(record.get("delivery_mode", "PERSISTENT"))
     except (JMSError, ValueError, AttributeError, TypeError, KeyError) as error:

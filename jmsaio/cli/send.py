@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import attrs
 import click
@@ -18,15 +18,19 @@ from jmsaio.cli.common.exits import OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable
 from jmsaio.cli.typed import parse_property
 from jmsaio.errors import JMSError, SendInDoubtError
+from jmsaio.model.headers import OF_APPLICATION, Holds
 from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
     from jmsaio.client.senders.receipt import Receipt
     from jmsaio.client.session import Session
+    from jmsaio.model.destinations import Queue, Topic
     from jmsaio.model.messages.message import Message, Property
 
-#: Minimum number of messages for a progress bar.
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: Messages from which on a progress bar is worth it; receipts held before the oldest is awaited.
 _MANY = 200
 #: Maximum number of sends in flight.
 _PENDING = 5000
@@ -46,8 +50,8 @@ class Job:
         topic: whether the destination is a topic.
         source: the input.
         repeat: how often each message is sent.
-        properties: properties of every message.
-        headers: correlation id, type and reply destination, if given.
+        properties: set on every message.
+        headers: texts of headers by their fields; None if not given.
         options: keyword arguments of ``producer.send_async``.
     """
 
@@ -57,8 +61,17 @@ class Job:
     source: Source
     repeat: int
     properties: Mapping[str, Property]
-    headers: dict[str, str]
+    headers: Mapping[str, str | None]
     options: dict[str, Any]
+
+
+def _header_options(command: Command) -> Command:
+    """Add an option for each header that the application sets."""
+    for header in reversed(OF_APPLICATION):
+        rest = ", a queue; topic:NAME for a topic" if header.holds is Holds.DESTINATION else ""
+        flag = f"--{header.field.replace('_', '-')}"
+        command = click.option(flag, header.field, help=f"Header {header.name}{rest}.")(command)
+    return command
 
 
 @click.command()
@@ -93,16 +106,14 @@ class Job:
 @click.option("--ttl", type=click.FloatRange(min=0), help="Seconds until the message expires; 0: never.")
 @click.option("--delay", type=click.FloatRange(min=0), help="Seconds until the message is delivered.")
 @click.option("--non-persistent", is_flag=True, help="Send with delivery mode NON_PERSISTENT.")
-@click.option("--correlation-id", help="Header JMSCorrelationID.")
-@click.option("--type", "jms_type", help="Header JMSType.")
-@click.option("--reply-to", help="Header JMSReplyTo: a queue, or topic:NAME.")
+@_header_options
 @click.option("-n", "--count", type=click.IntRange(min=1), default=1, help="Send each message this many times.")
 @json_option
 def send(
     name: str, bodies: tuple[str, ...], url: str | None, settings: tuple[str, ...], topic: bool,
     files: tuple[BinaryIO, ...], kind: str | None, lines: bool, records: bool, properties: tuple[str, ...],
-    priority: int | None, ttl: float | None, delay: float | None, non_persistent: bool, correlation_id: str | None,
-    jms_type: str | None, reply_to: str | None, count: int, as_json: bool | None,
+    priority: int | None, ttl: float | None, delay: float | None, non_persistent: bool, count: int,
+    as_json: bool | None, **headers: str | None,
 ) -> int:  # fmt: skip
     """Send messages to a queue (or topic, with -t).
 
@@ -124,7 +135,6 @@ def send(
     if kind and records:
         raise click.UsageError("with --json-lines each line names its kind; leave out --as")
     typed = _parse_properties(properties)
-    headers = {"correlation_id": correlation_id, "type": jms_type, "reply_to": reply_to}
     options = {"priority": priority, "time_to_live": ttl, "delivery_delay": delay}
     job = Job(
         config=read_connection(url, settings),
@@ -133,7 +143,7 @@ def send(
         source=Source(bodies, files, kind or "text", lines, records),
         repeat=count,
         properties=typed,
-        headers={key: value for key, value in headers.items() if value is not None},
+        headers=headers,
         options={key: value for key, value in options.items() if value is not None}
         | ({"delivery_mode": DeliveryMode.NON_PERSISTENT} if non_persistent else {}),
     )
@@ -290,14 +300,17 @@ def _prepare(session: Session, message: Message, job: Job) -> None:
     """Set the properties and headers given as options."""
     for name, value in job.properties.items():
         message.set_object_property(name, value)
-    if "correlation_id" in job.headers:
-        message.jms_correlation_id = job.headers["correlation_id"]
-    if "type" in job.headers:
-        message.jms_type = job.headers["type"]
-    if "reply_to" in job.headers:
-        kind, colon, rest = job.headers["reply_to"].partition("topic:")
-        is_topic = bool(colon) and not kind
-        message.jms_reply_to = destination(session, rest if is_topic else job.headers["reply_to"], is_topic)
+    for header in OF_APPLICATION:
+        text = job.headers.get(header.field)
+        if text is not None:
+            given = _named(session, text) if header.holds is Holds.DESTINATION else text
+            setattr(message, header.attribute, given)
+
+
+def _named(session: Session, text: str) -> Queue | Topic:
+    """Return the queue of that name, or the topic of ``topic:NAME``."""
+    is_topic = text.startswith("topic:")
+    return destination(session, text.removeprefix("topic:"), is_topic)
 
 
 def _progress(output: Output, total: int | None) -> Progress:

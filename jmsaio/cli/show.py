@@ -13,17 +13,16 @@ from rich.text import Text
 from jmsaio.cli.common.output import printable
 from jmsaio.cli.typed import mark, plain
 from jmsaio.errors import MalformedMessageError
-from jmsaio.model.destinations import Destination
+from jmsaio.model.headers import FIELDS, Holds
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.wire import DELIVERY_COUNT
 
-#: Properties set by the provider, shown in text only with all headers.
-_PROVIDER = frozenset({"JMSXDeliveryCount"})
-_TIMES = frozenset({"timestamp", "expiration", "delivery_time"})
+_TIMES = frozenset(header.field for header in FIELDS if header.holds is Holds.TIME)
 
 
 def to_json(message: Message) -> dict[str, Any]:
@@ -41,21 +40,21 @@ def to_json(message: Message) -> dict[str, Any]:
     types = {name: kind for name, value in properties.items() if (kind := mark(value)) is not None}
     if types:
         record["types"] = types
-    headers = {
-        "destination": _place(message.jms_destination),
-        "timestamp": message.jms_timestamp,
-        "correlation_id": message.jms_correlation_id,
-        "reply_to": _place(message.jms_reply_to),
-        "type": message.jms_type,
-        "priority": message.jms_priority,
-        "delivery_mode": "NON_PERSISTENT" if message.jms_delivery_mode == 1 else "PERSISTENT",
-        "expiration": message.jms_expiration,
-        "delivery_time": message.jms_delivery_time,
-        "redelivered": message.jms_redelivered,
-    }
-    usual = {"timestamp": 0, "priority": 4, "delivery_mode": "PERSISTENT", "expiration": 0, "redelivered": False}
-    record |= {name: value for name, value in headers.items() if value is not None and value != usual.get(name)}
+    for header in FIELDS:
+        value = getattr(message, header.attribute)
+        if value != header.default:
+            record[header.field] = _header(value, header.holds)
     return record
+
+
+def _header(value: Any, holds: Holds) -> Any:
+    """Return the value of a header as JSON has it."""
+    if holds is Holds.DESTINATION:
+        kind = "topic" if hasattr(value, "topic_name") else "queue"
+        return f"{kind}:{value.name}"
+    if holds is Holds.MODE:
+        return "NON_PERSISTENT" if value == 1 else "PERSISTENT"
+    return value
 
 
 def to_text(message: Message, *, headers: bool = False) -> Text:
@@ -67,7 +66,7 @@ def to_text(message: Message, *, headers: bool = False) -> Text:
     if message.jms_redelivered:
         text.append(f"  delivery {dict(message.properties).get('JMSXDeliveryCount', '?')}", style="yellow")
     for name, value in message.properties.items():
-        if name in _PROVIDER and not headers:
+        if name == DELIVERY_COUNT and not headers:  # the provider's: only when asked
             continue
         shown = repr(value) if isinstance(value, str) else plain(value)
         kind = mark(value)
@@ -163,13 +162,6 @@ def _items(message: StreamMessage) -> list[Any]:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
-
-
-def _place(destination: Destination | None) -> str | None:
-    if destination is None:
-        return None
-    kind = "topic" if hasattr(destination, "topic_name") else "queue"
-    return f"{kind}:{destination.name}"
 
 
 def _clock(milliseconds: int) -> str:

@@ -109,6 +109,7 @@ class Header:
         alike: whether a selector in Starlight's broker plugin finds the same value as one in the client.
         columns: its columns in Spark.
         attribute: its attribute of a message.
+        default: its value in a new message.
     """
 
     name: str
@@ -120,15 +121,15 @@ class Header:
     alike: bool = False
     columns: tuple[HeaderColumn, ...] = ()
     attribute: str = attrs.field(init=False)
+    default: Any = attrs.field(init=False)
 
     @attribute.default
     def _message_attribute(self) -> str:
         return f"jms_{self.field}"
 
-    @property
-    def default(self) -> Any:
-        """Its value in a new message."""
-        return getattr(Headers(), self.field)
+    @default.default
+    def _value_of_a_new_message(self) -> Any:
+        return getattr(Headers(), self.field) if self.field else None
 
 
 #: All headers, in the order of their columns, then the properties JMSX.
