@@ -214,6 +214,8 @@ FIELDS: Final = tuple(header for header in HEADERS if header.field)
 OF_APPLICATION: Final = tuple(header for header in FIELDS if header.owner is Owner.APPLICATION)
 #: Those that are plain texts: every part of the library handles them alike.
 TEXTS: Final = tuple(header for header in OF_APPLICATION if header.holds is Holds.TEXT)
+#: The columns of all headers.
+HEADER_COLUMNS: Final = tuple(column for header in HEADERS for column in header.columns)
 #: The properties that Jakarta Messaging defines, and those that an application sets.
 JMSX: Final = tuple(header.name for header in HEADERS if not header.field)
 _JMSX_OF_APPLICATION: Final = frozenset(

@@ -10,6 +10,7 @@ import attrs
 from jmsaio.errors import MessageNotWriteableError
 from jmsaio.model.arguments import check_mapping
 from jmsaio.model.destinations import Destination
+from jmsaio.model.headers import OF_APPLICATION
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property, PropertyView
 
@@ -162,9 +163,6 @@ class MessageTemplate:
         if head is None:
             return
         own = message._headers()
-        if own.correlation_id is None:
-            own.correlation_id = head.correlation_id
-        if own.reply_to is None:
-            own.reply_to = head.reply_to
-        if own.type is None:
-            own.type = head.type
+        for header in OF_APPLICATION:
+            if getattr(own, header.field) is None:
+                setattr(own, header.field, getattr(head, header.field))

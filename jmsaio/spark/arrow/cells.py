@@ -34,8 +34,8 @@ class Cells(NamedTuple):
     type: str | None
     reply_to: str | None
     reply_to_kind: str | None
-    priority: int | None
     delivery_mode: str | None
+    priority: int | None
     time_to_live: int | None
     deliver_at: int | None
     partition: int | None

@@ -15,6 +15,7 @@ from jmsaio.codec.alike_records import TextTable
 from jmsaio.codec.properties import value_of
 from jmsaio.codec.row_columns import RowColumns
 from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageFormatError
+from jmsaio.model.headers import HEADER_COLUMNS, HeaderColumn
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.values import Byte, Float, Long, Short, Value
 from jmsaio.spark.arrow.types import ARROW, POSITION, TEXTS, TIMESTAMP, schema_of
@@ -183,6 +184,13 @@ def _checked_times(values: Sequence[int], name: str, batch: _Batch, zero: bool) 
     return pa.array(found, pa.int64()).view(TIMESTAMP)
 
 
+def _header(column: HeaderColumn) -> _Build:
+    kind = Type(column.type)
+    if not column.field:
+        return _unknown(kind)
+    return _time(column.field, column.name) if kind is Type.TIMESTAMP else _plain(column.field, kind)
+
+
 def _texts(field: str) -> _Build:
     """Return a builder of maps. Rows can share a map, which is then converted once and repeated by Arrow."""
 
@@ -328,19 +336,7 @@ _BUILDERS: Final[Mapping[str, _Build]] = {
     "producer_name": _plain("producer_name", Type.STRING),
     "key": _plain("key", Type.STRING),
     "schema_version": _plain("schema_version", Type.BINARY),
-    "JMSMessageID": _plain("message_id", Type.STRING),
-    "JMSCorrelationID": _plain("correlation_id", Type.STRING),
-    "correlation_bytes": _plain("correlation_bytes", Type.BINARY),
-    "JMSType": _plain("type", Type.STRING),
-    "JMSReplyTo": _plain("reply_to", Type.STRING),
-    "reply_to_kind": _plain("reply_to_kind", Type.STRING),
-    "JMSDeliveryMode": _plain("delivery_mode", Type.STRING),
-    "JMSPriority": _plain("priority", Type.INT),
-    "JMSTimestamp": _time("timestamp", "JMSTimestamp"),
-    "JMSExpiration": _time("expiration", "JMSExpiration"),
-    "JMSDeliveryTime": _time("delivery_time", "JMSDeliveryTime"),
-    "JMSRedelivered": _unknown(Type.BOOLEAN),
-    "JMSXDeliveryCount": _unknown(Type.INT),
+    **{column.name: _header(column) for column in HEADER_COLUMNS},
     "properties": _texts("properties"),
     "property_types": _texts("property_types"),
     "props": _props,

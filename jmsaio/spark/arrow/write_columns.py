@@ -11,6 +11,7 @@ import attrs
 import pyarrow as pa
 
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.headers import HEADER_COLUMNS
 from jmsaio.spark.model.schema import COLUMNS
 
 
@@ -40,6 +41,8 @@ class WriteColumn:
     doc: str
 
 
+_KINDS: Final = {"STRING": Kind.TEXT, "BINARY": Kind.BYTES, "INT": Kind.WHOLE}
+
 WRITE_COLUMNS: Final = (
     WriteColumn("destination", Kind.TEXT, "queue or topic of the row, never NULL; an option for all rows wins"),
     WriteColumn("text", Kind.TEXT, "body of a text message"),
@@ -57,13 +60,7 @@ WRITE_COLUMNS: Final = (
     WriteColumn("properties", Kind.TEXTS, "the properties by name, as text; one that is NULL is left out"),
     WriteColumn("property_types", Kind.TEXTS, "type words of the properties that are not strings"),
     WriteColumn("props", Kind.PROPERTIES, "properties with the types of their fields; one that is NULL is left out"),
-    WriteColumn("JMSCorrelationID", Kind.TEXT, "JMSCorrelationID"),
-    WriteColumn("correlation_bytes", Kind.BYTES, "JMSCorrelationID that is not text"),
-    WriteColumn("JMSType", Kind.TEXT, "JMSType"),
-    WriteColumn("JMSReplyTo", Kind.TEXT, "name of the destination of replies; needs `reply_to_kind`"),
-    WriteColumn("reply_to_kind", Kind.TEXT, "`queue` or `topic`: what JMSReplyTo is"),
-    WriteColumn("JMSPriority", Kind.WHOLE, "0 to 9; NULL is 4"),
-    WriteColumn("JMSDeliveryMode", Kind.TEXT, "`PERSISTENT` or `NON_PERSISTENT`; NULL is `PERSISTENT`"),
+    *(WriteColumn(each.name, _KINDS[each.type], each.written) for each in HEADER_COLUMNS if each.written),
     WriteColumn("time_to_live", Kind.WHOLE, "milliseconds until it expires; NULL and 0 are never"),
     WriteColumn("deliver_at", Kind.MOMENT, "not delivered before this time"),
     WriteColumn("partition", Kind.WHOLE, "index of the partition, where the topic has partitions"),

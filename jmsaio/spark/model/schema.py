@@ -12,6 +12,8 @@ from typing import Final
 
 import attrs
 
+from jmsaio.model.headers import HEADER_COLUMNS
+
 #: Version of the table. Adding, renaming or retyping a column increments it.
 VERSION: Final = 1
 
@@ -84,19 +86,7 @@ COLUMNS: Final = (
     Column("producer_name", Type.STRING, "name of the Pulsar producer that sent it"),
     Column("key", Type.STRING, "partition key, which is JMSXGroupID"),
     Column("schema_version", Type.BINARY, "version of the Pulsar schema that its producer declared"),
-    Column("JMSMessageID", Type.STRING, "JMSMessageID"),
-    Column("JMSCorrelationID", Type.STRING, "JMSCorrelationID, if it is text"),
-    Column("correlation_bytes", Type.BINARY, "JMSCorrelationID, if it is not text"),
-    Column("JMSType", Type.STRING, "JMSType"),
-    Column("JMSReplyTo", Type.STRING, "name of the destination of replies"),
-    Column("reply_to_kind", Type.STRING, "`queue` or `topic`: what JMSReplyTo is"),
-    Column("JMSDeliveryMode", Type.STRING, "`PERSISTENT` or `NON_PERSISTENT`"),
-    Column("JMSPriority", Type.INT, "0 to 9"),
-    Column("JMSTimestamp", Type.TIMESTAMP, "when it was sent"),
-    Column("JMSExpiration", Type.TIMESTAMP, "when it expires; NULL if never"),
-    Column("JMSDeliveryTime", Type.TIMESTAMP, "not delivered before this time"),
-    Column("JMSRedelivered", Type.BOOLEAN, "NULL: only a consumer knows"),
-    Column("JMSXDeliveryCount", Type.INT, "NULL: only a consumer knows"),
+    *(Column(each.name, Type(each.type), each.doc) for each in HEADER_COLUMNS),
     Column("properties", Type.TEXTS, "the properties by name, as text"),
     Column("property_types", Type.TEXTS, "type words of the properties that are not strings"),
     Column(PROPS, Type.PROPERTIES, "the properties that the option `propertySchema` declares", on_request=True),
