@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from jmsaio.codec import headers, properties
-from jmsaio.model.headers import TEXTS
+from jmsaio.model.headers import TEXTS, as_text
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.values import Long
@@ -69,11 +69,6 @@ def sender_client_id(record: ReceivedRecord) -> str | None:
     return found[:-_UUID_LENGTH] or None
 
 
-def _correlation_id(record: ReceivedRecord) -> str | None:
-    value = headers.correlation_id(record)
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-
-
 def _delivery_mode(record: ReceivedRecord) -> str:
     return DeliveryMode(headers.delivery_mode(record)).name
 
@@ -107,7 +102,7 @@ _HEADERS: Final[dict[str, Callable[[ReceivedRecord], Property]]] = {
     "JMSMessageID": headers.message_id,
     "JMSTimestamp": lambda record: _long(record.event_time),
     "JMSRedelivered": lambda record: record.redelivery_count > 0,
-    CORRELATION_ID: _correlation_id,
+    CORRELATION_ID: lambda record: as_text(headers.correlation_id(record)),
     DELIVERY_MODE: _delivery_mode,
     DELIVERY_TIME: _delivery_time,
     EXPIRATION: lambda record: _long(expiration(record)),

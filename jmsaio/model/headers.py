@@ -233,3 +233,8 @@ NOT_PROPERTIES: Final = RESERVED | {header.name for header in FIELDS} | {CONNECT
 def is_provided(name: str) -> bool:
     """Return whether only a provider sets the property of that name."""
     return name.startswith("JMSX") and name not in _JMSX_OF_APPLICATION
+
+
+def as_text(value: str | bytes | None) -> str | None:
+    """Return JMSCorrelationID as text: bytes are decoded as UTF-8, invalid bytes as U+FFFD."""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Final
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.headers import FIELDS, JMSX
+from jmsaio.model.headers import FIELDS, JMSX, Header, Headers, Holds, as_text
 from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.text import parse_wire
@@ -18,12 +18,9 @@ from jmsaio.model.values import Byte, Float, Long, Short, canonical_property
 from jmsaio.model.wire import DELIVERY_MODE
 from jmsaio.selector.numbers import MISMATCH
 
-#: Readers of the headers that selectors of both dialects may name.
-_READERS: Final[dict[str, Callable[[Message], object]]] = {
-    header.name: attrgetter(header.attribute) for header in FIELDS if header.selectable
-}
-#: Names that are read as headers; on a record, the properties that the provider sets for each delivery are, too.
-HEADERS: Final = frozenset(_READERS)
+#: Headers that selectors of both dialects may name.
+HEADERS: Final = frozenset(header.name for header in FIELDS if header.selectable)
+#: Properties that the provider sets for each delivery; on a record they are read as headers are.
 PROVIDED: Final = frozenset(JMSX)
 
 Get = Callable[[str], object]
@@ -97,7 +94,16 @@ def of_message(message: Message) -> tuple[Get, Get]:
     """Return look-ups of properties and of headers of a message."""
 
     def header(name: str) -> object:
-        value = _READERS[name](message)
-        return word(value) if name == DELIVERY_MODE else value
+        return _READERS[name](message._headers())
 
     return message._property_map().get, header
+
+
+def _reader(header: Header) -> Callable[[Headers], object]:
+    read = attrgetter(header.field)
+    if header.holds is Holds.MODE:
+        return lambda head: word(read(head))
+    return (lambda head: as_text(read(head))) if header.holds is Holds.TEXT_OR_BYTES else read
+
+
+_READERS: Final = {header.name: _reader(header) for header in FIELDS if header.selectable}

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError, NoTextError
 from jmsaio.model.arguments import check_flag, check_int, check_optional_text, with_article
 from jmsaio.model.destinations import Destination, as_destination
-from jmsaio.model.headers import Headers
+from jmsaio.model.headers import Headers, as_text
 from jmsaio.model.messages.properties import MessageSource as MessageSource
 from jmsaio.model.messages.properties import Properties
 from jmsaio.model.messages.properties import Property as Property
@@ -119,8 +119,7 @@ class Message(Properties):
     @property
     def jms_correlation_id(self) -> str | None:
         """JMSCorrelationID as text; bytes are decoded as UTF-8, invalid bytes as U+FFFD."""
-        value = self._headers().correlation_id
-        return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        return as_text(self._headers().correlation_id)
 
     @jms_correlation_id.setter
     def jms_correlation_id(self, value: str | None) -> None:
