@@ -29,9 +29,9 @@ def encode(message: Message, stamp: Stamp, schema: SchemaWriter | None = None) -
     wire = stamped(kind, stamp)
     # Unpacked at once, which is cheaper than reading five attributes.
     _, _, _, event_time, _, deliver_at, _, priority, _, sticky, namespace = stamp
-    head = message._known_headers()
-    if head is not None and (head.correlation_id is not None or head.reply_to is not None or head.type is not None):
-        headers.write(head, namespace, wire)
+    head = message._head
+    if head is not None or message._source is not None:
+        headers.write(head or message._headers(), namespace, wire)
     key = None
     values = message._property_map()
     if values:

@@ -32,7 +32,7 @@ _SHORT: Final = 19
 
 
 def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
-    """Write the headers that the client owns: correlation id, reply-to, type.
+    """Write the headers that the application owns.
 
     Args:
         head: the message's headers.
@@ -43,48 +43,46 @@ def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
         MessageFormatError: a text with a lone surrogate.
         InvalidDestinationError: JMSReplyTo is not a destination.
     """
-    name, is_topic = None, False
+    if head.correlation_id is not None:
+        write_correlation_id(head.correlation_id, wire)
+    if head.type is not None:
+        write_text(TYPE, head.type, wire)
     if head.reply_to is not None:
         destination = as_destination(head.reply_to)
-        name, is_topic = destination.name, isinstance(destination, Topic)
         namespace = destination._namespace or namespace
-    write_values(head.correlation_id, head.type, name, is_topic, namespace, wire)
+        write_reply_to(destination.name, isinstance(destination, Topic), namespace, wire)
 
 
-def write_values(
-    correlation_id: str | bytes | None,
-    message_type: str | None,
-    reply_to: str | None,
-    reply_to_topic: bool,
-    namespace: str,
-    wire: dict[str, str],
-) -> None:
-    """Write the headers that the client owns, as ``write``, from their values.
+def write_correlation_id(value: str | bytes, wire: dict[str, str]) -> None:
+    """Write JMSCorrelationID. Raises MessageFormatError for a text with a lone surrogate."""
+    data = _utf8(value, CORRELATION_ID) if isinstance(value, str) else value
+    wire[CORRELATION_ID] = binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+def write_text(name: str, text: str, wire: dict[str, str]) -> None:
+    """Write a header that is a plain text. Raises MessageFormatError for one with a lone surrogate."""
+    if not text.isascii():  # otherwise it is always valid UTF-8
+        _utf8(text, name)
+    wire[name] = text
+
+
+def write_reply_to(name: str, is_topic: bool, namespace: str, wire: dict[str, str]) -> None:
+    """Write JMSReplyTo.
 
     Args:
-        correlation_id: JMSCorrelationID, or None.
-        message_type: JMSType, or None.
-        reply_to: name of the reply destination, or None. A query string is omitted.
-        reply_to_topic: whether the reply destination is a topic.
-        namespace: ``tenant/namespace`` of a reply destination without one.
+        name: name of the reply destination. A query string is omitted.
+        is_topic: whether it is a topic.
+        namespace: ``tenant/namespace`` of a name without one.
         wire: the record's properties.
 
     Raises:
-        MessageFormatError: a text with a lone surrogate.
+        MessageFormatError: a name with a lone surrogate.
     """
-    if correlation_id is not None:
-        data = _utf8(correlation_id, CORRELATION_ID) if isinstance(correlation_id, str) else correlation_id
-        wire[CORRELATION_ID] = binascii.b2a_base64(data, newline=False).decode("ascii")
-    if message_type is not None:
-        if not message_type.isascii():  # otherwise it is always valid UTF-8
-            _utf8(message_type, TYPE)
-        wire[TYPE] = message_type
-    if reply_to is not None:
-        name = reply_to.partition("?")[0]
-        _utf8(name, REPLY_TO)
-        wire[REPLY_TO] = name if name.startswith(_DOMAINS) else f"persistent://{namespace}/{name}"
-        if reply_to_topic:
-            wire[REPLY_TO_TYPE] = _TOPIC
+    name = name.partition("?")[0]
+    _utf8(name, REPLY_TO)
+    wire[REPLY_TO] = name if name.startswith(_DOMAINS) else f"persistent://{namespace}/{name}"
+    if is_topic:
+        wire[REPLY_TO_TYPE] = _TOPIC
 
 
 def write_delivery(priority: int, mode: int, expiration: int, wire: dict[str, str]) -> None:
@@ -116,7 +114,7 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
         namespace: ``tenant/namespace`` that is left out of the reply destination's name.
     """
     get, timestamp = record.get, record.event_time
-    head = Headers(destination, 2, message_id(record), timestamp)
+    head = Headers(destination, 2, get(MESSAGE_ID) or str(record.message_id), timestamp)
     head.delivery_time = number(record, DELIVERY_TIME, timestamp)
     head.type = get(TYPE)
     head.redelivered = record.redelivery_count > 0

@@ -271,10 +271,13 @@ def to_record(
         headers.write_delivery(priority, _mode(mode), expiration, wire)
     if correlation_id is not None and correlation_bytes is not None:
         raise MessageFormatError("the row has two correlation ids: correlation_id and correlation_bytes")
-    if correlation_id is not None or correlation_bytes is not None or message_type is not None or reply_to is not None:
-        correlation = correlation_id if correlation_bytes is None else correlation_bytes
-        is_topic = reply_to is not None and _is_topic(reply_to_kind)
-        headers.write_values(correlation, message_type, reply_to, is_topic, namespace, wire)
+    correlation = correlation_id if correlation_bytes is None else correlation_bytes
+    if correlation is not None:
+        headers.write_correlation_id(correlation, wire)
+    if message_type is not None:
+        headers.write_text(TYPE, message_type, wire)
+    if reply_to is not None:
+        headers.write_reply_to(reply_to, _is_topic(reply_to_kind), namespace, wire)
     if written is None:
         properties.write_texts(texts, words, wire)
     else:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.codec import headers
+from jmsaio.codec import Stamp, encode, headers, view
+from jmsaio.codec.rows import to_record, to_row
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic
-from jmsaio.model.headers import Headers
+from jmsaio.model.headers import FIELDS, OF_APPLICATION, Header, Headers, Holds, Owner
+from jmsaio.model.messages.message import Message
+from jmsaio.model.wire import OutgoingRecord
 from tests.codec import strategies
 from tests.kit.records import Record
 
 NS = "public/default"
+#: A value for each kind of header, other than its default.
+VALUES: dict[Holds, Any] = {
+    Holds.TEXT: "x", Holds.TEXT_OR_BYTES: b"\xff", Holds.DESTINATION: Queue("r"), Holds.MODE: 1, Holds.NUMBER: 7,
+    Holds.TIME: 77,
+}  # fmt: skip
 
 
 def written(**fields: object) -> dict[str, str]:
@@ -165,8 +174,46 @@ def test_headers_of_a_delivery_are_written_unless_they_are_the_default() -> None
 
 def test_headers_are_written_from_their_values_as_from_a_message() -> None:
     wire: dict[str, str] = {}
-    headers.write_values(b"\xff", "t", "r?x=1", True, "a/b", wire)
+    headers.write_correlation_id(b"\xff", wire)
+    headers.write_text("JMSType", "t", wire)
+    headers.write_reply_to("r?x=1", True, "a/b", wire)
     assert wire == {
         "JMSCorrelationID": "/w==", "JMSType": "t", "JMSReplyTo": "persistent://a/b/r", "JMSReplyToType": "topic"
     }  # fmt: skip
     assert headers.reply_to(wire, "a/b") == ("r", True) and headers.reply_to({}, "a/b") is None
+
+
+@pytest.mark.parametrize("header", OF_APPLICATION, ids=lambda header: header.name)
+def test_each_header_of_the_application_is_written_and_read(header: Header) -> None:
+    """The table says which headers there are; a header that a writer or a reader does not know fails here."""
+    message, value = Message(), VALUES[header.holds]
+    setattr(message._headers(), header.field, value)
+    record = Record.sent(encode(message, Stamp(None, "c", 0, 0, 0)))
+    assert header.wire[0] in record.properties
+    assert headers.read(record, None, NS) == Headers(message_id="ID:3:7:-1", **{header.field: value})
+    row = to_row(record)
+    assert {column.field: getattr(row, column.field) for column in header.columns} != dict.fromkeys(
+        column.field for column in header.columns
+    )
+    assert to_record(row._replace(message_id=None), "c").properties == record.properties
+
+
+@pytest.mark.parametrize(
+    "header", [each for each in FIELDS if each.owner is Owner.SEND and each.wire], ids=lambda header: header.name
+)
+def test_each_header_of_a_send_is_written_and_read(header: Header) -> None:
+    value = VALUES[header.holds]
+    record = Record.sent(encode(Message(), Stamp(None, "c", 0, 0, 0)._replace(**{header.field: value})))
+    assert header.wire[0] in record.properties
+    assert getattr(headers.read(record, None, NS), header.field) == value
+    row = to_row(record)
+    assert getattr(row, header.field) == ("NON_PERSISTENT" if header.holds is Holds.MODE else value)
+    assert to_record(row if header.field == "message_id" else row._replace(message_id=None), "c") == OutgoingRecord(
+        None, record.properties, priority=row.priority
+    )
+
+
+@pytest.mark.parametrize("header", [each for each in FIELDS if each.selectable], ids=lambda header: header.name)
+def test_each_header_that_a_selector_may_name_is_read_for_it(header: Header) -> None:
+    wire = {"JMSCorrelationID": "Yw=="} | {name: "1" for each in FIELDS for name in each.wire[:1] if each is header}
+    assert view.header(Record(b"", wire), header.name) is not None
