@@ -10,6 +10,7 @@ import attrs
 
 from jmsaio.codec import bodies, headers
 from jmsaio.codec.rows import LAYOUTS, NON_PERSISTENT, PERSISTENT, read_body, read_correlation, read_reply_to
+from jmsaio.model.headers import TEXTS
 from jmsaio.model.wire import (
     CORRELATION_ID,
     DELIVERY_MODE,
@@ -20,7 +21,6 @@ from jmsaio.model.wire import (
     PRIORITY,
     REPLY_TO,
     REPLY_TO_TYPE,
-    TYPE,
     WireId,
 )
 
@@ -130,7 +130,7 @@ def _columns(
         yield from zip(*map(read_correlation, _wires(texts, CORRELATION_ID)), strict=True)
     else:
         yield from (nothing, nothing)
-    yield texts.get(TYPE, nothing)
+    yield from (texts.get(header.wire[0], nothing) for header in TEXTS)
     if REPLY_TO in texts:
         wires = _wires(texts, REPLY_TO, REPLY_TO_TYPE)
         yield from zip(*map(read_reply_to, wires, repeat(namespace)), strict=True)

@@ -11,14 +11,16 @@ from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from jmsaio.errors import MessageFormatError
+from jmsaio.model.headers import HEADER_COLUMNS
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.arrow.cells import SHARED, Cells, Columns, recurs
 
 _BODIES: Final = ("text", "data", "payload")
-#: Cells that, with the kind of body, determine a row's head.
-_HEADERS: Final = ("body_type", "type", "reply_to", "reply_to_kind", "priority", "delivery_mode", "time_to_live")
 #: Cells that usually differ from row to row, or must be parsed.
 _OWN: Final = frozenset({"body_json", "object_format", "correlation_id", "correlation_bytes", "deliver_at"})
+_WRITTEN: Final = [column.field for column in HEADER_COLUMNS if column.written and column.field not in _OWN]
+#: Cells that, with the kind of body, determine a row's head.
+_HEADERS: Final = ("body_type", *_WRITTEN, "time_to_live")
 _EMPTY: Final = Cells(*repeat(None, len(Cells._fields)))
 
 #: Function that makes the record of cells without properties.
