@@ -2,9 +2,9 @@
 
 Jakarta Messaging 3.1, 3.4 Message header fields, and 3.5.9 for the properties JMSX.
 
-A header that is a text of the application, such as JMSType, needs its row, its field in ``Headers`` and its public
-attributes; codec, selectors, commands and Spark derive the rest. One that follows rules of its own, such as
-JMSReplyTo, has functions for them in the codec, by its name.
+A header that is a text of the application, such as JMSType, needs its row, its field in ``Headers``, its public
+attributes, and its lines in the codec and in the typed rows of Spark, which are written out for speed; tests compare
+them with the table. One that follows rules of its own, such as JMSReplyTo, has functions for them in the codec.
 """
 
 from __future__ import annotations
@@ -14,24 +14,8 @@ from typing import Any, Final
 
 import attrs
 
+from jmsaio.model import wire
 from jmsaio.model.destinations import Destination
-from jmsaio.model.wire import (
-    CONNECTION_ID,
-    CORRELATION_ID,
-    DELIVERY_COUNT,
-    DELIVERY_MODE,
-    DELIVERY_TIME,
-    EXPIRATION,
-    GROUP_ID,
-    GROUP_SEQ,
-    MESSAGE_ID,
-    MESSAGE_TYPE,
-    PRIORITY,
-    REPLY_TO,
-    REPLY_TO_TYPE,
-    TRANSACTION,
-    TYPE,
-)
 
 
 @attrs.define
@@ -132,17 +116,20 @@ class Header:
         return getattr(Headers(), self.field) if self.field else None
 
 
+_REPLIES: Final = "name of the destination of replies"
+_REPLIES_KIND: Final = "`queue` or `topic`: what JMSReplyTo is"
+_WORDS: Final = "`PERSISTENT` or `NON_PERSISTENT`"
+_UNKNOWN: Final = "NULL: only a consumer knows"
+
 #: All headers, in the order of their columns, then the properties JMSX.
 HEADERS: Final = (
     Header("JMSDestination", Holds.DESTINATION, Owner.SEND, "destination"),
+    Header("JMSMessageID", Holds.TEXT, Owner.SEND, "message_id", (wire.MESSAGE_ID,), selectable=True, columns=(
+        HeaderColumn("JMSMessageID", "STRING", "JMSMessageID", field="message_id"),
+    )),
     Header(
-        "JMSMessageID", Holds.TEXT, Owner.SEND, "message_id", (MESSAGE_ID,), selectable=True,
-        columns=(HeaderColumn("JMSMessageID", "STRING", "JMSMessageID", "", "message_id"),),
-    ),
-    Header(
-        "JMSCorrelationID", Holds.TEXT_OR_BYTES, Owner.APPLICATION, "correlation_id", (CORRELATION_ID,),
-        selectable=True, alike=True,
-        columns=(
+        "JMSCorrelationID", Holds.TEXT_OR_BYTES, Owner.APPLICATION, "correlation_id", (wire.CORRELATION_ID,),
+        selectable=True, alike=True, columns=(
             HeaderColumn(
                 "JMSCorrelationID", "STRING", "JMSCorrelationID, if it is text", "JMSCorrelationID", "correlation_id"
             ),
@@ -152,67 +139,49 @@ HEADERS: Final = (
             ),
         ),
     ),
+    Header("JMSType", Holds.TEXT, Owner.APPLICATION, "type", (wire.TYPE,), selectable=True, alike=True, columns=(
+        HeaderColumn("JMSType", "STRING", "JMSType", "JMSType", "type"),
+    )),
     Header(
-        "JMSType", Holds.TEXT, Owner.APPLICATION, "type", (TYPE,), selectable=True, alike=True,
-        columns=(HeaderColumn("JMSType", "STRING", "JMSType", "JMSType", "type"),),
-    ),
-    Header(
-        "JMSReplyTo", Holds.DESTINATION, Owner.APPLICATION, "reply_to", (REPLY_TO, REPLY_TO_TYPE),
+        "JMSReplyTo", Holds.DESTINATION, Owner.APPLICATION, "reply_to", (wire.REPLY_TO, wire.REPLY_TO_TYPE),
         columns=(
-            HeaderColumn(
-                "JMSReplyTo", "STRING", "name of the destination of replies",
-                "name of the destination of replies; needs `reply_to_kind`", "reply_to",
-            ),
-            HeaderColumn(
-                "reply_to_kind", "STRING", "`queue` or `topic`: what JMSReplyTo is",
-                "`queue` or `topic`: what JMSReplyTo is", "reply_to_kind",
-            ),
+            HeaderColumn("JMSReplyTo", "STRING", _REPLIES, f"{_REPLIES}; needs `reply_to_kind`", "reply_to"),
+            HeaderColumn("reply_to_kind", "STRING", _REPLIES_KIND, _REPLIES_KIND, "reply_to_kind"),
         ),
     ),
     Header(
-        "JMSDeliveryMode", Holds.MODE, Owner.SEND, "delivery_mode", (DELIVERY_MODE,), selectable=True, alike=True,
+        "JMSDeliveryMode", Holds.MODE, Owner.SEND, "delivery_mode", (wire.DELIVERY_MODE,), selectable=True, alike=True,
         columns=(
-            HeaderColumn(
-                "JMSDeliveryMode", "STRING", "`PERSISTENT` or `NON_PERSISTENT`",
-                "`PERSISTENT` or `NON_PERSISTENT`; NULL is `PERSISTENT`", "delivery_mode",
-            ),
+            HeaderColumn("JMSDeliveryMode", "STRING", _WORDS, f"{_WORDS}; NULL is `PERSISTENT`", "delivery_mode"),
         ),
     ),
-    Header(
-        "JMSPriority", Holds.NUMBER, Owner.SEND, "priority", (PRIORITY,), selectable=True, alike=True,
-        columns=(HeaderColumn("JMSPriority", "INT", "0 to 9", "0 to 9; NULL is 4", "priority"),),
-    ),
-    Header(
-        "JMSTimestamp", Holds.TIME, Owner.SEND, "timestamp", selectable=True, alike=True,
-        columns=(HeaderColumn("JMSTimestamp", "TIMESTAMP", "when it was sent", "", "timestamp"),),
-    ),
-    Header(
-        "JMSExpiration", Holds.TIME, Owner.SEND, "expiration", (EXPIRATION,),
-        columns=(HeaderColumn("JMSExpiration", "TIMESTAMP", "when it expires; NULL if never", "", "expiration"),),
-    ),
-    Header(
-        "JMSDeliveryTime", Holds.TIME, Owner.SEND, "delivery_time", (DELIVERY_TIME,),
-        columns=(
-            HeaderColumn("JMSDeliveryTime", "TIMESTAMP", "not delivered before this time", "", "delivery_time"),
-        ),
-    ),
-    Header(
-        "JMSRedelivered", Holds.FLAG, Owner.DELIVERY, "redelivered",
-        columns=(HeaderColumn("JMSRedelivered", "BOOLEAN", "NULL: only a consumer knows"),),
-    ),
-    Header(GROUP_ID, Holds.TEXT, Owner.APPLICATION, wire=(GROUP_ID,)),
-    Header(GROUP_SEQ, Holds.NUMBER, Owner.APPLICATION, wire=(GROUP_SEQ,)),
-    Header(
-        DELIVERY_COUNT, Holds.NUMBER, Owner.DELIVERY,
-        columns=(HeaderColumn(DELIVERY_COUNT, "INT", "NULL: only a consumer knows"),),
-    ),
+    Header("JMSPriority", Holds.NUMBER, Owner.SEND, "priority", (wire.PRIORITY,), selectable=True, alike=True, columns=(
+        HeaderColumn("JMSPriority", "INT", "0 to 9", "0 to 9; NULL is 4", "priority"),
+    )),
+    Header("JMSTimestamp", Holds.TIME, Owner.SEND, "timestamp", selectable=True, alike=True, columns=(
+        HeaderColumn("JMSTimestamp", "TIMESTAMP", "when it was sent", field="timestamp"),
+    )),
+    Header("JMSExpiration", Holds.TIME, Owner.SEND, "expiration", (wire.EXPIRATION,), columns=(
+        HeaderColumn("JMSExpiration", "TIMESTAMP", "when it expires; NULL if never", field="expiration"),
+    )),
+    Header("JMSDeliveryTime", Holds.TIME, Owner.SEND, "delivery_time", (wire.DELIVERY_TIME,), columns=(
+        HeaderColumn("JMSDeliveryTime", "TIMESTAMP", "not delivered before this time", field="delivery_time"),
+    )),
+    Header("JMSRedelivered", Holds.FLAG, Owner.DELIVERY, "redelivered", columns=(
+        HeaderColumn("JMSRedelivered", "BOOLEAN", _UNKNOWN),
+    )),
+    Header(wire.GROUP_ID, Holds.TEXT, Owner.APPLICATION, wire=(wire.GROUP_ID,)),
+    Header(wire.GROUP_SEQ, Holds.NUMBER, Owner.APPLICATION, wire=(wire.GROUP_SEQ,)),
+    Header(wire.DELIVERY_COUNT, Holds.NUMBER, Owner.DELIVERY, columns=(
+        HeaderColumn(wire.DELIVERY_COUNT, "INT", _UNKNOWN),
+    )),
 )  # fmt: skip
 
 #: Header fields, without the properties.
 FIELDS: Final = tuple(header for header in HEADERS if header.field)
 #: Header fields that the application sets on the message.
 OF_APPLICATION: Final = tuple(header for header in FIELDS if header.owner is Owner.APPLICATION)
-#: Those that are plain texts: every part of the library handles them alike.
+#: Those that are plain texts.
 TEXTS: Final = tuple(header for header in OF_APPLICATION if header.holds is Holds.TEXT)
 #: The columns of all headers.
 HEADER_COLUMNS: Final = tuple(column for header in HEADERS for column in header.columns)
@@ -224,10 +193,10 @@ _JMSX_OF_APPLICATION: Final = frozenset(
 
 #: Names of Pulsar properties that carry headers; applications can't use them.
 RESERVED: Final = frozenset(name for header in FIELDS for name in header.wire) | {
-    MESSAGE_TYPE, TRANSACTION, DELIVERY_COUNT,
+    wire.MESSAGE_TYPE, wire.TRANSACTION, wire.DELIVERY_COUNT,
 }  # fmt: skip
 #: Names that no property of a message has.
-NOT_PROPERTIES: Final = RESERVED | {header.name for header in FIELDS} | {CONNECTION_ID}
+NOT_PROPERTIES: Final = RESERVED | {header.name for header in FIELDS} | {wire.CONNECTION_ID}
 
 
 def is_provided(name: str) -> bool:
