@@ -28,7 +28,7 @@ from jmsaio.model.modes import DeliveryMode
 
 #: Kinds of message, as values of ``--as``.
 KINDS = ("text", "bytes", "map", "stream", "object", "header")
-#: Fields of a line that ``jmsaio receive --json`` writes.
+#: Fields of a line written by ``jmsaio receive --json``.
 FIELDS = frozenset(("kind", "body", "body_types", "properties", "types", *(header.field for header in HEADER_FIELDS)))
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: Messages from which on a progress bar is worth it; receipts held before the oldest is awaited.
+#: Minimum number of messages for a progress bar.
 _MANY = 200
 #: Maximum number of sends in flight.
 _PENDING = 5000
@@ -50,7 +50,7 @@ class Job:
         topic: whether the destination is a topic.
         source: the input.
         repeat: how often each message is sent.
-        properties: set on every message.
+        properties: properties of every message.
         headers: texts of headers by their fields; None if not given.
         options: keyword arguments of ``producer.send_async``.
     """
