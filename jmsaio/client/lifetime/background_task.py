@@ -41,7 +41,8 @@ class BackgroundTask:
             close_timeout: the option, for the error.
 
         Raises:
-            OperationTimeoutError: it did not end in time; the error names the first problem so far.
+            OperationTimeoutError: it did not end in time; the error names the first problem so far, which is not raised
+                again.
 
         Cancelling: it ends nevertheless.
         """
@@ -51,5 +52,5 @@ class BackgroundTask:
         with anyio.move_on_after(max(self.deadline.left(), GRACE)):
             await self.ended.wait()
         if not self.ended.is_set():
-            text, problem = f"{what} did not close within {close_timeout:g} s (close_timeout)", self.errors.error
+            text, problem = f"{what} did not close within {close_timeout:g} s (close_timeout)", self.errors.take()
             raise OperationTimeoutError(text if problem is None else f"{text}: {problem}") from problem

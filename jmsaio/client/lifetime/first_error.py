@@ -33,8 +33,13 @@ class FirstError:
         """Guard a call, and cancel it when the time of a step that is followed by ``steps`` more steps is over."""
         await self.guard(lambda: deadline.bound(call(), what, steps))
 
+    def take(self) -> JMSError | None:
+        """Return the error, the first time only."""
+        error, self.error = self.error, None
+        return error
+
     def raise_once(self) -> None:
         """Raise the error, if any, the first time only."""
-        error, self.error = self.error, None
+        error = self.take()
         if error is not None:
             raise error

@@ -49,6 +49,7 @@ async def test_a_problem_before_the_time_is_over_is_named(monkeypatch: pytest.Mo
     with pytest.raises(OperationTimeoutError, match=r"within 3 s .*: a listener did not return") as caught:
         await task.end("the task", Deadline.after(0.01), 3)
     assert caught.value.__cause__ is problem
+    task.errors.raise_once()  # a connection that closes after its session does not raise it again
 
 
 async def test_no_one_waits_beyond_the_deadline() -> None:
