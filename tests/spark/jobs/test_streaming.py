@@ -54,7 +54,7 @@ def test_a_batch_is_what_spark_has_noted_before_it(tmp_path: Path) -> None:
 
 
 def test_an_archive_that_goes_on_has_no_end(spark: SparkSession) -> None:
-    with pytest.raises(ConfigurationError, match="leave out until"):
+    with pytest.raises(ConfigurationError, match="omit until"):
         archive_on(spark, attrs.evolve(ORDER, until="2026-01-01"), bool, pace=Pace(interval=1), tell=print)
 
 
