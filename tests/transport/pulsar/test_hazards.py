@@ -49,7 +49,8 @@ class Ended:
 
     @property
     def answer(self) -> Any:
-        return json.loads(next(line for line in self.lines if line.startswith("{")))
+        line = next(line for line in self.lines if line.startswith("{"))
+        return json.JSONDecoder().raw_decode(line)[0]  # a native log line can end up behind it
 
     def __repr__(self) -> str:
         return f"code {self.code}, said {self.lines[-3:]}, {self.errors[-300:]}"
