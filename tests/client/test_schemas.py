@@ -14,18 +14,10 @@ from jmsaio.client.delivery import schemas as module
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SenderOptions
 from tests.client.helpers import SOON, full_name, take
+from tests.kit.records import ORDER
 
 Name = Callable[[str], str]
 SCHEMA = "?consumerConfig.useSchema=true"
-ORDER = {
-    "type": "record",
-    "name": "Order",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
-        {"name": "lines", "type": {"type": "array", "items": {"type": "map", "values": "int"}}, "default": []},
-    ],
-}
 #: A later version of the same schema.
 WIDER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": "string", "default": "-"}]}
 TEA = {"id": 5, "price": Decimal("12.30"), "lines": [{"tea": 2}]}

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import attrs
 
 from jmsaio.errors import JMSError, MalformedMessageError
 from jmsaio.model.wire import EXPIRATION, OutgoingRecord, WireId
+
+#: An AVRO schema with a logical type, an array and a map.
+ORDER: Final[dict[str, Any]] = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "lines", "type": {"type": "array", "items": {"type": "map", "values": "int"}}, "default": []},
+    ],
+}
 
 
 def record(

@@ -9,7 +9,6 @@ import sys
 import uuid
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
 import httpx
 import pytest
@@ -18,6 +17,7 @@ from pyspark.sql import Row, SparkSession
 
 import jmsaio
 from jmsaio import Byte, Float, Long, Short
+from tests.kit.records import ORDER
 from tests.spark.use import read, send, send_values
 from tests.support.broker import TestBroker
 
@@ -132,15 +132,6 @@ def test_the_processes_in_which_spark_makes_and_commits_a_write_load_no_pyarrow(
     assert done.stdout.split() == []
 
 
-ORDER: dict[str, Any] = {
-    "type": "record",
-    "name": "Order",
-    "fields": [
-        {"name": "id", "type": "long"},
-        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
-        {"name": "lines", "type": {"type": "array", "items": {"type": "map", "values": "int"}}, "default": []},
-    ],
-}
 WIDER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": ["null", "string"], "default": None}]}
 
 
