@@ -21,6 +21,7 @@ import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, JMSSecurityError
+from jmsaio.transport.pulsar.admin.causes import trusting
 from jmsaio.transport.pulsar.admin.oauth import OAuthTokens, is_token, with_key
 
 
@@ -253,10 +254,9 @@ def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.S
     """
     trusted = authorities(config)
     try:
-        context = ssl.create_default_context(cafile=trusted)
+        context = trusting(trusted)
     except OSError as error:
         raise _no_tls(f"option tlsTrustCertsFilePath = {trusted!r}", error) from error
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if not config.tls_enable_hostname_verification or config.tls_allow_insecure_connection:
         context.check_hostname = False
     if config.tls_allow_insecure_connection:

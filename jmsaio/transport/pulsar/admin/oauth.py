@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import math
-import ssl
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +20,7 @@ import anyio.to_thread
 import attrs
 
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError, JMSSecurityError
-from jmsaio.transport.pulsar.admin.causes import cause_of, distrust
+from jmsaio.transport.pulsar.admin.causes import cause_of, distrust, trusting
 
 if TYPE_CHECKING:
     import httpx
@@ -42,7 +41,7 @@ class OAuthTokens:
     Args:
         values: ``authParams`` (see ``with_key``): ``issuer_url``, ``private_key`` or ``client_id`` and
             ``client_secret``, and optionally ``audience`` and ``scope``.
-        trusted: PEM file of the authorities trusted for the server's certificate; None: the system's.
+        trusted: PEM file of the authorities trusted for the server's certificate; None: OpenSSL's own.
     """
 
     values: Mapping[str, str] = attrs.field(repr=False)
@@ -84,11 +83,10 @@ class OAuthTokens:
             f"OAuth 2.0: {issuer} does not answer with a token and its expires_in; check issuerUrl in authParams"
         )
         try:
-            trust = ssl.create_default_context(cafile=self.trusted)
+            trust = trusting(self.trusted)
         except OSError as error:
             text = f"OAuth 2.0: option tlsTrustCertsFilePath = {self.trusted!r}: {error.strerror or error}"
             raise JMSSecurityError(text) from error
-        trust.verify_flags &= ~ssl.VERIFY_X509_STRICT  # as pulsar-client
         try:
             async with httpx.AsyncClient(verify=trust, timeout=_TIMEOUT, trust_env=False) as http:
                 endpoint = str(_content(await http.get(issuer + _METADATA), secret)["token_endpoint"])
