@@ -29,7 +29,7 @@ def created_by(call: str) -> Callable[[K], K]:
     """
 
     def hide(kind: K) -> K:
-        construct: Callable[..., None] = kind.__init__  # type: ignore[misc]
+        construct: Callable[..., None] = kind.__init__  # type: ignore[misc]  # of this very class
         construct.__doc__ = f"Not for applications, which call {call}."
         construct.__signature__ = _WITHOUT_ARGUMENTS  # type: ignore[attr-defined]  # inspect.signature reads it
         return kind

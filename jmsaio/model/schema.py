@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -43,6 +43,10 @@ class Schema:
     @type.validator
     def _check_type(self, attribute: object, value: object) -> None:
         check_text(value, "type")
+
+
+#: Reason why a message with an impossible schema version can't be read.
+IMPOSSIBLE_VERSION: Final = "its producer claims a schema version that Pulsar can't have"
 
 
 def is_version(version: bytes) -> bool:

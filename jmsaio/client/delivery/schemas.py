@@ -20,7 +20,7 @@ from jmsaio.errors import (
     NotFoundError,
 )
 from jmsaio.model.partitions import split_partition
-from jmsaio.model.schema import is_version
+from jmsaio.model.schema import IMPOSSIBLE_VERSION, is_version
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Admin
 
@@ -85,7 +85,7 @@ class _Known:
 
 
 #: Result for a version that no schema can have.
-_IMPOSSIBLE = _Known(unreadable="its producer claims a schema version that Pulsar can't have")
+_IMPOSSIBLE = _Known(unreadable=IMPOSSIBLE_VERSION)
 
 
 @attrs.define(eq=False)

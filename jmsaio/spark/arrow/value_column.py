@@ -16,7 +16,7 @@ from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
 from jmsaio.errors import ConfigurationError, MessageFormatError, NotFoundError
 from jmsaio.model.partitions import split_partition
-from jmsaio.model.schema import is_version
+from jmsaio.model.schema import IMPOSSIBLE_VERSION, is_version
 from jmsaio.transport.base import Admin
 
 
@@ -49,7 +49,7 @@ class ValueColumn:
         for version in set(versions) - self._readers.keys() - {None}:
             assert version is not None
             if not is_version(version):
-                self._readers[version] = "its producer claims a schema version that Pulsar can't have"
+                self._readers[version] = IMPOSSIBLE_VERSION
                 continue
             if admin is None:
                 raise ConfigurationError("option schema needs jms.usePulsarAdmin=true, which returns schemas")

@@ -319,12 +319,13 @@ class RangeReading:
 
     async def _may_end_chunks(self, gap: Gap) -> bool:
         """Return True if a chunked message ends in a gap; if that can't be determined, True only once."""
+        once = not self._silences
+        if self._transport.admin is None:
+            return once
         try:
-            if self._transport.admin is not None:
-                return await self._last_chunk(gap, counts=False) is not None
-        except JMSSecurityError:
-            pass
-        return not self._silences
+            return await self._last_chunk(gap, counts=False) is not None
+        except JMSSecurityError:  # without the right to read what is stored
+            return once
 
     async def _is_over(self) -> bool:
         """Return True if the broker has no message after the last one. A reader can miss that after some markers.
