@@ -26,6 +26,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Destination, Queue, resolve
 from jmsaio.model.partitions import split_partition
+from jmsaio.model.temporary_names import is_temporary
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Rejection
 from jmsaio.selector import Selector
@@ -192,7 +193,7 @@ class SelectorReader:
 
     async def _read(self, admin: Admin, selectors: SubscriptionSelectors) -> None:
         subscription, now = selectors.subscription, self.timers.clock.steady()
-        if not subscription.durable or now < selectors.not_before:
+        if not subscription.durable or now < selectors.not_before or _is_temporary(subscription):
             return
         try:
             with anyio.fail_after(_LONGEST):
@@ -240,6 +241,11 @@ class SelectorReader:
                         return
         except (JMSError, TimeoutError) as error:
             _log.info("whether the broker filters for subscription %s is not known: %s", subscription.name, error)
+
+
+def _is_temporary(subscription: Subscription) -> bool:
+    """Return whether all topics are temporary destinations: no operator sets a selector on what ends with its owner."""
+    return bool(subscription.topics) and all(map(is_temporary, subscription.topics))
 
 
 async def _text(admin: Admin, topic: str, name: str) -> str | None:

@@ -93,6 +93,14 @@ async def test_only_a_selector_in_force_counts_each_for_its_topic() -> None:
     assert selectors.rejects(record(2, OTHER)) is None
 
 
+async def test_the_broker_is_not_asked_for_selectors_of_temporary_destinations() -> None:
+    """A consumer of replies would wait for an answer that no operator has changed."""
+    kit, temporary = Kit(FakeAdmin({TOPIC: on("n = 1")})), "persistent://public/default/jms-temp-queue-1"
+    assert (await kit.reader.open(subscription(temporary))).text is None
+    assert kit.admin.asked == 0
+    assert (await kit.reader.open(subscription(temporary, TOPIC))).text == "n = 1"
+
+
 async def test_the_topics_of_a_pattern_are_found() -> None:
     kit = Kit(FakeAdmin({TOPIC: on("n = 1"), OTHER: on("n = 2")}))
     selectors = await kit.reader.open(subscription(pattern="persistent://public/default/[ot]"))
