@@ -24,8 +24,6 @@ from jmsaio.transport.pulsar.native.record import PulsarRecord
 _ASK = 30.0
 #: Maximum seconds for the first record to arrive after a seek, before the broker is asked again whether there is one.
 _ARRIVAL = 2.0
-#: Seconds to hold a message not reported to the armed receive, in case an earlier one arrives: see ``second_look``.
-_HOLD = 1.0
 #: Latest time accepted by the broker: a Java long.
 _LATEST_TIME = 2**63 - 1
 
@@ -41,7 +39,7 @@ class PulsarReader:
         what = f"read {options.topic}"
         kept = cast(ConsumerHandle, native)  # only stored there: see ``_native``
         self._native_consumer = NativeConsumer(
-            bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._woken, _HOLD
+            bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._woken
         )
         self._records = StoredRecords(self._native_consumer)
         self._since = options.start if isinstance(options.start, int) else None

@@ -98,6 +98,16 @@ def begin_batch(native: MessageHandle) -> BatchAcker | None:
     return BatchAcker(place.ledger_id(), place.entry_id(), place.partition(), size, native.publish_timestamp())
 
 
+def directly_follows(place: MessageIdHandle, last: MessageIdHandle) -> bool:
+    """Return whether no message can be stored between ``last`` and ``place``, ids of one topic or partition."""
+    if place.ledger_id() != last.ledger_id():
+        return False
+    if place.entry_id() == last.entry_id():
+        return place.batch_index() == last.batch_index() + 1
+    is_next_entry = place.entry_id() == last.entry_id() + 1 and place.batch_index() <= 0
+    return is_next_entry and last.batch_index() + 1 >= batch_size(last)
+
+
 def check_message_ids() -> None:
     """Check that this version of pulsar-client writes message ids in the form that ``batch_size`` reads.
 

@@ -21,7 +21,7 @@ from typing import Any
 import _pulsar
 
 from jmsaio.errors import JMSError
-from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, begin_batch
+from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, begin_batch, directly_follows
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, ignore
 from jmsaio.transport.pulsar.native.handles import (
     ConsumerHandle,
@@ -32,7 +32,7 @@ from jmsaio.transport.pulsar.native.handles import (
     SettlingHandle,
 )
 from jmsaio.transport.pulsar.native.results import OK, translate
-from jmsaio.transport.pulsar.native.second_look import HOLD, SecondLook
+from jmsaio.transport.pulsar.native.second_look import SecondLook
 from jmsaio.transport.waiters import Waiters
 
 
@@ -47,7 +47,6 @@ class NativeConsumer:
         topic: topic of all its messages; None if it has several (a pattern).
         what: description, for errors.
         wake: called when an armed receive was answered, or an unreported message was found.
-        hold: seconds to hold an unreported message, in case an answer is pending.
 
     Attributes:
         failure: error that ended it, or None.
@@ -66,7 +65,6 @@ class NativeConsumer:
         topic: str | None,
         what: str,
         wake: Callable[[], None],
-        hold: float = HOLD,
     ) -> None:
         self.native = native
         self.topic = topic
@@ -84,7 +82,7 @@ class NativeConsumer:
         self._wake = wake
         self._armed = False
         self._late: list[MessageHandle] = []
-        self._second_look = SecondLook(bridge, lambda: self._receive_now(0), self._unannounced, hold)
+        self._second_look = SecondLook(bridge, lambda: self._receive_now(0), self._unannounced, self._follows)
         self._answered = Waiters()
         self._inline: list[Any] = [None, None]
         self._fired = self._callback()
@@ -153,6 +151,10 @@ class NativeConsumer:
         """Store a message that was not reported to the armed receive, and wake."""
         self._keep(message)
         self._wake()
+
+    def _follows(self, message: MessageHandle) -> bool:
+        """Return whether a message directly follows the last one; False if the ids can't show it."""
+        return self._high is not None and directly_follows(message.message_id(), self._high)
 
     def _keep(self, message: MessageHandle) -> None:
         self._late.append(message)

@@ -15,9 +15,8 @@ One check after each arming is sufficient:
 * A thread of pulsar-client delayed between the two steps for longer than ``DELAY`` is missed. Then the message waits
   for the next one, which it precedes (``NativeConsumer.take``).
 
-A found message might also follow an answer pending from a native thread. So it is held until that arrives, or has not
-arrived for a while: on a busy machine the thread might wait for a processor for longer than ``HOLD``. A reader, which
-detects the end of a topic by the records read, holds it longer.
+A found message might also follow an answer pending from a native thread, which waits for a processor on a busy machine.
+So unless it directly follows the last message taken, it is held until that answer arrives, for up to ``HOLD``.
 
 pulsar-client allows a receive with a time limit while a receive is armed, on consumers of a topic, of a pattern, and on
 readers. It refuses this if the queue has no room at all (``receiverQueueSize`` 0): then no message can be left in it.
@@ -37,8 +36,8 @@ from jmsaio.transport.pulsar.native.handles import MessageHandle
 
 #: Seconds without an answer before the check.
 DELAY: Final = 0.1
-#: Default seconds to hold a found message for an answer that might be pending.
-HOLD: Final = 0.05
+#: Maximum seconds to hold a found message for an answer that might be pending.
+HOLD: Final = 1.0
 #: Seconds that a timer can fire early.
 _TOLERANCE: Final = 0.001
 
@@ -50,23 +49,23 @@ class SecondLook:
         bridge: bridge to the native threads.
         look: receives the first message of the queue without waiting; raises ``_pulsar.PulsarException`` if there is
             none.
-        found: called with a found message if no answer has arrived within ``hold``.
-        hold: seconds to hold a found message.
+        found: called with a found message that follows, or if no answer has arrived within ``HOLD``.
+        follows: returns whether no message is missing between the last one taken and a found one.
     """
 
-    __slots__ = ("_bridge", "_due", "_found", "_held", "_hold", "_look", "_timer")
+    __slots__ = ("_bridge", "_due", "_follows", "_found", "_held", "_look", "_timer")
 
     def __init__(
         self,
         bridge: Bridge,
         look: Callable[[], MessageHandle],
         found: Callable[[MessageHandle], object],
-        hold: float = HOLD,
+        follows: Callable[[MessageHandle], bool],
     ) -> None:
         self._bridge = bridge
         self._look = look
         self._found = found
-        self._hold = hold
+        self._follows = follows
         self._held: MessageHandle | None = None
         self._due: float | None = None  # loop time of the next step; None: no receive is armed, or the check is done
         self._timer: asyncio.TimerHandle | None = None
@@ -107,7 +106,7 @@ class SecondLook:
         with suppress(_pulsar.PulsarException):  # no message, or the consumer failed: the armed receive is answered
             self._held = self._look()
         if self._held is not None:
-            self._due = loop.time() + self._hold
+            self._due = loop.time() + (0 if self._follows(self._held) else HOLD)
             self._timer = loop.call_at(self._due, self._ring)
         if held is not None:
             self._found(held)

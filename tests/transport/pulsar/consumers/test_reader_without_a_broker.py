@@ -269,7 +269,7 @@ async def test_what_was_not_announced_does_not_overtake_an_answer_that_comes_ver
     native.queue.extend(FakeMessage(7, index, body=body, batch_size=3) for index, body in ((1, b"b"), (2, b"c")))
     while not reader._native_consumer.holds:
         await asyncio.sleep(0.001)
-    await asyncio.sleep(5 * HOLD)
+    await asyncio.sleep(0.8 * HOLD)
     assert reader._take(10) == []
     native.deliver(FakeMessage(7, 0, body=b"a", batch_size=3))
     assert texts(await reader.read(10, HANG)) == ["a", "b", "c"]

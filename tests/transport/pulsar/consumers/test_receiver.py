@@ -22,6 +22,8 @@ ORDERED = [SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER]
 SHARED = [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED]
 ALL = [*ORDERED, *SHARED]
 NUMBERS = [str(number) for number in range(10)]
+#: Sends ``NUMBERS`` as one batch, however slow the machine is.
+ONE_BATCH = ProducerConfig(batching_max_messages=len(NUMBERS), batching_max_publish_delay=5)
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -366,7 +368,7 @@ async def test_what_pulsar_client_lacks_is_refused(kit: Kit) -> None:
 @pytest.mark.parametrize("kind", ALL)
 async def test_parts_of_a_batch_are_told_at_close(kit: Kit, kind: SubscriptionType) -> None:
     box = await kit.box(kind)
-    await send(await kit.sender(), *NUMBERS)
+    await send(await kit.sender(config=ONE_BATCH), *NUMBERS)
     records = await box.take(10)
     assert len({(one.message_id.ledger, one.message_id.entry) for one in records}) == 1  # they are one batch
     box.receiver.acknowledge([*records[:3], *records[5:7]])
@@ -382,7 +384,7 @@ async def test_parts_of_a_batch_are_told_at_close(kit: Kit, kind: SubscriptionTy
 async def test_a_batch_that_is_acknowledged_slowly_is_gone(kit: Kit) -> None:
     """Each acknowledgement waits for the rest of the batch in vain, but for the last."""
     box = await kit.box()
-    await send(await kit.sender(), *NUMBERS)
+    await send(await kit.sender(config=ONE_BATCH), *NUMBERS)
     for one in reversed(await box.take(10)):
         box.receiver.acknowledge([one])
         await anyio.sleep(2.5 * HOLD)
@@ -394,7 +396,7 @@ async def test_a_batch_that_is_acknowledged_slowly_is_gone(kit: Kit) -> None:
 
 async def test_without_batch_index_acknowledgement_a_batch_is_kept_until_its_last_record(kit: Kit) -> None:
     box = await kit.box(batch_index_ack_enabled=False)
-    await send(await kit.sender(), *NUMBERS)
+    await send(await kit.sender(config=ONE_BATCH), *NUMBERS)
     records = await box.take(10)
     box.receiver.acknowledge(records[:9])
     await box.receiver.aclose(HANG)

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.transport.pulsar.native import batch_acker
-from jmsaio.transport.pulsar.native.batch_acker import SUPPORTED, BatchAcker, begin_batch, check_message_ids
+from jmsaio.transport.pulsar.native.batch_acker import (
+    SUPPORTED,
+    BatchAcker,
+    begin_batch,
+    check_message_ids,
+    directly_follows,
+)
 from tests.kit.native_fakes import FakeMessage
 
 
@@ -135,3 +141,31 @@ def test_a_version_whose_ids_can_t_be_read_is_refused_by_its_number(
     with pytest.raises(ConfigurationError, match=re.escape(f"pulsar-client {installed} writes")) as caught:
         check_message_ids()
     assert f"install pulsar-client {SUPPORTED}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("last", "place", "follows"),
+    [
+        ((7,), (8,), True),
+        ((7,), (9,), False),
+        ((7,), (7,), False),
+        ((7,), (6,), False),
+        ((7,), (8, 0, 3), True),
+        ((7,), (8, 1, 3), False),
+        ((7, 1, 3), (7, 2, 3), True),
+        ((7, 0, 3), (7, 2, 3), False),
+        ((7, 2, 3), (8,), True),
+        ((7, 1, 3), (8,), False),
+        ((7, 2, 3), (8, 0, 2), True),
+        ((7, 1, 3), (8, 0, 2), False),
+    ],
+)
+def test_ids_between_which_nothing_is_stored(last: tuple[int, ...], place: tuple[int, ...], follows: bool) -> None:
+    def made(entry: int, index: int = -1, size: int = 0) -> _pulsar.MessageId:
+        return FakeMessage(entry, index, batch_size=size).message_id()
+
+    assert directly_follows(made(*place), made(*last)) is follows
+
+
+def test_what_follows_the_last_entry_of_a_ledger_is_not_known() -> None:
+    assert not directly_follows(_pulsar.MessageId(-1, 2, 0, -1), _pulsar.MessageId(-1, 1, 7, -1))

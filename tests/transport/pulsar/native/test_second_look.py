@@ -99,6 +99,21 @@ async def test_a_late_answer_and_what_was_found_come_in_order(wait: float, limit
     assert scene.take_singly(limit) == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("found", [2, 4])
+async def test_what_directly_follows_the_last_message_comes_at_once(found: int) -> None:
+    """Nothing can be missing before it; before any other an answer can be on its way for long."""
+    scene = Scene()
+    await scene.answer(1)
+    [*_] = scene.native_consumer.entries(scene.native_consumer.take(1))
+    assert scene.take() == []
+    scene.leave(found)
+    await asyncio.sleep(DELAY * 1.5)
+    assert scene.take() == [2] * (found == 2)
+    await asyncio.sleep(0.8 * HOLD)
+    await scene.answer(3)
+    assert scene.take() == [3] + [4] * (found == 4)
+
+
 async def test_of_several_topics_the_answer_comes_first() -> None:
     """The consumer of a pattern leaves nothing unannounced: what was found lies behind the answer."""
     scene = Scene(topic=None)
