@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import os
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
 from typing import Any, BinaryIO
 
+import anyio
 import attrs
 import click
 
@@ -28,6 +32,8 @@ from jmsaio.model.modes import DeliveryMode
 
 #: Kinds of message, as values of ``--as``.
 KINDS = ("text", "bytes", "map", "stream", "object", "header")
+#: Maximum bytes per read of lines.
+_CHUNK = 64 * 1024
 #: Fields of a line written by ``jmsaio receive --json``.
 FIELDS = frozenset(("kind", "body", "body_types", "properties", "types", *(header.field for header in HEADER_FIELDS)))
 
@@ -50,8 +56,8 @@ class Source:
     lines: bool = False
     records: bool = False
 
-    def messages(self) -> Iterator[Message]:
-        """Yield the messages, reading the input lazily.
+    async def messages(self) -> AsyncGenerator[Message, None]:
+        """Yield the messages as the input arrives; waiting for an open pipe holds up nothing else.
 
         Raises:
             click.UsageError: a body is not valid for the kind, a line is malformed (the error names it), or standard
@@ -71,8 +77,8 @@ class Source:
                 yield make(self.kind, body)
                 continue
             number = 0
-            for number, line in enumerate(file, 1):
-                line = line.rstrip(b"\r\n")
+            async for line in _lines(file):
+                number += 1
                 if self.records and not line.strip():
                     continue
                 try:
@@ -93,6 +99,29 @@ class Source:
         """Return the number of messages, or None if only reading the input to its end shows it."""
         many = self.lines or self.records
         return None if many and not self.arguments else len(self.arguments) + len(self.files) or 1
+
+
+async def _lines(file: BinaryIO) -> AsyncGenerator[bytes, None]:
+    """Yield the lines of a file as they arrive, without their ends."""
+    parts: list[bytes] = []
+    while chunk := await _available(file):
+        first, *others = chunk.split(b"\n")
+        parts.append(first)
+        for other in others:
+            yield b"".join(parts).rstrip(b"\r")
+            parts = [other]
+    if last := b"".join(parts):
+        yield last.rstrip(b"\r")
+
+
+async def _available(file: BinaryIO) -> bytes:
+    """Return the next data of a file, b"" at its end."""
+    if not isinstance(file, io.BufferedReader):  # in memory
+        return file.read(_CHUNK)
+    mode = os.fstat(file.fileno()).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or file.isatty():  # an event loop can't wait for other files
+        await anyio.wait_readable(file)
+    return file.read1(_CHUNK)
 
 
 def _refuse_empty(file: BinaryIO) -> None:

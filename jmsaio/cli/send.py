@@ -175,11 +175,12 @@ async def _send(job: Job, output: Output) -> int:
     known = job.source.count()
     total = None if known is None else known * job.repeat
     messages = job.source.messages()
-    first = next(messages, None)  # report a malformed body before connecting
-    if first is None:
+    message = await anext(messages, None)  # report a malformed body before connecting
+    if message is None:
         output.remark("nothing to send: the input is empty")
         return OK
     async with (
+        contextlib.aclosing(messages),
         _connected(job) as connection,
         connection.create_session() as session,
         session.create_producer(destination(session, job.name, job.topic)) as producer,
@@ -188,11 +189,12 @@ async def _send(job: Job, output: Output) -> int:
             task = progress.add_task(f"sending to {printable(job.name)}", total=total)
             window = Window(output, single=total == 1, advance=lambda done: progress.update(task, completed=done))
             try:
-                for message in _chain(first, messages):
+                while message is not None:
                     _prepare(session, message, job)
                     carried = {"priority": message.jms_priority, "delivery_mode": message.jms_delivery_mode}
                     for _ in range(job.repeat):
                         await window.add(producer.send_async(message, **(carried | job.options)))
+                    message = await anext(messages, None)
                 await window.finish()
             except JMSError as error:
                 await window.settle()
@@ -289,11 +291,6 @@ class Window:
         """Abandon the remaining sends."""
         for future in self._pending:
             future.cancel()
-
-
-def _chain(first: Message, rest: Iterator[Message]) -> Iterator[Message]:
-    yield first
-    yield from rest
 
 
 def _prepare(session: Session, message: Message, job: Job) -> None:

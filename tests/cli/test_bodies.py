@@ -2,9 +2,12 @@
 
 import io
 import json
+import os
 import sys
+from contextlib import aclosing
 from typing import Any
 
+import anyio
 import click
 import pytest
 
@@ -23,6 +26,15 @@ from jmsaio import (
 from jmsaio.cli.bodies import Source, from_record, make
 from jmsaio.cli.show import to_json
 from jmsaio.model.messages.message import Property
+
+
+def read(source: Source) -> list[Message]:
+    """All messages of a source."""
+
+    async def collect() -> list[Message]:
+        return [message async for message in source.messages()]
+
+    return anyio.run(collect)
 
 
 def test_each_kind_makes_its_message_from_the_bytes() -> None:
@@ -48,7 +60,7 @@ def test_a_body_that_is_not_of_the_kind_is_refused(kind: str, body: bytes) -> No
 
 def test_texts_files_lines_and_a_pipe_become_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     def texts(source: Source) -> list[Any]:
-        return [message.text for message in source.messages()]
+        return [message.text for message in read(source)]
 
     lines = io.BytesIO(b"a\r\nb\n\nc")
     assert texts(Source(("x", "y"), (), "text")) == ["x", "y"]
@@ -56,6 +68,8 @@ def test_texts_files_lines_and_a_pipe_become_messages(monkeypatch: pytest.Monkey
     assert texts(Source((), (io.BytesIO(b"all\nof it"),), "text")) == ["all\nof it"]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"piped")))
     assert texts(Source((), (), "text")) == ["piped"]
+    long = io.BytesIO(b"-" * 200_000 + b"\nend")
+    assert texts(Source((), (long,), "text", lines=True)) == ["-" * 200_000, "end"]
     assert Source(("x",), (), "text").count() == 1
     assert Source((), (), "text").count() == 1
     assert Source((), (lines,), "text", lines=True).count() is None
@@ -64,7 +78,22 @@ def test_texts_files_lines_and_a_pipe_become_messages(monkeypatch: pytest.Monkey
 def test_nothing_to_send_from_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     with pytest.raises(click.UsageError, match="nothing to send"):
-        list(Source((), (), "text").messages())
+        read(Source((), (), "text"))
+
+
+@pytest.mark.anyio
+async def test_the_lines_of_an_open_pipe_are_messages_at_once() -> None:
+    out, into = os.pipe()
+    with os.fdopen(out, "rb") as pipe, os.fdopen(into, "wb", buffering=0) as writer:
+        source = Source((), (pipe,), "text", lines=True)
+        async with aclosing(source.messages()) as messages:
+            for text in ("a", "b"):
+                writer.write(text.encode() + b"\n")
+                with anyio.fail_after(30):
+                    message = await anext(messages)
+                assert isinstance(message, TextMessage) and message.text == text
+            with pytest.raises(TimeoutError), anyio.fail_after(0.05):
+                await anext(messages)
 
 
 @pytest.mark.parametrize("many", [{}, {"lines": True}, {"records": True}], ids=["body", "lines", "records"])
@@ -75,14 +104,14 @@ def test_an_empty_standard_input_is_refused(
     """What a command that failed leaves in a pipe is no message; an empty file or argument may be one."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     with pytest.raises(click.UsageError, match="standard input is empty"):
-        list(Source((), (sys.stdin.buffer,) if named else (), "text", **many).messages())
-    assert len(list(Source(("",), (io.BytesIO(b""),), "text").messages())) == 2
+        read(Source((), (sys.stdin.buffer,) if named else (), "text", **many))
+    assert len(read(Source(("",), (io.BytesIO(b""),), "text"))) == 2
 
 
 def test_a_header_message_needs_no_body() -> None:
     """Nothing is read for a message that has none."""
     source = Source((), (), "header")
-    assert [type(message) for message in source.messages()] == [Message]
+    assert [type(message) for message in read(source)] == [Message]
     assert source.count() == 1
 
 
@@ -99,13 +128,13 @@ def test_a_header_message_needs_no_body() -> None:
 def test_a_body_for_a_header_message_is_refused(source: Source) -> None:
     """The body would be dropped."""
     with pytest.raises(click.UsageError, match="header message has no body"):
-        list(source.messages())
+        read(source)
 
 
 def test_lines_of_standard_input_are_read_for_header_messages_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n\nbody\n")))
     with pytest.raises(click.UsageError, match="line 3: a header message has no body"):
-        list(Source((), (), "header", lines=True).messages())
+        read(Source((), (), "header", lines=True))
 
 
 MESSAGES: list[Message] = [
@@ -148,7 +177,7 @@ def test_what_receive_writes_send_takes(message: Message) -> None:
 )  # fmt: skip
 def test_a_broken_line_is_told_with_its_number(line: bytes) -> None:
     with pytest.raises(click.UsageError, match="line 2: not a message in JSON"):
-        list(Source((), (io.BytesIO(b"{}\n" + line),), "text", records=True).messages())
+        read(Source((), (io.BytesIO(b"{}\n" + line),), "text", records=True))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import itertools
 import json
 import re
 import subprocess
@@ -139,11 +138,18 @@ def test_a_message_that_is_too_large_among_others(pulsar_broker: Any, capsys: py
     assert [json.loads(line)["body"] for line in capsys.readouterr().out.splitlines()] == bodies
 
 
+class Endless(io.BytesIO):
+    """A file that ends nowhere."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return b"a\n"
+
+
 async def test_an_interrupted_send_says_what_it_sent(
     config: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The number is that of the messages which the broker has confirmed."""
-    endless = Source((), (itertools.repeat(b"a"),), "text", lines=True)  # type: ignore[arg-type] # has lines
+    endless = Source((), (Endless(),), "text", lines=True)
     async with jmsaio.connect(config | {"memory_limit": 10_000_000}):
         task = asyncio.create_task(_send(job(config, endless), Output(as_json=False)))
         await asyncio.sleep(0.2)
