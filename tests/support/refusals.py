@@ -9,7 +9,7 @@ import attrs
 
 from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError
 from jmsaio.launcher.auth import APP, GUEST
-from tests.support.issuer import Issuer, sign
+from tests.support.issuer import AUDIENCE, CLIENT, Issuer, sign
 from tests.support.secure import OAuthBroker, SecureBroker
 
 Options = dict[str, object]
@@ -104,6 +104,11 @@ def _other_audience(brokers: Brokers) -> Options:
     return brokers.oauth.options("token", sign(brokers.oauth.key, sub=APP, aud="somebody"))
 
 
+def _demanded(certificate: str | None) -> Callable[[Brokers], Options]:
+    """A good token, and TLS where the client's certificate is demanded."""
+    return lambda brokers: brokers.oauth.tls_options(sign(brokers.oauth.key, sub=CLIENT, aud=AUDIENCE), certificate)
+
+
 REFUSALS: dict[str, Refusal] = {
     "no token": Refusal(
         lambda brokers: brokers.secure.options(plugin=None), "none are given; set authPlugin and authParams"
@@ -132,6 +137,8 @@ REFUSALS: dict[str, Refusal] = {
     ),
     "no certificate file": Refusal(_certificate("missing"), r"certificate \S*missing\.pem .*No such file"),
     "certificate of another authority": Refusal(_certificate("forged"), "check the client's certificate"),
+    "demanded certificate missing": Refusal(_demanded(None), "check the client's certificate"),
+    "demanded certificate of another authority": Refusal(_demanded("forged"), "check the client's certificate"),
     "TLS port with a plain URL": Refusal(
         _other_scheme(tls=False), r"\d speaks TLS: write pulsar\+ssl:// \(REST: https://\)"
     ),

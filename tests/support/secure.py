@@ -21,6 +21,35 @@ PASSWORD = "password-of-the-app"
 _PROVIDERS = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
 
 
+def _make_certificates(folder: Path) -> None:
+    """An authority, a broker's certificate and one of the role ``app`` by it; another authority's ``forged``."""
+    make_authority(folder, "authority")
+    make_authority(folder, "stranger")
+    make_certificate(folder, "authority", "broker", "DNS:localhost")
+    make_certificate(folder, "authority", "app", "DNS:app")
+    make_certificate(folder, "stranger", "forged", "DNS:app")
+
+
+def _tls_settings(certificates: Path) -> dict[str, str]:
+    broker_port, web_port = free_ports(2)
+    return {
+        "brokerServicePortTls": str(broker_port),
+        "webServicePortTls": str(web_port),
+        "tlsCertificateFilePath": str(certificates / "broker.pem"),
+        "tlsKeyFilePath": str(certificates / "broker.key"),
+        "tlsTrustCertsFilePath": str(certificates / "authority.pem"),
+    }
+
+
+def _tls_urls(home: Path) -> tuple[str, str]:
+    """The addresses of a broker that runs, on Pulsar's protocol and REST."""
+    settings = parse_settings((home / "standalone.conf").read_text(encoding="utf-8"))
+    return (
+        f"pulsar+ssl://localhost:{settings['brokerServicePortTls']}",
+        f"https://localhost:{settings['webServicePortTls']}",
+    )
+
+
 class SecureBroker(LaunchedBroker):
     """It knows the roles of ``jmsaio broker start --auth token``, by token or by the name in a client's certificate.
 
@@ -40,40 +69,26 @@ class SecureBroker(LaunchedBroker):
         self._home = folder / "broker"
         with locked(folder / "secure.lock"):
             if not certificates.exists():
-                self._make_certificates(folder / "part")
-        super().__init__(self._home, "512m", self._tls_settings(), auth="token")
+                self._make_files(folder / "part")
+        settings = {
+            "authenticationProviders": f"{_PROVIDERS}Token,{_PROVIDERS}Tls,{_PROVIDERS}Basic",
+            "basicAuthConf": (certificates / "users").as_uri(),
+            "authenticationRefreshCheckSeconds": "1",
+        }
+        super().__init__(self._home, "512m", settings | _tls_settings(certificates), auth="token")
         self.tls_url = self.tls_web_url = ""
 
-    def _make_certificates(self, part: Path) -> None:
+    def _make_files(self, part: Path) -> None:
         part.mkdir(parents=True)
-        make_authority(part, "authority")
-        make_authority(part, "stranger")
-        make_certificate(part, "authority", "broker", "DNS:localhost")
-        make_certificate(part, "authority", "app", "DNS:app")
-        make_certificate(part, "stranger", "forged", "DNS:app")
+        _make_certificates(part)
         hashed = ["openssl", "passwd", "-apr1", PASSWORD]
         line = subprocess.run(hashed, capture_output=True, check=True, text=True, timeout=60).stdout
         (part / "users").write_text(f"{auth.APP}:{line}", encoding="ascii")
         part.rename(self._certificates)
 
-    def _tls_settings(self) -> dict[str, str]:
-        broker_port, web_port = free_ports(2)
-        return {
-            "authenticationProviders": f"{_PROVIDERS}Token,{_PROVIDERS}Tls,{_PROVIDERS}Basic",
-            "basicAuthConf": (self._certificates / "users").as_uri(),
-            "authenticationRefreshCheckSeconds": "1",
-            "brokerServicePortTls": str(broker_port),
-            "webServicePortTls": str(web_port),
-            "tlsCertificateFilePath": str(self._certificates / "broker.pem"),
-            "tlsKeyFilePath": str(self._certificates / "broker.key"),
-            "tlsTrustCertsFilePath": str(self.authority),
-        }
-
     def start(self) -> None:
         super().start()
-        settings = parse_settings((self._home / "standalone.conf").read_text(encoding="utf-8"))
-        self.tls_url = f"pulsar+ssl://localhost:{settings['brokerServicePortTls']}"
-        self.tls_web_url = f"https://localhost:{settings['webServicePortTls']}"
+        self.tls_url, self.tls_web_url = _tls_urls(self._home)
 
     def options(
         self, *, tls: bool = False, plugin: str | None = "token", params: str | None = None
@@ -125,6 +140,8 @@ class SecureBroker(LaunchedBroker):
 class OAuthBroker(LaunchedBroker):
     """It takes tokens that an `Issuer` signs for the audience `AUDIENCE`, and allows their roles everything.
 
+    Its TLS ports demand a client's certificate, too.
+
     Attributes:
         key: the issuer's private key.
     """
@@ -135,6 +152,7 @@ class OAuthBroker(LaunchedBroker):
             if not self.key.exists():
                 (folder / "part").mkdir(parents=True)
                 make_keys(folder / "part")
+                _make_certificates(folder / "part")
                 admin = sign(folder / "part" / "issuer.key", sub=auth.ADMIN, aud=AUDIENCE)
                 (folder / "part" / "admin.token").write_text(admin, encoding="ascii")
                 (folder / "part").rename(self.key.parent)
@@ -150,7 +168,9 @@ class OAuthBroker(LaunchedBroker):
             "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
             "brokerClientAuthenticationParameters": self.key.with_name("admin.token").as_uri(),
         }
-        super().__init__(folder / "broker", "512m", settings)
+        self._home, self._certificates = folder / "broker", self.key.parent
+        settings |= {"tlsRequireTrustedClientCertOnConnect": "true", **_tls_settings(self._certificates)}
+        super().__init__(self._home, "512m", settings)
 
     def options(self, plugin: str, params: str) -> dict[str, object]:
         """What `jmsaio.connect` takes."""
@@ -158,3 +178,15 @@ class OAuthBroker(LaunchedBroker):
             "brokerServiceUrl": self.service_url, "webServiceUrl": self.web_service_url,
             "authPlugin": plugin, "authParams": params,
         }  # fmt: skip
+
+    def tls_options(self, token: str, certificate: str | None) -> dict[str, object]:
+        """What `jmsaio.connect` takes: TLS, a token, and the client's certificate of that name."""
+        broker, web = _tls_urls(self._home)
+        options: dict[str, object] = {
+            "brokerServiceUrl": broker, "webServiceUrl": web, "authPlugin": "token", "authParams": token,
+            "tlsTrustCertsFilePath": str(self._certificates / "authority.pem"),
+        }  # fmt: skip
+        if certificate is not None:
+            files = self._certificates / f"{certificate}.pem", self._certificates / f"{certificate}.key"
+            options |= {"tlsCertificateFilePath": str(files[0]), "tlsKeyFilePath": str(files[1])}
+        return options

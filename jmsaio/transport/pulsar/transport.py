@@ -6,6 +6,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -81,6 +82,8 @@ _LISTENER_PROBE = "non-persistent://public/default/jmsaio-connect-partition-0"
 _LISTENER_LOOK = 0.1
 #: Seconds for an opening before it is checked whether the broker refuses this client.
 _OPENING = 1.0
+#: Maximum seconds to find out whether the broker that serves a topic refuses this client.
+_OWNER = 2.0
 #: Type of the opened object.
 Opened = TypeVar("Opened")
 
@@ -274,7 +277,7 @@ class PulsarTransport:
         self._watch.start()
         try:
             start = sender.start(partial(self._subscriber.partitions, topic), open_producer)
-            await self._unless_refused(start, f"open a producer to {topic}")
+            await self._unless_refused(start, f"open a producer to {topic}", topic)
         except OperationTimeoutError as error:
             await sender.aclose(0.0)
             raise await self._told(error) from None
@@ -305,7 +308,8 @@ class PulsarTransport:
         self._bridge.check()
         try:
             opening = self._subscriber.open(subscription, wake, self._forget)
-            receiver = await self._unless_refused(opening, f"subscribe {subscription.name}")
+            topic = next(iter(subscription.topics), None)
+            receiver = await self._unless_refused(opening, f"subscribe {subscription.name}", topic)
         except OperationTimeoutError as error:
             raise await self._told(error) from None
         self._open[receiver] = None
@@ -339,7 +343,7 @@ class PulsarTransport:
             topic=options.topic,
         )
         try:
-            native = await self._unless_refused(attempts.run(), f"open a reader of {options.topic}")
+            native = await self._unless_refused(attempts.run(), f"open a reader of {options.topic}", options.topic)
         except OperationTimeoutError as error:
             raise await self._told(error) from None
         reader = PulsarReader(self._bridge, native, options, self._forget)
@@ -353,8 +357,10 @@ class PulsarTransport:
                 raise
         return reader
 
-    async def _unless_refused(self, opening: Coroutine[Any, Any, Opened], what: str) -> Opened:
+    async def _unless_refused(self, opening: Coroutine[Any, Any, Opened], what: str, topic: str | None) -> Opened:
         """Wait until an opening ends, or the broker refuses this client: pulsar-client would retry for 30 s.
+
+        The broker that serves ``topic`` might be another one than that of the service URL.
 
         Raises:
             JMSSecurityError: the broker refuses the credentials, or a certificate is not trusted.
@@ -372,6 +378,10 @@ class PulsarTransport:
             timer = self._bridge.loop.call_later(_OPENING, look)
             try:
                 return await opening
+            except BrokerUnavailableError as error:
+                if topic is None or (refusal := await self._refusal_of_owner(topic)) is None:
+                    raise
+                raise again(what, refusal) from error
             finally:
                 timer.cancel()
                 if looking is not None:
@@ -381,6 +391,14 @@ class PulsarTransport:
         assert looking is not None
         refusal = looking.result()
         raise again(what, refusal) from refusal
+
+    async def _refusal_of_owner(self, topic: str) -> JMSError | None:
+        """Return why the broker that serves a topic refuses this client, if this can be found."""
+        if self._admin is not None:
+            with anyio.move_on_after(_OWNER), suppress(JMSError):  # the opening has an error already
+                owner = await self._admin.owner(topic, tls=self._config.scheme == "pulsar+ssl")
+                return await self._reach.refusal_of(owner)
+        return None
 
     async def _told(self, error: OperationTimeoutError) -> JMSError:
         """Return ``error``, or an error with its cause if the broker is unreachable."""

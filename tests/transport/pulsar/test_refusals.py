@@ -15,6 +15,7 @@ import pytest
 import jmsaio
 from jmsaio.cli import main
 from jmsaio.config import load
+from jmsaio.errors import JMSSecurityError
 from jmsaio.transport.pulsar.admin import open_admin
 from tests.support.issuer import Issuer
 from tests.support.refusals import REFUSALS, Brokers, Options, secrets_of
@@ -105,6 +106,18 @@ async def test_each_way_works_where_only_the_rest_interface_is_named(brokers: Br
         await (await session.create_producer(queue)).send("hello")
         message = await (await session.create_consumer(queue)).receive(timeout=30)
         assert message is not None and message.text == "hello"
+
+
+@pytest.mark.parametrize("call", [send, receive], ids=lambda call: call.__name__)
+async def test_the_certificate_of_a_broker_that_was_looked_up_has_another_host(
+    secure_broker: SecureBroker, call: Callable[[Options], Awaitable[None]]
+) -> None:
+    """The URL's host is in the certificate; the address that the broker advertises is not."""
+    options = secure_broker.options(tls=True)
+    del options["brokerServiceUrl"]
+    words = r"certificate of 127\.0\.0\.1:\d+ is for another host: .*; connect by a name that it has"
+    with anyio.fail_after(SOON), pytest.raises(JMSSecurityError, match=words):
+        await call(options)
 
 
 @pytest.mark.parametrize("case", REFUSALS)

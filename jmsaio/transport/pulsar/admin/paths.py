@@ -35,6 +35,11 @@ def topic_of(path: str) -> str | None:
     return f"{domain}://{tenant}/{namespace}/{rest}"
 
 
+def lookup_path(topic: str) -> str:
+    """Return the path of the look-up of a topic's broker. Raises as ``topic_path``."""
+    return topic_path(topic).replace("/admin/v2", "/lookup/v2/topic", 1)
+
+
 def transaction_buffer_path(topic: str) -> str:
     """Return the path of the statistics of a topic's transactions.
 

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -35,6 +36,7 @@ from jmsaio.transport.pulsar.admin.causes import cause_of, distrust, missing_tls
 from jmsaio.transport.pulsar.admin.credentials import Credentials, authorities, read_credentials, tls_context
 from jmsaio.transport.pulsar.admin.paths import (
     cursor_key,
+    lookup_path,
     namespace_path,
     read_cursor,
     schema_path,
@@ -441,6 +443,17 @@ class RestAdmin:
                 f"{what}: {self._url} can't be reached: {cause_of(error)};"
                 " check webServiceUrl, or switch REST off with jms.usePulsarAdmin=false"
             ) from error
+
+    async def owner(self, topic: str, tls: bool) -> str:
+        """Return the address of the broker that serves a topic without partitions, or one partition: ``host:port``.
+
+        Clients that look the topic up connect to this address of Pulsar's protocol, with TLS or without.
+        """
+        what = f"broker of {topic}"
+        answer = await self._answer("GET", lookup_path(topic), what=what, checked=False)
+        with understanding(what):
+            url: str = json.loads(answer.content)["brokerUrlTls" if tls else "brokerUrl"]
+            return urlsplit(url).netloc
 
     async def consumers(self, what: str, topic: str) -> set[str]:
         """Return the names of the consumers and readers of a topic without partitions, in whatever cluster this is."""

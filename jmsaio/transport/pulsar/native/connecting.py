@@ -147,6 +147,17 @@ class Reach:
         await self.look(min(1.0, self._timeout))
         return self.error
 
+    async def refusal_of(self, owner: str) -> JMSError | None:
+        """Return why the broker at a looked-up address refuses this client. The caller limits the time."""
+        try:
+            async with _connection(owner) as stream:
+                await introduce(stream, owner, self._config, self._credentials)
+        except JMSError as error:
+            return error
+        except OSError:
+            return None
+        return None
+
     async def until_refused(self) -> JMSError:
         """Wait until the broker refuses this client, and return the error."""
         await asyncio.sleep(_PATIENCE)
