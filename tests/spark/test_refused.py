@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StringType, StructField, StructType
 
 from jmsaio.errors import JMSSecurityError
@@ -19,6 +24,7 @@ from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.stream import StreamReader
 from jmsaio.spark.task import read_range
 from jmsaio.spark.writing import write_batches
+from tests.spark.use import send
 from tests.support.issuer import Issuer
 from tests.support.refusals import REFUSALS, Brokers, secrets_of
 from tests.support.secure import OAuthBroker, SecureBroker
@@ -56,6 +62,10 @@ _WRONG: dict[str, dict[str, Any]] = {
     "expired": {"lifetime": -60},
     "powerless": {"role": GUEST},
 }
+#: Ways in which a running stream is refused, and what its error says.
+_LOST = {"expired": "JMSSecurityError: .*the token expired at 20", "revoked": "JMSSecurityError: .*no right to do this"}
+#: Seconds that the token is good for, in which the stream starts, and that anything takes at most.
+_LIFETIME, _LONG = 30.0, 120
 
 
 @pytest.fixture
@@ -91,3 +101,38 @@ def test_a_refused_token_is_an_error_at_once(
     with pytest.raises(JMSSecurityError) as caught:
         work(options)
     assert token not in str(caught.value)
+
+
+@pytest.mark.parametrize("how", _LOST)
+def test_a_running_stream_ends_with_the_refusal_and_its_restart_goes_on(
+    spark: SparkSession, secure_broker: SecureBroker, tmp_path: Path, how: str
+) -> None:
+    """It does not wait for the outage to end, and each message is stored once."""
+    namespace, file = secure_broker.namespace(uuid.uuid4().hex[:12]), tmp_path / "token"
+    queue = f"persistent://{namespace}/refused"
+    file.write_text(secure_broker.token(lifetime=_LIFETIME if how == "expired" else None), encoding="utf-8")
+    given = {str(name): str(value) for name, value in secure_broker.options(params=f"file:{file}").items()}
+    given |= {"url": given.pop("brokerServiceUrl"), "queue": queue, "columns": "text", "outageTimeout": "1h"}
+    given["startingOffsets"] = "earliest"
+
+    def write() -> DataStreamWriter:
+        writer = spark.readStream.format("jms").options(**given).load().writeStream.format("json")
+        return writer.options(checkpointLocation=str(tmp_path / "checkpoint"), path=str(tmp_path / "files"))
+
+    def stored() -> list[str]:
+        return sorted(row.text for row in spark.read.schema("text STRING").json(str(tmp_path / "files")).collect())
+
+    send(secure_broker.options(), queue, ["first"])
+    query = write().trigger(processingTime="500 milliseconds").start()
+    while not any(progress["numInputRows"] for progress in query.recentProgress):
+        assert query.isActive, query.exception()
+        time.sleep(0.2)
+    if how == "revoked":
+        secure_broker.allow(namespace)
+    with pytest.raises(StreamingQueryException, match=_LOST[how]):
+        query.awaitTermination(_LONG)
+    secure_broker.allow(namespace, "produce", "consume")
+    file.write_text(secure_broker.token(), encoding="utf-8")
+    send(secure_broker.options(), queue, ["second"])
+    assert write().trigger(availableNow=True).start().awaitTermination(_LONG)
+    assert stored() == ["first", "second"]

@@ -14,7 +14,7 @@ import jmsaio
 from tests.support.broker import TestBroker
 
 
-def send(url: str, queue: str, messages: Iterable[jmsaio.Message | str]) -> list[str | None]:
+def send(url: str | dict[str, object], queue: str, messages: Iterable[jmsaio.Message | str]) -> list[str | None]:
     """Send to a queue. Returns the message ids."""
 
     async def run() -> list[str | None]:
