@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import _get_running_loop
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
@@ -168,9 +167,7 @@ class MessageConsumer(AsyncClosing):
         return message
 
     def _check_receive(self) -> None:
-        home = self._runtime.home
-        if _get_running_loop() is not home.loop:
-            home.refuse()
+        self._runtime.home.check()
         if self._closed or self._runtime.consumers_closed:
             raise ObjectClosedError("the consumer is closed; create a new one")
         if self._listener is not None:

@@ -17,7 +17,7 @@ from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.metadata import ConnectionMetaData
 from jmsaio.client.producer import MessageProducer
-from jmsaio.client.senders.options import SendOptions
+from jmsaio.client.producers.options import SendOptions
 from jmsaio.client.session import Session
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.arguments import check_flag

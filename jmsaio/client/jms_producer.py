@@ -13,20 +13,19 @@ import attrs
 
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
 from jmsaio.client.producer import MessageProducer
+from jmsaio.client.producers.plain_sends import UNSET
+from jmsaio.client.producers.settings import log_left_out
+from jmsaio.client.producers.stamper import SendSettings
+from jmsaio.client.producers.template import MessageTemplate
 from jmsaio.client.senders.receipt import Receipt
-from jmsaio.client.senders.settings import checked_mode, checked_priority, log_left_out
-from jmsaio.client.senders.template import MessageTemplate
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination
-from jmsaio.model.durations import Duration, milliseconds
+from jmsaio.model.durations import Duration
 from jmsaio.model.messages.body import Sendable, outgoing
 from jmsaio.model.messages.foreign import MessageLike, is_foreign, write_back
 from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.public import created_by, public
-
-_UNSET: Any = object()
 
 
 @public
@@ -39,41 +38,35 @@ class JMSProducer(MessageTemplate):
     """
 
     _open: Callable[[], Awaitable[MessageProducer]]
-    _options: dict[str, Any] = attrs.field(factory=dict, init=False)
-    _disable_message_id: bool = attrs.field(default=False, init=False)
-    _disable_message_timestamp: bool = attrs.field(default=False, init=False)
+    _settings: SendSettings = attrs.field(factory=SendSettings, init=False)
     _listener: CompletionListener | FunctionPair | None = attrs.field(default=None, init=False)
 
     def set_delivery_mode(self, mode: DeliveryMode) -> JMSProducer:
         """Set the delivery mode; default PERSISTENT. Raises IllegalArgumentError for an unknown mode."""
-        self._options["delivery_mode"] = checked_mode(mode)
-        return self
+        return self._set(delivery_mode=mode)
 
     def set_priority(self, priority: int) -> JMSProducer:
         """Set the priority; default 4. Raises IllegalArgumentError outside of 0 to 9."""
-        self._options["priority"] = checked_priority(priority)
-        return self
+        return self._set(priority=priority)
 
     def set_time_to_live(self, value: Duration) -> JMSProducer:
         """Set the time to live in seconds; 0, the default, means forever. Raises IllegalArgumentError below 0."""
-        self._options["time_to_live"] = milliseconds(value, "time_to_live") / 1000
-        return self
+        return self._set(time_to_live=value)
 
     def set_delivery_delay(self, value: Duration) -> JMSProducer:
         """Set the delivery delay in seconds; default 0. Raises IllegalArgumentError below 0."""
-        self._options["delivery_delay"] = milliseconds(value, "delivery_delay") / 1000
-        return self
+        return self._set(delivery_delay=value)
 
     def set_disable_message_id(self, value: bool) -> JMSProducer:
         """Send without JMSMessageID; default False."""
-        check_flag(value, "disable_message_id")
-        self._disable_message_id = value
-        return self
+        return self._set(disable_message_id=value)
 
     def set_disable_message_timestamp(self, value: bool) -> JMSProducer:
         """Send without JMSTimestamp; default False."""
-        check_flag(value, "disable_message_timestamp")
-        self._disable_message_timestamp = value
+        return self._set(disable_message_timestamp=value)
+
+    def _set(self, **changes: Any) -> JMSProducer:
+        self._settings = self._settings.changed(**changes)
         return self
 
     def set_async(self, listener: CompletionListener | FunctionPair | None) -> JMSProducer:
@@ -89,7 +82,7 @@ class JMSProducer(MessageTemplate):
     @property
     def delivery_mode(self) -> DeliveryMode:
         """The delivery mode of each message."""
-        return DeliveryMode(self._options.get("delivery_mode", 2))
+        return DeliveryMode(self._settings.delivery_mode)
 
     def get_delivery_mode(self) -> DeliveryMode:
         """Return ``delivery_mode``."""
@@ -98,7 +91,7 @@ class JMSProducer(MessageTemplate):
     @property
     def priority(self) -> int:
         """The priority of each message."""
-        return int(self._options.get("priority", 4))
+        return self._settings.priority
 
     def get_priority(self) -> int:
         """Return ``priority``."""
@@ -107,7 +100,7 @@ class JMSProducer(MessageTemplate):
     @property
     def time_to_live(self) -> float:
         """The time to live in seconds."""
-        return float(self._options.get("time_to_live", 0.0))
+        return self._settings.time_to_live / 1000
 
     def get_time_to_live(self) -> float:
         """Return ``time_to_live``."""
@@ -116,7 +109,7 @@ class JMSProducer(MessageTemplate):
     @property
     def delivery_delay(self) -> float:
         """The delivery delay in seconds."""
-        return float(self._options.get("delivery_delay", 0.0))
+        return self._settings.delivery_delay / 1000
 
     def get_delivery_delay(self) -> float:
         """Return ``delivery_delay``."""
@@ -125,7 +118,7 @@ class JMSProducer(MessageTemplate):
     @property
     def disable_message_id(self) -> bool:
         """Whether messages are sent without JMSMessageID; default False."""
-        return self._disable_message_id
+        return self._settings.disable_message_id
 
     def get_disable_message_id(self) -> bool:
         """Return ``disable_message_id``."""
@@ -134,7 +127,7 @@ class JMSProducer(MessageTemplate):
     @property
     def disable_message_timestamp(self) -> bool:
         """Whether messages are sent without JMSTimestamp; default False."""
-        return self._disable_message_timestamp
+        return self._settings.disable_message_timestamp
 
     def get_disable_message_timestamp(self) -> bool:
         """Return ``disable_message_timestamp``."""
@@ -160,7 +153,7 @@ class JMSProducer(MessageTemplate):
         self, destination: Destination, *, message: Message | MessageLike
     ) -> Receipt | asyncio.Future[Receipt]: ...
     async def send(
-        self, destination: Destination, body: Any = _UNSET, *, message: Any = _UNSET
+        self, destination: Destination, body: Any = UNSET, *, message: Any = UNSET
     ) -> Receipt | asyncio.Future[Receipt]:
         """Send a message or a body: a str as text, bytes as bytes, a mapping as a map, a list as a stream.
 
@@ -183,24 +176,28 @@ class JMSProducer(MessageTemplate):
         given = _only(body, message)
         sent, foreign = outgoing(given, log_left_out)
         self._apply(sent)
-        producer._disable_message_id = self._disable_message_id
-        producer._disable_message_timestamp = self._disable_message_timestamp
         listener = self._listener
-        outcome: dict[str, Any] = {} if listener is None else {"completion_listener": listener}
-        future = await producer.send_async(destination, sent, **outcome, **self._options)
+        future = await producer._send_any(
+            destination, sent, None, None, None, None, None, UNSET if listener is None else listener, self._settings
+        )
         if foreign:
             write_back(given, sent._headers())
         return await future if listener is None else future
 
     def __repr__(self) -> str:
-        return f"<JMSProducer {', '.join(f'{name}={value!r}' for name, value in self._options.items()) or 'unset'}>"
+        changed = [
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in attrs.fields(SendSettings)
+            if getattr(self._settings, field.name) != field.default
+        ]
+        return f"<JMSProducer {', '.join(changed) or 'unset'}>"
 
 
 def _only(body: Any, message: Any) -> Any:
     """Return the one of the two that was passed."""
-    if (body is _UNSET) == (message is _UNSET):
+    if (body is UNSET) == (message is UNSET):
         raise TypeError("send takes either a body or message=")
-    if message is _UNSET:
+    if message is UNSET:
         return body
     if not isinstance(message, Message) and not is_foreign(message):
         raise MessageFormatError(f"message= takes a message, not {type(message).__name__}")

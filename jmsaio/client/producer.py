@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from asyncio import _get_running_loop
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -12,19 +11,18 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
-from jmsaio.client.fast_path import UNSET, PlainSends
 from jmsaio.client.lifetime.closing import AsyncClosing
-from jmsaio.client.senders.options import SendOptions
+from jmsaio.client.producers.options import SendOptions
+from jmsaio.client.producers.plain_sends import UNSET, PlainSends
+from jmsaio.client.producers.settings import ProducerSettings, log_left_out
+from jmsaio.client.producers.stamper import SendSettings
+from jmsaio.client.producers.targets import Target
 from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.receipt import Receipt
-from jmsaio.client.senders.settings import Target, log_left_out
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
-from jmsaio.errors import (
-    InvalidDestinationError,
-    ObjectClosedError,
-    UnsupportedOperationError,
-)
-from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
+from jmsaio.codec.schemas.writing import SchemaWriter
+from jmsaio.errors import ObjectClosedError
+from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration
 from jmsaio.model.messages.body import Sendable, outgoing, outgoing_value
 from jmsaio.model.messages.foreign import write_back
@@ -35,26 +33,40 @@ from jmsaio.model.public import created_by, public
 from jmsaio.model.schema import Schema
 
 if TYPE_CHECKING:
-    from jmsaio.client.runtime.session import SessionRuntime
+    from jmsaio.client.runtime.local_transaction import LocalTransaction
     from jmsaio.transport.base import Sender, Transaction
 
 
 @public
 @created_by("session.create_producer")
 @attrs.define(eq=False, kw_only=True)
-class MessageProducer(PlainSends, AsyncClosing):
+class MessageProducer(ProducerSettings, AsyncClosing):
     """Sends messages to one destination, or to any if created without one. Many tasks may use it at once.
 
     Created by ``session.create_producer``; ``async with`` closes it.
     """
 
-    _now: int = 0  # milliseconds; time of the last send on the general path
+    _transacting: LocalTransaction | None
+    _schema: SchemaWriter | None  # schema of all its messages
+    _now: int = attrs.field(default=0, init=False)  # milliseconds; time of the last send on the general path
     _schema_key: Schema | None = attrs.field(init=False)
-    _targets: dict[tuple[type, str, str | None], Target] = attrs.field(factory=dict, init=False)  # as spelled
+    _transacted: bool = attrs.field(init=False)  # whether each send is part of a transport's transaction
+    _plain: PlainSends = attrs.field(init=False)
 
     @_schema_key.default
     def _schema_of_writer(self) -> Schema | None:
         return None if self._schema is None else self._schema.schema
+
+    @_transacted.default
+    def _is_transacted(self) -> bool:
+        return self._transacting is not None and self._transacting.real
+
+    @_plain.default
+    def _fast_path(self) -> PlainSends:
+        plain = PlainSends(self._runtime, self._transacting, self._transacted, self._targets, self._stamper)
+        if self._schema is not None:
+            plain.stop()
+        return plain
 
     @overload
     async def send(self, message: Sendable, /, **options: Unpack[SendOptions]) -> Receipt: ...
@@ -102,9 +114,9 @@ class MessageProducer(PlainSends, AsyncClosing):
             message is UNSET and delivery_mode is None and priority is None and time_to_live is None
             and delivery_delay is None
         ):  # fmt: skip
-            send = self._send_plain(destination_or_message, properties)
+            send = self._plain.send(destination_or_message, properties)
         else:
-            send = self._send_varied(
+            send = self._plain.send_varied(
                 destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay
             )
         if send is None:
@@ -166,9 +178,9 @@ class MessageProducer(PlainSends, AsyncClosing):
             message is UNSET and delivery_mode is None and priority is None and time_to_live is None
             and delivery_delay is None and completion_listener is UNSET
         ):  # fmt: skip
-            send = self._send_plain(destination_or_message, properties)
+            send = self._plain.send(destination_or_message, properties)
         elif completion_listener is UNSET:
-            send = self._send_varied(
+            send = self._plain.send_varied(
                 destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay
             )
         else:
@@ -183,31 +195,34 @@ class MessageProducer(PlainSends, AsyncClosing):
     async def _send_any(
         self, destination_or_message: Any, message: Any, properties: Mapping[str, Property] | None,
         delivery_mode: DeliveryMode | None, priority: int | None, time_to_live: Duration | None,
-        delivery_delay: Duration | None, completion_listener: Any,
+        delivery_delay: Duration | None, completion_listener: Any, settings: SendSettings | None = None,
     ) -> PendingSend:  # fmt: skip
-        """Send on the general path: handle any valid send, and raise the errors of invalid ones."""
+        """Send on the general path: handle any valid send, and raise the errors of invalid ones.
+
+        ``settings`` replace the producer's.
+        """
         runtime = self._runtime
-        loop = _get_running_loop()
-        if loop is not runtime.home.loop or loop is None:
-            runtime.home.refuse()
+        runtime.home.check()
+        loop = runtime.home.loop
         if self._closed or (runtime.closing and runtime.refuses()):
             raise ObjectClosedError("the producer is closed; create a new one")
         if completion_listener is not UNSET:
             completion_listener = checked(completion_listener)
         if message is UNSET:
-            target, given = self._own_target(), destination_or_message
+            target, given = self._targets.default(), destination_or_message
         else:
-            target, given = self._other_target(destination_or_message), message
+            target, given = self._targets.other(destination_or_message), message
         plain = None
         schema, key = self._schema, self._schema_key
         if completion_listener is UNSET and (type(given) is str or type(given) is bytes) and schema is None:
-            plain = self._plain.none if properties is None else self._plain.properties(properties)
+            writer = self._plain.writer
+            plain = writer.none if properties is None else writer.properties(properties)
         if plain is None:
             sent, foreign = outgoing(given, log_left_out) if schema is None else outgoing_value(given, log_left_out)
             if properties is not None:
                 sent._put_properties(properties)
-        stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay)
-        record = encode(sent, stamp, schema) if plain is None else self._plain.record(given, plain, stamp)
+        stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay, settings or self._stamper.settings)
+        record = encode(sent, stamp, schema) if plain is None else writer.record(given, plain, stamp)
         sends, transaction = runtime.sends, None
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription, self._transacted, key)
         if (
@@ -264,51 +279,22 @@ class MessageProducer(PlainSends, AsyncClosing):
             else:
                 return sender, None if transacting is None else transacting.work.handle
 
-    def _own_target(self) -> Target:
-        if self._target is None:
-            raise UnsupportedOperationError("the producer has no destination; call send(destination, message)")
-        return self._target
-
-    def _other_target(self, destination: Any) -> Target:
-        if self._target is not None:
-            raise UnsupportedOperationError(
-                f"the producer sends to {self._target.destination!r}; create one without destination for others"
-            )
-        key = None
-        if isinstance(destination, Destination):
-            key = (type(destination), destination.name, destination._namespace)
-        found = None if key is None else self._targets.get(key)
-        if found is None:
-            found = target_for(destination, self._runtime)
-            if key is not None and len(self._targets) < 1000:
-                self._targets[key] = found
-        self._runtime.connection.check_not_deleted(found.topic, found.destination)
-        return found
-
     def _stamp(
         self,
         delivery_mode: DeliveryMode | None,
         priority: int | None,
         time_to_live: Duration | None,
         delay: Duration | None,
+        settings: SendSettings,
     ) -> Stamp:
-        options = self._options(delivery_mode, priority, time_to_live, delay)
-        self._now = now = int(self._wall() * 1000)
-        message_id = None
-        if not self._disable_message_id:
-            self._sequence = sequence = self._sequence + 1
-            message_id = self._prefix + str(sequence)
-        return self._stamp_at(now, message_id, *options)
-
-    def _check_open(self) -> None:
-        self._runtime.home.check_process()
-        if self._closed or self._runtime.refuses():
-            raise ObjectClosedError("the producer is closed; create a new one")
+        stamper = self._stamper
+        options = settings.options(delivery_mode, priority, time_to_live, delay)
+        self._now = now = int(stamper.wall() * 1000)
+        return stamper.stamp(now, None if settings.disable_message_id else stamper.next_id(), settings, options)
 
     def _next_message_id(self) -> str:
         """Return an unused message id of this producer, for correlation ids."""
-        self._sequence += 1
-        return self._prefix + str(self._sequence)
+        return self._stamper.next_id()
 
     @property
     def closed(self) -> bool:
@@ -336,6 +322,7 @@ class MessageProducer(PlainSends, AsyncClosing):
             return
         self._runtime.home.check()
         self._closed = True
+        self._plain.stop()
         self._runtime.children.pop(self, None)
         if self._runtime.closing:
             return  # the session waits once for the sends of all its producers
@@ -343,22 +330,6 @@ class MessageProducer(PlainSends, AsyncClosing):
             await self._runtime.settle_sends(self._runtime.close_timeout)
 
     def __repr__(self) -> str:
-        where = "any destination" if self._target is None else repr(self._target.destination)
+        own = self._targets.own
+        where = "any destination" if own is None else repr(own.destination)
         return f"<MessageProducer to {where} {'closed' if self._closed else 'open'}>"
-
-
-def target_for(destination: Any, runtime: SessionRuntime) -> Target:
-    """Resolve a destination for a sender.
-
-    Raises:
-        InvalidDestinationError: not a destination, or a virtual one, which can only be consumed.
-    """
-    known = as_destination(destination)
-    config = runtime.connection.configuration
-    resolved = resolve(known, config.system_namespace)
-    if resolved.virtual:
-        raise InvalidDestinationError(f"{known!r} stands for several topics; send to one of them instead")
-    subscription = None
-    if isinstance(known, Queue):
-        subscription = resolved.subscription or config.queue_subscription_name
-    return Target(known, resolved.topics[0], subscription)

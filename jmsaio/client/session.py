@@ -13,12 +13,14 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.opening import Opening
-from jmsaio.client.producer import MessageProducer, target_for
+from jmsaio.client.producer import MessageProducer
+from jmsaio.client.producers.options import SendOptions
+from jmsaio.client.producers.stamper import Stamper
+from jmsaio.client.producers.targets import Targets, target_for
 from jmsaio.client.request import RequestReply
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.open_inbox import open_inbox
 from jmsaio.client.runtime.session import SessionRuntime
-from jmsaio.client.senders.options import SendOptions
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, durable_name
 from jmsaio.client.subscriptions.selectors import set_selector
 from jmsaio.client.subscriptions.unsubscribe import unsubscribe
@@ -168,7 +170,7 @@ class Session(AsyncClosing):
         connection = runtime.connection
         target = None
         if destination is not None:
-            target = target_for(destination, runtime)
+            target = target_for(destination, connection)
             connection.check_not_deleted(target.topic, target.destination)
             transacted = self._transacting is not None and self._transacting.real
             await connection.senders.open(target.topic, target.queue_subscription, transacted, schema)
@@ -176,8 +178,9 @@ class Session(AsyncClosing):
         # Starlight's selector engine accepts JMSMessageIDs that end with three integers.
         prefix = f"ID:{connection.uuid}:{self._number}:{self._producers}:"
         producer = MessageProducer(
-            runtime=runtime, transacting=self._transacting, target=target, prefix=prefix, schema=writer
-        )
+            runtime=runtime, transacting=self._transacting, schema=writer, targets=Targets(connection, target),
+            stamper=Stamper(connection, self._transacting, prefix),
+        )  # fmt: skip
         runtime.children[producer] = None
         return producer
 

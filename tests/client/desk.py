@@ -50,7 +50,7 @@ async def desk(mode: AcknowledgeMode = AcknowledgeMode.AUTO, **options: Any) -> 
             deleted = await session.create_temporary_queue()
             for destination in (deleted, jmsaio.Topic("news"), jmsaio.Queue("orders")):
                 await anywhere.send(destination, "takes this millisecond's turn of the loop")
-            anywhere._send_varied(deleted, "what it has in common is kept", None, None, None, None, None)
+            anywhere._plain.send_varied(deleted, "what it has in common is kept", None, None, None, None, None)
             await deleted.delete()
             made = Desk(broker, clock, connection, session, producer, anywhere, deleted)
 
@@ -67,15 +67,15 @@ async def outcome(here: Desk, producer: jmsaio.MessageProducer, send: Callable[[
     """What a send with a number of its own tells and hands to the transport, or what it raises."""
     here.records.clear()
     here.circumstances.clear()
-    producer._sequence = 9
+    producer._stamper.sequence = 9
     try:
         future = await send()
         receipt: Receipt = await future
     except jmsaio.JMSError as error:
-        return type(error), str(error), producer._sequence, here.circumstances.copy()
+        return type(error), str(error), producer._stamper.sequence, here.circumstances.copy()
     (record,) = here.records
     fields = [getattr(record, field.name) for field in attrs.fields(OutgoingRecord) if field.eq]
     own_id = receipt.jms_message_id == str(receipt.place) or receipt.jms_message_id
     told = own_id, receipt.destination, receipt.timestamp, receipt.place is not None
     circumstances = here.circumstances.copy()
-    return fields, list(record.properties.items()), record.packed, told, producer._sequence, circumstances
+    return fields, list(record.properties.items()), record.packed, told, producer._stamper.sequence, circumstances

@@ -359,7 +359,7 @@ async def test_sends_that_begin_in_order_leave_in_order(url: str, name: Name, wi
         queue = session.create_queue(name("ordered"))
         consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
         passing = itertools.count(step=0.0003)
-        producer._wall = lambda: 1e9 + next(passing)
+        producer._stamper.wall = lambda: 1e9 + next(passing)
         sent = [str(number) for number in range(300)]
         bodies = [body if number % 3 else jmsaio.TextMessage(body) for number, body in enumerate(sent)]
         await asyncio.gather(*map(producer.send, bodies))
@@ -450,22 +450,6 @@ async def test_a_closing_session_refuses_sends_of_others_than_its_listeners(name
         go_on.set()
         await closing
         assert texts(await rest(connection, jmsaio.Queue("out"))) == ["4"]
-
-
-async def test_a_producer_remembers_a_thousand_destinations_at_most(name: Name) -> None:
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
-        producer = await session.create_producer()
-        for number in range(1002):
-            producer._other_target(jmsaio.Topic(str(number)))
-        assert len(producer._targets) == 1000
-
-
-async def test_only_a_delayed_message_has_a_delivery_time_for_the_broker(name: Name) -> None:
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
-        producer = await session.create_producer()
-        assert producer._stamp(None, None, None, None).deliver_at is None
-        stamp = producer._stamp(None, None, None, 1.5)
-        assert stamp.deliver_at == stamp.delivery_time == stamp.timestamp + 1500
 
 
 async def test_a_loop_of_sends_lets_others_run_once_a_millisecond_not_with_each_send(name: Name) -> None:

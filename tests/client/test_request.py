@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 import jmsaio
+from jmsaio.client.producers.options import SendOptions
 from jmsaio.client.request import RequestReply
-from jmsaio.client.senders.options import SendOptions
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import rest, text, texts
 from tests.kit.inside import temporaries

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from asyncio import _get_running_loop
 from typing import NoReturn
 
 import attrs
@@ -45,11 +44,12 @@ class Home:
         return self._forks != _forks
 
     def check(self) -> None:
-        """Raise IllegalStateError outside of the loop, ForkError in a child process.
-
-        On hot paths use ``_get_running_loop() is not home.loop`` and ``refuse`` instead, which do the same.
-        """
-        if _get_running_loop() is not self.loop or self._forks != _forks:
+        """Raise IllegalStateError outside of the loop, ForkError in a child process."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is not self.loop or self._forks != _forks:
             self.refuse()
 
     def check_process(self) -> None:

@@ -1,1 +1,1 @@
-"""From a producer to the transport's senders: a message's settings, the pool of senders, pending sends, receipts."""
+"""From producers to the transport's senders: the pool of senders, pending sends, receipts."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from jmsaio import MessageProducer
-from jmsaio.client.senders.options import SendOptions
+from jmsaio.client.producers.options import SendOptions
 
 
 def test_the_keywords_of_send_are_those_that_type_checkers_know() -> None:

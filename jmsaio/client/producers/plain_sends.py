@@ -25,18 +25,18 @@ A send that declines has changed nothing: no id is consumed, and the general pat
 
 from __future__ import annotations
 
-from asyncio import _get_running_loop
-from collections.abc import Callable, Mapping
+from asyncio import get_running_loop
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from jmsaio.client.producers.stamper import SendSettings, Stamper
+from jmsaio.client.producers.targets import Targets
 from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.pool import PooledSender
-from jmsaio.client.senders.settings import Settings, Target
 from jmsaio.codec import Stamp
 from jmsaio.codec.plain import MAPS, PACKED, PlainWriter
-from jmsaio.codec.schemas.writing import SchemaWriter
 from jmsaio.errors import JMSError
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration
@@ -70,11 +70,12 @@ _MOST_VARIED: Final = 100
 
 
 @attrs.define(eq=False)
-class _Kept:
+class _Common:
     """Common values of a producer's sends in one millisecond that deviate from its settings in the same way.
 
     Attributes:
         now: the millisecond.
+        settings: the producer's settings.
         pooled: the sender's entry in the pool.
         sender: the sender itself.
         transaction: the transport's transaction, or None.
@@ -85,6 +86,7 @@ class _Kept:
     """
 
     now: int
+    settings: SendSettings
     pooled: PooledSender
     sender: Sender
     transaction: Transaction | None
@@ -94,37 +96,41 @@ class _Kept:
     parts: dict[type, Any]
 
 
-@attrs.define(eq=False, kw_only=True)
-class PlainSends(Settings):
-    """The fast path of a producer."""
+@attrs.define(eq=False, repr=False)
+class PlainSends:
+    """The fast path of a producer.
+
+    Args:
+        runtime: the producer's session.
+        transacting: its local transaction, or None.
+        transacted: whether each send is part of a transport's transaction.
+        targets: the producer's destinations.
+        stamper: its settings and message ids.
+
+    Attributes:
+        writer: writes records of str and bytes in the form that the transport reads.
+    """
 
     _runtime: SessionRuntime
     _transacting: LocalTransaction | None
-    _prefix: str
-    _schema: SchemaWriter | None = None  # schema of all its messages; they use the general path
-    _sequence: int = 0
-    _varied_at: int = 0  # millisecond of the cached varied sends
-    _transacted: bool = attrs.field(init=False)  # whether each send is part of a transport's transaction
-    _wall: Callable[[], float] = attrs.field(init=False)  # seconds since the epoch, by the transport's clock
-    _plain: PlainWriter[Any, Any] = attrs.field(init=False)
+    _transacted: bool
+    _targets: Targets
+    _stamper: Stamper
+    writer: PlainWriter[Any, Any] = attrs.field(init=False)
+    _stopped: bool = attrs.field(default=False, init=False)
+    _common: _Common | None = attrs.field(default=None, init=False)  # of sends with the producer's settings
+    _varied: dict[Varied, _Common] = attrs.field(factory=dict, init=False)  # of sends with their own options
+    _varied_at: int = attrs.field(default=0, init=False)  # millisecond of the cached varied sends
 
-    @_transacted.default
-    def _is_transacted(self) -> bool:
-        return self._transacting is not None and self._transacting.real
-
-    @_wall.default
-    def _transports_clock(self) -> Callable[[], float]:
-        return self._runtime.connection.transport.clock.now
-
-    @_plain.default
+    @writer.default
     def _as_the_transport_asks(self) -> PlainWriter[Any, Any]:
         return PACKED if self._runtime.connection.transport.capabilities.packed else MAPS
 
-    def _send_varied(
+    def send_varied(
         self, destination_or_body: Any, body: Any, properties: Mapping[str, object] | None, mode: Any, level: Any,
         lives: Any, delayed: Any,
     ) -> PendingSend | None:  # fmt: skip
-        """Send as ``_send_plain``, with an optional destination and options of this send."""
+        """Send as ``send`` does, with an optional destination and options of this send."""
         destination = name = namespace = None
         if body is UNSET:
             body = destination_or_body
@@ -138,9 +144,9 @@ class PlainSends(Settings):
             or type(lives) not in _DURATIONS or type(delayed) not in _DURATIONS
         ):  # fmt: skip
             return None
-        return self._send_plain(body, properties, (destination, name, namespace, mode, level, lives, delayed))
+        return self.send(body, properties, (destination, name, namespace, mode, level, lives, delayed))
 
-    def _send_plain(
+    def send(
         self, body: object, properties: Mapping[str, object] | None, varied: Varied = _UNVARIED
     ) -> PendingSend | None:
         """Send a body at once. None: nothing was sent, use the general path.
@@ -150,25 +156,29 @@ class PlainSends(Settings):
         kind = type(body)
         if kind is not str and kind is not bytes:
             return None
-        runtime, loop, now = self._runtime, _get_running_loop(), int(self._wall() * 1000)
-        sends = runtime.sends
+        runtime, stamper = self._runtime, self._stamper
+        try:
+            loop = get_running_loop()
+        except RuntimeError:
+            return None
+        sends, now = runtime.sends, int(stamper.wall() * 1000)
         if (
-            runtime.closing or self._closed or loop is not runtime.home.loop or (now != sends.turn and sends.alone)
+            runtime.closing or self._stopped or loop is not runtime.home.loop or (now != sends.turn and sends.alone)
             or sends.lines
         ):  # fmt: skip
             return None
-        kept = self._kept if varied is _UNVARIED else self._kept_varied.get(varied)
+        common = self._common if varied is _UNVARIED else self._varied.get(varied)
         if (
-            kept is None or kept.now != now or not kept.pooled.in_pool
-            or (self._transacting is not None and self._transacting.work is not kept.origin.work)
+            common is None or common.now != now or common.settings is not stamper.settings or not common.pooled.in_pool
+            or (self._transacting is not None and self._transacting.work is not common.origin.work)
         ):  # fmt: skip
-            kept = self._keep(now, varied)
-            if kept is None:
+            common = self._keep(now, varied)
+            if common is None:
                 return None
-        sender, plain = kept.sender, self._plain
-        parts = kept.parts.get(kind)
+        sender, writer = common.sender, self.writer
+        parts = common.parts.get(kind)
         if parts is None:
-            parts = kept.parts[kind] = plain.parts(_WORDS[kind], kept.stamp)
+            parts = common.parts[kind] = writer.parts(_WORDS[kind], common.stamp)
         if sender.full or sender.deleted:
             return None
         payload = body
@@ -177,37 +187,33 @@ class PlainSends(Settings):
                 payload = body.encode()  # type: ignore[attr-defined]  # a str
             except UnicodeEncodeError:
                 return None
-        written = plain.none if properties is None else plain.properties(properties)
+        written = writer.none if properties is None else writer.properties(properties)
         if written is None:
             return None
         message_id = None
-        if kept.numbered:
-            self._sequence = sequence = self._sequence + 1
-            message_id = f"{self._prefix}{sequence}"
-        record = plain.write(payload, parts, message_id, written, kept.stamp)  # type: ignore[arg-type]  # bytes
+        if common.numbered:
+            stamper.sequence = sequence = stamper.sequence + 1
+            message_id = f"{stamper.prefix}{sequence}"
+        record = writer.write(payload, parts, message_id, written, common.stamp)  # type: ignore[arg-type]  # bytes
         send = PendingSend(loop=loop)
-        send.message_id, send.origin = message_id, kept.origin
-        sender.send(record, send, kept.transaction)
+        send.message_id, send.origin = message_id, common.origin
+        sender.send(record, send, common.transaction)
         sends.count += 1
         sends.turn = now
         if not sends.alone:
             sends.begin_turn(loop)
         return send
 
-    def _keep(self, now: int, varied: Varied) -> _Kept | None:
+    def _keep(self, now: int, varied: Varied) -> _Common | None:
         """Cache the common values of such sends in this millisecond. None: they use the general path."""
         destination, _, _, *options = varied
-        if self._schema is not None:
+        runtime, transacting, settings = self._runtime, self._transacting, self._stamper.settings
+        if transacting is not None and transacting.to_begin:
             return None
-        runtime, transacting, work, transaction = self._runtime, self._transacting, None, None
-        if transacting is not None:
-            if transacting.to_begin:
-                return None
-            work = transacting.work
-            transaction = work.handle
+        work = None if transacting is None else transacting.work
         try:
-            target = self._target if destination is None else self._other_target(destination)
-            checked = self._options(*options)
+            target = self._targets.own if destination is None else self._targets.other(destination)
+            checked = settings.options(*options)
         except JMSError:  # the general path raises it, or an earlier error
             return None
         if target is None:
@@ -215,39 +221,25 @@ class PlainSends(Settings):
         pooled = runtime.connection.senders.use(target.topic, target.queue_subscription, self._transacted)
         if pooled is None:
             return None
-        stamp = self._stamp_at(now, None, *checked)
-        kept = _Kept(
-            now, pooled, pooled.sender, transaction,
+        stamp = self._stamper.stamp(now, None, settings, checked)
+        common = _Common(
+            now, settings, pooled, pooled.sender, None if work is None else work.handle,
             SendOrigin(runtime.sends, work, target.destination, stamp.timestamp),
-            not self._disable_message_id, stamp, {},
+            not settings.disable_message_id, stamp, {},
         )  # fmt: skip
         if varied is _UNVARIED:
-            self._kept = kept
+            self._common = common
         else:
-            self._keep_varied(varied, kept)
-        return kept
+            self._keep_varied(varied, common)
+        return common
 
-    def _keep_varied(self, varied: Varied, kept: _Kept) -> None:
+    def _keep_varied(self, varied: Varied, common: _Common) -> None:
         """Cache the values along with the other variants of the same millisecond."""
-        others = self._kept_varied
-        if len(others) >= _MOST_VARIED or self._varied_at != kept.now:
-            others.clear()
-            self._varied_at = kept.now
-        others[varied] = kept
+        if len(self._varied) >= _MOST_VARIED or self._varied_at != common.now:
+            self._varied.clear()
+            self._varied_at = common.now
+        self._varied[varied] = common
 
-    def _stamp_at(self, now: int, message_id: str | None, mode: int, level: int, lives: int, delayed: int) -> Stamp:
-        """Return the stamp of a send at ``now``; all times are milliseconds."""
-        shown = 0 if self._disable_message_timestamp else now
-        due = now + delayed
-        connection = self._runtime.connection
-        # As Stamp(...), without its keywords: every send on the general path creates one.
-        return tuple.__new__(Stamp, (
-            message_id, connection.connection_id, shown, shown, due, due if delayed else None,
-            now + lives if lives else 0, level, mode,
-            None if self._transacting is None else self._transacting.work.sticky_key,
-            connection.configuration.system_namespace,
-        ))  # fmt: skip
-
-    def _other_target(self, destination: Any) -> Target:
-        """Return the target of a send that names its destination; see ``MessageProducer``."""
-        raise NotImplementedError
+    def stop(self) -> None:
+        """Decline all further sends."""
+        self._stopped = True

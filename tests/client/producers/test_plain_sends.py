@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.callbacks.completion import Functions
-from jmsaio.client.fast_path import UNSET
+from jmsaio.client.producers.plain_sends import UNSET
 from jmsaio.codec.plain import MAPS, PACKED
 from jmsaio.model.packed import pack
 from tests.client.desk import Desk, desk, outcome
@@ -150,8 +150,7 @@ def test_records_receipts_and_errors_are_those_of_the_long_way(
         emulated, sticky = transactions == "emulated", transactions == "sticky"
         async with desk(mode, emulate_transactions=emulated, transactions_sticky_partitions=sticky) as here:
             for producer in (here.producer, here.anywhere):
-                producer._plain = PACKED if packed else MAPS
-                producer._drop_kept()
+                producer._plain.writer = PACKED if packed else MAPS
                 for name, value in settings.items():
                     setattr(producer, name, value)
             for case in cases:
@@ -163,9 +162,9 @@ def test_records_receipts_and_errors_are_those_of_the_long_way(
 @pytest.mark.parametrize("plain", [MAPS, PACKED])
 async def test_bodies_take_the_fast_path_and_end_with_their_receipts(plain: Any) -> None:
     async with desk() as here:
-        here.producer._plain, here.producer._kept = plain, None
+        here.producer._plain.writer = plain
         for body in ("text", b"bytes", ""):
-            send = here.producer._send_plain(body, {"n": 1})
+            send = here.producer._plain.send(body, {"n": 1})
             assert send is not None and not send.done()
             receipt = await send
             record = here.records[-1]
@@ -189,9 +188,9 @@ async def test_a_setting_counts_from_the_next_send_on(setting: str, value: Any, 
     """Also in the same millisecond, and by each of its two setters."""
     for setter in (setattr, lambda producer, setting, value: getattr(producer, f"set_{setting}")(value)):
         async with desk() as here:
-            assert here.producer._send_plain("before", None) is not None
+            assert here.producer._plain.send("before", None) is not None
             setter(here.producer, setting, value)
-            assert here.producer._send_plain("behind", None) is not None
+            assert here.producer._plain.send("behind", None) is not None
             before, behind = (record.properties.get(name) for record in here.records)
             assert before != behind == text
 
@@ -200,7 +199,7 @@ async def test_a_time_stamp_is_left_out_from_the_next_send_on() -> None:
     async with desk() as here:
         for disabled in (False, True):
             here.producer.disable_message_timestamp = disabled
-            send = here.producer._send_plain("x", None)
+            send = here.producer._plain.send("x", None)
             assert send is not None
             assert (await send).timestamp == here.records[-1].event_time == (0 if disabled else 1_700_000_000_000)
 
@@ -208,19 +207,19 @@ async def test_a_time_stamp_is_left_out_from_the_next_send_on() -> None:
 @pytest.mark.parametrize("body", [jmsaio.TextMessage("x"), ["a"], {"a": 1}, None, 5, bytearray(b"x"), "\udc00"])
 async def test_what_is_no_plain_body_declines_and_uses_up_no_id(body: object) -> None:
     async with desk() as here:
-        before = here.producer._sequence
-        assert here.producer._send_plain(body, None) is None
-        assert here.producer._send_plain("x", {"größe": "ä"}) is None
-        assert (here.producer._sequence, here.records) == (before, [])
+        before = here.producer._stamper.sequence
+        assert here.producer._plain.send(body, None) is None
+        assert here.producer._plain.send("x", {"größe": "ä"}) is None
+        assert (here.producer._stamper.sequence, here.records) == (before, [])
 
 
 async def test_a_send_in_another_millisecond_lets_others_run_first_unless_they_have() -> None:
     async with desk() as here:
-        assert here.producer._send_plain("x", None) is not None
+        assert here.producer._plain.send("x", None) is not None
         here.clock.advance(0.5)
-        assert here.producer._send_plain("x", None) is None
+        assert here.producer._plain.send("x", None) is None
         await asyncio.sleep(0)
-        assert here.producer._send_plain("x", None) is not None
+        assert here.producer._plain.send("x", None) is not None
         here.clock.advance(0.5)
         ran: list[str] = []
         asyncio.get_running_loop().call_soon(ran.append, "another task")
@@ -235,21 +234,21 @@ async def test_a_send_in_another_millisecond_lets_others_run_first_unless_they_h
 async def test_a_producer_that_has_to_name_or_open_its_sender_declines() -> None:
     async with desk(max_num_of_producers=1) as here:
         other = await here.session.create_producer()
-        assert other._send_plain("x", None) is None
-        assert here.producer._send_plain("x", None) is not None
+        assert other._plain.send("x", None) is None
+        assert here.producer._plain.send("x", None) is not None
         await here.session.create_producer(jmsaio.Queue("takes the only place in the pool"))
-        assert here.producer._send_plain("x", None) is None
+        assert here.producer._plain.send("x", None) is None
         await here.producer.send("opens it")
-        assert here.producer._send_plain("x", None) is not None
+        assert here.producer._plain.send("x", None) is not None
 
 
 async def test_a_topic_that_was_deleted_is_recreated_with_its_queues_subscription() -> None:
     async with desk() as here:
-        assert here.producer._send_plain("gone", None) is not None
+        assert here.producer._plain.send("gone", None) is not None
         admin = here.connection._runtime.transport.admin
         assert admin is not None
         await admin.delete_topic("persistent://public/default/orders", force=True)
-        assert here.producer._send_plain("x", None) is None
+        assert here.producer._plain.send("x", None) is None
         await here.producer.send("stays")
         async with here.session.create_consumer(jmsaio.Queue("orders")) as consumer:
             assert await consumer.receive_body(str, timeout=5) == "stays"
@@ -257,7 +256,7 @@ async def test_a_topic_that_was_deleted_is_recreated_with_its_queues_subscriptio
 
 async def test_a_full_window_declines_and_the_long_way_waits() -> None:
     async with desk(send_window_messages=2) as here:
-        sends = [here.producer._send_plain("x", None) for _ in range(3)]
+        sends = [here.producer._plain.send("x", None) for _ in range(3)]
         assert [send is None for send in sends] == [False, False, True]
         await here.producer.send("waited for room")
         assert [record.payload for record in here.records] == [b"x", b"x", b"waited for room"]
@@ -267,11 +266,11 @@ async def test_a_full_window_declines_and_the_long_way_waits() -> None:
 async def test_a_transaction_takes_the_fast_path_from_its_beginning_to_its_end(emulated: bool) -> None:
     async with desk(AcknowledgeMode.TRANSACTED, emulate_transactions=emulated) as here:
         for end in (here.session.rollback, here.session.commit):
-            assert here.producer._send_plain("in the transaction", None) is not None
+            assert here.producer._plain.send("in the transaction", None) is not None
             await end()
-            assert (here.producer._send_plain("begins the next", None) is not None) is emulated
+            assert (here.producer._plain.send("begins the next", None) is not None) is emulated
             await here.producer.send("begins the next")
-            assert here.producer._send_plain("in the next", None) is not None
+            assert here.producer._plain.send("in the next", None) is not None
         works = [work for _, _, work in here.circumstances]
         assert (works[0] != works[1], works[1] == works[2]) == (True, True)
 
@@ -286,31 +285,31 @@ async def test_sends_with_destinations_and_options_of_their_own_take_the_fast_pa
             (None, None, None, 2.5),
         )
         for options in every:
-            send = here.anywhere._send_varied(news, "to another", None, *options)
+            send = here.anywhere._plain.send_varied(news, "to another", None, *options)
             assert send is not None and (await send).destination == news
-            assert here.producer._send_varied("own", UNSET, {"n": 1}, *options) is not None
+            assert here.producer._plain.send_varied("own", UNSET, {"n": 1}, *options) is not None
         assert len(here.records) == 8
 
 
 async def test_what_sends_have_in_common_is_kept_for_a_bounded_number_of_a_millisecond() -> None:
     async with desk() as here:
         for number in range(250):
-            assert here.producer._send_varied("x", UNSET, None, None, None, number / 1000, None) is not None
-            assert 0 < len(here.producer._kept_varied) <= 100
+            assert here.producer._plain.send_varied("x", UNSET, None, None, None, number / 1000, None) is not None
+            assert 0 < len(here.producer._plain._varied) <= 100
         here.clock.advance(0.002)
         await asyncio.sleep(0)
-        assert here.producer._send_varied("x", UNSET, None, None, None, 1, None) is not None
-        assert len(here.producer._kept_varied) == 1
+        assert here.producer._plain.send_varied("x", UNSET, None, None, None, 1, None) is not None
+        assert len(here.producer._plain._varied) == 1
 
 
 async def test_a_temporary_destination_that_was_deleted_is_refused_in_the_same_millisecond() -> None:
     async with desk() as here:
         reply_to = await here.session.create_temporary_queue()
         await here.anywhere.send(reply_to, "opens the sender")
-        assert here.anywhere._send_varied(reply_to, "x", None, None, None, None, None) is not None
+        assert here.anywhere._plain.send_varied(reply_to, "x", None, None, None, None, None) is not None
         deleting = asyncio.ensure_future(reply_to.delete())
         await asyncio.sleep(0)
-        assert here.anywhere._send_varied(reply_to, "x", None, None, None, None, None) is None
+        assert here.anywhere._plain.send_varied(reply_to, "x", None, None, None, None, None) is None
         await deleting
         with pytest.raises(jmsaio.InvalidDestinationError, match="was deleted"):
             await here.anywhere.send(reply_to, "x")
@@ -328,9 +327,9 @@ async def test_a_completion_listener_is_told_of_a_plain_body_too() -> None:
 @pytest.mark.parametrize("closes", ["producer", "session", "connection"])
 async def test_nothing_is_sent_after_the_close(closes: str) -> None:
     async with desk() as here:
-        assert here.producer._send_plain("x", None) is not None
+        assert here.producer._plain.send("x", None) is not None
         await getattr(here, closes).close()
-        assert here.producer._send_plain("x", None) is None
+        assert here.producer._plain.send("x", None) is None
         for send in (here.producer.send, here.producer.send_async):
             with pytest.raises(jmsaio.ObjectClosedError):
                 await send("late")
@@ -357,5 +356,5 @@ async def test_a_cancelled_send_hides_its_outcome_only() -> None:
 async def test_a_refused_size_leaves_no_pending_send() -> None:
     async with desk() as here:
         with pytest.raises(jmsaio.MessageTooLargeError):
-            here.producer._send_plain(b"x" * 6 * 1024 * 1024, None)
+            here.producer._plain.send(b"x" * 6 * 1024 * 1024, None)
         assert here.session._runtime.sends.count == 0

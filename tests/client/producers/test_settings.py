@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 import jmsaio
-from jmsaio.client.senders.settings import checked_mode, checked_priority
 
 
 async def test_attributes_and_setters_are_the_same(session: jmsaio.Session) -> None:
@@ -73,21 +71,3 @@ async def test_a_flag_is_true_or_false(session: jmsaio.Session, name: str) -> No
     with pytest.raises(jmsaio.JMSError, match=name):
         setattr(producer, name, "yes")
     assert getattr(producer, name) is False
-
-
-def test_a_delivery_mode_becomes_a_plain_number() -> None:
-    modes: list[Any] = [1, 2, jmsaio.DeliveryMode.PERSISTENT]
-    assert [checked_mode(mode) for mode in modes] == [1, 2, 2]
-    assert [checked_priority(priority) for priority in (0, 9)] == [0, 9]
-
-
-@pytest.mark.parametrize("wrong", [0, 3, True, "1", jmsaio.AcknowledgeMode.CLIENT])
-def test_a_delivery_mode_that_jms_lacks_is_refused(wrong: object) -> None:
-    with pytest.raises(jmsaio.JMSError, match=r"delivery_mode must be DeliveryMode\.PERSISTENT or"):
-        checked_mode(wrong)  # type: ignore[arg-type]  # what a caller may do
-
-
-@pytest.mark.parametrize("wrong", [-1, 10, True, 4.0])
-def test_a_priority_is_an_int_from_0_to_9(wrong: object) -> None:
-    with pytest.raises(jmsaio.JMSError, match="priority"):
-        checked_priority(wrong)  # type: ignore[arg-type]  # what a caller may do

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jmsaio.client.senders.template import MessageTemplate
+from jmsaio.client.producers.template import MessageTemplate
 from jmsaio.errors import MessageNotWriteableError
 from jmsaio.model.destinations import Queue
 from jmsaio.model.messages.properties import Property

@@ -1,0 +1,136 @@
+"""The headers of a producer's messages: its settings, its message ids, and the stamps made of them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from jmsaio.codec import Stamp
+from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.arguments import check_flag, check_int, shown, wrong_type
+from jmsaio.model.durations import milliseconds
+from jmsaio.model.modes import DeliveryMode
+
+if TYPE_CHECKING:
+    from jmsaio.client.runtime.connection import ConnectionRuntime
+    from jmsaio.client.runtime.local_transaction import LocalTransaction
+
+_DELIVERY_MODES: Final = "DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT"
+
+
+def checked_mode(mode: DeliveryMode) -> int:
+    """Return the number of a delivery mode; the number itself is accepted, too. Raises IllegalArgumentError."""
+    if not isinstance(mode, DeliveryMode):
+        if not isinstance(mode, int) or isinstance(mode, bool):
+            raise wrong_type(mode, "delivery_mode", _DELIVERY_MODES)
+        if mode not in (1, 2) or isinstance(mode, enum.Enum):
+            raise IllegalArgumentError(f"delivery_mode must be {_DELIVERY_MODES}, not {shown(mode)}")
+    return int(mode)
+
+
+def _checked_flag(value: bool, name: str) -> bool:
+    check_flag(value, name)
+    return value
+
+
+def _checked_priority(priority: int) -> int:
+    check_int(priority, "priority", 0, 9)
+    return priority
+
+
+#: Converts each setting from what applications give; raises IllegalArgumentError for an invalid value.
+_CONVERT: Final[dict[str, Callable[[Any], Any]]] = {
+    "delivery_mode": checked_mode,
+    "priority": _checked_priority,
+    "time_to_live": lambda value: milliseconds(value, "time_to_live"),
+    "delivery_delay": lambda value: milliseconds(value, "delivery_delay"),
+    "disable_message_id": lambda value: _checked_flag(value, "disable_message_id"),
+    "disable_message_timestamp": lambda value: _checked_flag(value, "disable_message_timestamp"),
+}
+
+
+@attrs.frozen
+class SendSettings:
+    """The settings with which a producer sends.
+
+    Attributes:
+        delivery_mode: number of the delivery mode.
+        priority: 0 to 9.
+        time_to_live: milliseconds; 0: forever.
+        delivery_delay: milliseconds.
+        disable_message_id: whether messages have no id.
+        disable_message_timestamp: whether messages have no time stamp.
+    """
+
+    delivery_mode: int = 2
+    priority: int = 4
+    time_to_live: int = 0
+    delivery_delay: int = 0
+    disable_message_id: bool = False
+    disable_message_timestamp: bool = False
+
+    def changed(self, **given: Any) -> SendSettings:
+        """Return these settings with some changed; durations in seconds. Raises IllegalArgumentError."""
+        return attrs.evolve(self, **{name: _CONVERT[name](value) for name, value in given.items()})
+
+    def options(self, mode: Any, priority: Any, time_to_live: Any, delay: Any) -> tuple[int, int, int, int]:
+        """Return a send's options, None meaning the setting; durations in milliseconds. Raises as ``changed``."""
+        return (
+            self.delivery_mode if mode is None else checked_mode(mode),
+            self.priority if priority is None else _checked_priority(priority),
+            self.time_to_live if time_to_live is None else milliseconds(time_to_live, "time_to_live"),
+            self.delivery_delay if delay is None else milliseconds(delay, "delivery_delay"),
+        )
+
+
+@attrs.define(eq=False, repr=False)
+class Stamper:
+    """Creates the stamps of one producer's messages.
+
+    Args:
+        connection: the producer's connection.
+        transacting: the session's local transaction, or None.
+        prefix: start of its message ids.
+
+    Attributes:
+        prefix: see above.
+        wall: returns the seconds since the epoch, by the transport's clock.
+        settings: the producer's settings.
+        sequence: number in the last message id.
+    """
+
+    _connection: ConnectionRuntime
+    _transacting: LocalTransaction | None
+    prefix: str
+    wall: Callable[[], float] = attrs.field(init=False)
+    settings: SendSettings = attrs.field(factory=SendSettings, init=False)
+    sequence: int = attrs.field(default=0, init=False)
+
+    @wall.default
+    def _transports_clock(self) -> Callable[[], float]:
+        return self._connection.transport.clock.now
+
+    def change(self, **given: Any) -> None:
+        """Change settings; see ``SendSettings.changed``."""
+        self.settings = self.settings.changed(**given)
+
+    def next_id(self) -> str:
+        """Return an unused message id."""
+        self.sequence = sequence = self.sequence + 1
+        return f"{self.prefix}{sequence}"
+
+    def stamp(self, now: int, message_id: str | None, settings: SendSettings, options: tuple[int, ...]) -> Stamp:
+        """Return the stamp of a send at ``now`` (ms) with the options of ``SendSettings.options``."""
+        mode, level, lives, delayed = options
+        shown_time = 0 if settings.disable_message_timestamp else now
+        due = now + delayed
+        # As Stamp(...), without its keywords: every send on the general path creates one.
+        return tuple.__new__(Stamp, (
+            message_id, self._connection.connection_id, shown_time, shown_time, due, due if delayed else None,
+            now + lives if lives else 0, level, mode,
+            None if self._transacting is None else self._transacting.work.sticky_key,
+            self._connection.configuration.system_namespace,
+        ))  # fmt: skip

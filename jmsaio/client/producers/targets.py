@@ -1,0 +1,89 @@
+"""The destinations of a producer, resolved for its senders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from jmsaio.errors import InvalidDestinationError, UnsupportedOperationError
+from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
+
+if TYPE_CHECKING:
+    from jmsaio.client.runtime.connection import ConnectionRuntime
+
+#: Maximum number of resolved destinations per producer.
+_MOST = 1000
+
+
+@attrs.frozen
+class Target:
+    """A destination, resolved for a sender.
+
+    Attributes:
+        destination: the JMS destination.
+        topic: full Pulsar topic.
+        queue_subscription: the subscription created with the first sender to a queue; None for a topic.
+    """
+
+    destination: Destination
+    topic: str
+    queue_subscription: str | None
+
+
+@attrs.define(eq=False, repr=False)
+class Targets:
+    """Resolves the destinations that a producer sends to.
+
+    Attributes:
+        own: the producer's destination; None if each send names one.
+    """
+
+    _connection: ConnectionRuntime
+    own: Target | None
+    _others: dict[tuple[type, str, str | None], Target] = attrs.field(factory=dict, init=False)  # as spelled
+
+    def default(self) -> Target:
+        """Return the producer's destination. Raises UnsupportedOperationError if it has none."""
+        if self.own is None:
+            raise UnsupportedOperationError("the producer has no destination; call send(destination, message)")
+        return self.own
+
+    def other(self, destination: Any) -> Target:
+        """Return the target of a send that names its destination.
+
+        Raises:
+            UnsupportedOperationError: the producer has a destination.
+            InvalidDestinationError: not a destination, a virtual one, or a deleted temporary one.
+        """
+        if self.own is not None:
+            raise UnsupportedOperationError(
+                f"the producer sends to {self.own.destination!r}; create one without destination for others"
+            )
+        key = None
+        if isinstance(destination, Destination):
+            key = (type(destination), destination.name, destination._namespace)
+        found = None if key is None else self._others.get(key)
+        if found is None:
+            found = target_for(destination, self._connection)
+            if key is not None and len(self._others) < _MOST:
+                self._others[key] = found
+        self._connection.check_not_deleted(found.topic, found.destination)
+        return found
+
+
+def target_for(destination: Any, connection: ConnectionRuntime) -> Target:
+    """Resolve a destination for a sender.
+
+    Raises:
+        InvalidDestinationError: not a destination, or a virtual one, which can only be consumed.
+    """
+    known = as_destination(destination)
+    config = connection.configuration
+    resolved = resolve(known, config.system_namespace)
+    if resolved.virtual:
+        raise InvalidDestinationError(f"{known!r} stands for several topics; send to one of them instead")
+    subscription = None
+    if isinstance(known, Queue):
+        subscription = resolved.subscription or config.queue_subscription_name
+    return Target(known, resolved.topics[0], subscription)
