@@ -29,7 +29,6 @@ from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.session import Session
 from jmsaio.client.subscriptions import in_process
-from jmsaio.client.temporary import Temporaries
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     ConfigurationError,
@@ -64,7 +63,6 @@ class Connection(AsyncClosing):
 
     _runtime: ConnectionRuntime
     _on_closed: OnClosed
-    _temporaries: Temporaries = attrs.field(init=False)
     _state: State = attrs.field(default=State.STOPPED, init=False)
     _used: bool = attrs.field(default=False, init=False)
     _administered: bool = attrs.field(default=False, init=False)
@@ -75,9 +73,6 @@ class Connection(AsyncClosing):
     _task: BackgroundTask = attrs.field(factory=BackgroundTask, init=False)
     _closed_by_listener: bool = attrs.field(default=False, init=False)
     _failed: SessionRuntime | None = attrs.field(default=None, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._temporaries = self._runtime.temporaries = Temporaries(self._runtime)
 
     async def _open(self, client_id: str | None) -> Connection:
         """Start the owner task; called once by the factory."""
@@ -245,10 +240,9 @@ class Connection(AsyncClosing):
         transacting = None
         if mode is AcknowledgeMode.TRANSACTED:
             transacting = LocalTransaction(runtime, real=not config.emulate_transactions)
-            runtime.undo_work = transacting.undo
         self._used = True
         self._runtimes[runtime] = None
-        self._group.start_soon(runtime.run)
+        self._group.start_soon(runtime.run, None if transacting is None else transacting.undo)
         try:
             await runtime.wait_running()
         except BaseException:
@@ -378,7 +372,7 @@ class Connection(AsyncClosing):
             async with anyio.create_task_group() as group:  # concurrently: one session might wait for another to end
                 for session in rest:
                     group.start_soon(errors.guard, partial(session.close, deadline.before(3)))
-        await errors.guard_within(deadline, self._temporaries.close, "deleting temporary destinations", 2)
+        await errors.guard_within(deadline, self._runtime.temporaries.close, "deleting temporary destinations", 2)
         runtime.transport.link_listeners.discard(self._link_changed)  # closing consumers still report losses
         if runtime.reports.count > reports and not self._closed_by_listener:
             await runtime.reports.wait_reported(deadline.left(1))

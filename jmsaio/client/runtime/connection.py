@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Iterator
-from typing import Protocol
 
 import attrs
 
@@ -14,32 +13,17 @@ from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.schemas import Schemas
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.home import Home
+from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.subscriptions.selectors import SelectorReader
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError
-from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic
+from jmsaio.model.destinations import Destination
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Transport
 from jmsaio.transport.clock import LoopTimers
 
 _log = logging.getLogger("jmsaio")
-
-
-class TemporaryDestinations(Protocol):
-    """The temporary destinations of a connection."""
-
-    async def create_queue(self) -> TemporaryQueue:
-        """Create a temporary queue."""
-
-    async def create_topic(self) -> TemporaryTopic:
-        """Create a temporary topic."""
-
-    def check_may_consume(self, destination: Destination) -> None:
-        """Raise InvalidDestinationError if this connection may not consume from ``destination``."""
-
-    def check_not_deleted(self, topic: str, destination: Destination) -> None:
-        """Raise InvalidDestinationError if ``destination`` was deleted."""
 
 
 @attrs.define(eq=False)
@@ -59,7 +43,7 @@ class ConnectionRuntime:
         reports: problems that no caller can receive.
         inbox_bytes: maximum bytes in all inboxes together.
         inboxes: the inboxes of each open session.
-        temporaries: set once, by the connection.
+        temporaries: its temporary destinations.
         timers: timers on the transport's clock.
         schemas: the schemas of messages that other libraries sent.
         selectors: reads the selectors that operators set on subscriptions.
@@ -78,7 +62,7 @@ class ConnectionRuntime:
     reports: ExceptionReports = attrs.field(factory=ExceptionReports, init=False)
     inbox_bytes: Share = attrs.field(init=False)
     inboxes: dict[SessionInboxes, None] = attrs.field(factory=dict, init=False)
-    temporaries: TemporaryDestinations = attrs.field(init=False)
+    temporaries: Temporaries = attrs.field(init=False)
     timers: LoopTimers = attrs.field(init=False)
     schemas: Schemas = attrs.field(init=False)
     selectors: SelectorReader = attrs.field(init=False)
@@ -95,6 +79,9 @@ class ConnectionRuntime:
             self.configuration.refresh_server_side_filters_period,
             self.warn_once,
             self.report,
+        )
+        self.temporaries = Temporaries(
+            self.configuration, self.transport, self.senders, self.uuid, self.home, self.consumed_topics, self.report
         )
         self.inbox_bytes = Share(self.configuration.receive_buffer_bytes // 2)  # the rest is for the transport
 

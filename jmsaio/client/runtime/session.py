@@ -42,7 +42,6 @@ class SessionRuntime:
     Attributes:
         connection: the part of its connection that all its sessions share.
         when_ended: called once its tasks have ended.
-        undo_work: undoes an open transaction at close; None unless the session is transacted.
         home: event loop and process.
         callbacks: runs its listeners.
         dispatch: fills its inboxes.
@@ -59,7 +58,6 @@ class SessionRuntime:
 
     connection: ConnectionRuntime
     when_ended: Callable[[SessionRuntime], None]
-    undo_work: Callable[[], Awaitable[None]] | None
     home: Home
     callbacks: CallbackWorker
     dispatch: Dispatch
@@ -84,7 +82,6 @@ class SessionRuntime:
         config = connection.configuration
         self.connection = connection
         self.when_ended = when_ended
-        self.undo_work = None
         self.home = connection.home
         self.callbacks = CallbackWorker(self._next_job)
         self.dispatch = Dispatch(self.callbacks.wake)
@@ -140,8 +137,11 @@ class SessionRuntime:
         if self.closing:
             self.check_open()
 
-    async def run(self) -> None:
-        """Run the session's own task until ``close`` or the failure of a child, which it reports."""
+    async def run(self, undo_work: Callable[[], Awaitable[None]] | None) -> None:
+        """Run the session's own task until ``close`` or the failure of a child, which it reports.
+
+        ``undo_work`` undoes an open transaction at close; None unless the session is transacted.
+        """
         callback_context.leave()
         self.connection.inboxes[self.inboxes] = None
         try:
@@ -152,7 +152,7 @@ class SessionRuntime:
                     group.start_soon(self.callbacks.run)
                 self._task.running.set()
                 await self._task.requested.wait()
-                await self._end_work()
+                await self._end_work(undo_work)
                 group.cancel_scope.cancel()
             if not self._task.requested.is_set():
                 raise JMSError("a callback cancelled the task that ran it")
@@ -207,13 +207,13 @@ class SessionRuntime:
         """Raise the first error of the session's end, once."""
         self._task.errors.raise_once()
 
-    async def _end_work(self) -> None:
+    async def _end_work(self, undo_work: Callable[[], Awaitable[None]] | None) -> None:
         """Let callbacks and sends end, then undo an open transaction. Closing the children takes three more steps."""
         deadline, guard = self._deadline(), self._task.errors.guard
         await guard(partial(self.wait_idle, deadline.left(4)))  # first, because a running listener can still send
         await guard(partial(self.settle_sends, deadline.left(4)))
-        if self.undo_work is not None:
-            await self._task.errors.guard_within(deadline, self.undo_work, "the rollback of a closing session", 3)
+        if undo_work is not None:
+            await self._task.errors.guard_within(deadline, undo_work, "the rollback of a closing session", 3)
 
     async def _close_children(self) -> None:
         """Close every consumer and producer; nothing is acknowledged here."""

@@ -14,7 +14,7 @@ import pytest
 import jmsaio
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind, current
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
-from jmsaio.client.temporary import Temporaries
+from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.testing import FaultProxy, embedded_broker
 
 

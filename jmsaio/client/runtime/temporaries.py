@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -16,7 +16,9 @@ from typing import Any
 import anyio
 import attrs
 
-from jmsaio.client.runtime.connection import ConnectionRuntime
+from jmsaio.client.lifetime.home import Home
+from jmsaio.client.senders.pool import SenderPool
+from jmsaio.config import Configuration
 from jmsaio.errors import (
     AdminError,
     IllegalStateError,
@@ -27,7 +29,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic, resolve
 from jmsaio.model.temporary_names import QUEUE_PREFIX, TOPIC_PREFIX, is_temporary
-from jmsaio.transport.base import Admin
+from jmsaio.transport.base import Admin, Transport
 
 _log = logging.getLogger("jmsaio")
 
@@ -37,11 +39,27 @@ _PRODUCERS_END = 0.5
 _REMEMBERED = 1000
 
 
-@attrs.define(eq=False)
+@attrs.define(eq=False, repr=False)
 class Temporaries:
-    """The temporary destinations of one connection."""
+    """The temporary destinations of one connection.
 
-    connection: ConnectionRuntime
+    Args:
+        configuration: options.
+        transport: the transport.
+        senders: the senders of the factory.
+        owner: uuid of the connection.
+        home: its event loop and process.
+        consumed_topics: returns the topics of each of its inboxes.
+        report: reports a problem that no caller can receive.
+    """
+
+    _configuration: Configuration
+    _transport: Transport
+    _senders: SenderPool
+    _owner: str
+    _home: Home
+    _consumed_topics: Callable[[], Iterable[tuple[str, ...]]]
+    _report: Callable[..., None]
     _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
     _deleted: dict[str, None] = attrs.field(factory=dict, init=False)
     _running: dict[asyncio.Future[Any], str] = attrs.field(factory=dict, init=False)
@@ -49,24 +67,24 @@ class Temporaries:
     async def create_queue(self) -> TemporaryQueue:
         """Create a temporary queue. Raises IllegalStateError without the admin interface, unless configured."""
         topic = self._new_name(QUEUE_PREFIX)
-        queue = TemporaryQueue(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
+        queue = TemporaryQueue(topic, delete=partial(self.delete, topic), owner=self._owner)
         await self._create(topic, queue)
         return queue
 
     async def create_topic(self) -> TemporaryTopic:
         """Create a temporary topic. Raises IllegalStateError without the admin interface, unless configured."""
         topic = self._new_name(TOPIC_PREFIX)
-        destination = TemporaryTopic(topic, delete=partial(self.delete, topic), owner=self.connection.uuid)
+        destination = TemporaryTopic(topic, delete=partial(self.delete, topic), owner=self._owner)
         await self._create(topic, destination)
         return destination
 
     def _new_name(self, prefix: str) -> str:
-        return f"persistent://{self.connection.configuration.system_namespace}/{prefix}{uuid.uuid4()}"
+        return f"persistent://{self._configuration.system_namespace}/{prefix}{uuid.uuid4()}"
 
     async def _create(self, topic: str, destination: Destination) -> None:
         """Create the topic. Cancelling: it is deleted, by the connection's close at the latest."""
-        admin = self.connection.transport.admin
-        if admin is None and not self.connection.configuration.allow_temporary_topic_without_admin:
+        admin = self._transport.admin
+        if admin is None and not self._configuration.allow_temporary_topic_without_admin:
             raise IllegalStateError(
                 "temporary destinations need the admin interface; set jms.usePulsarAdmin=true, "
                 "or jms.allowTemporaryTopicWithoutAdmin=true to leave their deletion to the broker"
@@ -108,7 +126,7 @@ class Temporaries:
         Raises:
             InvalidDestinationError: it belongs to another connection, or is deleted.
         """
-        for topic in resolve(destination, self.connection.configuration.system_namespace).topics:
+        for topic in resolve(destination, self._configuration.system_namespace).topics:
             if is_temporary(topic) and topic not in self._alive:
                 raise InvalidDestinationError(
                     f"{destination!r} is temporary and was deleted, or belongs to another connection: "
@@ -123,16 +141,16 @@ class Temporaries:
         Raises:
             InvalidDestinationError: it was deleted.
         """
-        ours = isinstance(destination, TemporaryQueue | TemporaryTopic) and destination._owner == self.connection.uuid
+        ours = isinstance(destination, TemporaryQueue | TemporaryTopic) and destination._owner == self._owner
         if topic in self._deleted or (ours and topic not in self._alive):
             raise InvalidDestinationError(f"{destination!r} was deleted")
 
     async def delete(self, topic: str) -> None:
         """Delete a destination. Raises JMSError while consumers of this connection use it. Idempotent."""
-        self.connection.home.check()
+        self._home.check()
         if topic not in self._alive:
             return
-        if any(topic in names for names in self.connection.consumed_topics()):
+        if any(topic in names for names in self._consumed_topics()):
             raise JMSError(
                 f"{self._alive[topic]!r} has active consumers, or unsettled messages; close and settle before you "
                 "delete it"
@@ -142,8 +160,8 @@ class Temporaries:
         if len(self._deleted) > _REMEMBERED:
             del self._deleted[next(iter(self._deleted))]
         try:
-            await self.connection.senders.close_topic(topic, self.connection.configuration.close_timeout)
-            admin = self.connection.transport.admin
+            await self._senders.close_topic(topic, self._configuration.close_timeout)
+            admin = self._transport.admin
             if admin is None:
                 _log.warning("temporary destination %s is left to the broker, because jms.usePulsarAdmin=false", topic)
             else:
@@ -159,7 +177,7 @@ class Temporaries:
         pulsar-client's producers reconnect by themselves and recreate a deleted topic. Producers of a terminated topic
         end permanently, as Java's do. So a topic in use is first terminated, and deleted a moment later.
         """
-        force = self.connection.configuration.force_delete_temporary_destinations
+        force = self._configuration.force_delete_temporary_destinations
         try:
             try:
                 await admin.delete_topic(topic)
@@ -193,4 +211,4 @@ class Temporaries:
             await self.delete(topic)
         except JMSError as error:
             _log.warning("temporary destination %s is left, `jmsaio sweep` can remove it: %s", topic, error)
-            self.connection.report(error, logged=True)
+            self._report(error, logged=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 import jmsaio
-from jmsaio.client import temporary
+from jmsaio.client.runtime import temporaries as temporary
 from jmsaio.transport.base import Subscription, SubscriptionType
 from tests.kit.inside import temporaries
 
@@ -185,7 +185,7 @@ async def test_temporary_destinations_without_admin_need_the_setting_for_it(
 async def test_the_last_deleted_names_and_all_own_objects_are_refused(
     connection: jmsaio.Connection, session: jmsaio.Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jmsaio.client.temporary._REMEMBERED", 2)
+    monkeypatch.setattr("jmsaio.client.runtime.temporaries._REMEMBERED", 2)
     kinds = (session.create_temporary_queue, session.create_temporary_topic)
     deleted = [await create() for create in (*kinds, *kinds)]
     producer = await session.create_producer()
