@@ -18,7 +18,7 @@ import jmsaio
 from tests.support.secure import SecureBroker
 
 #: Seconds that the token is good for, in which the command starts, and that anything takes at most.
-LIFETIME, LONG = 15.0, 90.0
+LIFETIME, LONG = 25.0, 90.0
 WORDS = {"expired": r"the token expired at 20.* UTC; write a valid one into ", "revoked": "no right to do this"}
 
 
