@@ -38,7 +38,7 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
-from jmsaio.transport.base import Admin, Cursor, Position, Reader, ReaderOptions
+from jmsaio.transport.base import Admin, Cursor, Reader, ReaderOptions, StartPosition
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions, list_topics
 
@@ -226,7 +226,7 @@ class QueueBrowser(AsyncClosing):
         self, topic: str, cursor: Cursor | None, started: int, consumer: ConsumerConfig
     ) -> AsyncGenerator[ReceivedRecord, None]:
         connection = self._runtime.connection
-        start: Position | WireId = Position.EARLIEST
+        start: StartPosition | WireId = StartPosition.EARLIEST
         if cursor is not None and cursor.mark_delete is not None:
             start = cursor.mark_delete
         options = ReaderOptions(topic=topic, config=consumer, start=start, inclusive=False)

@@ -84,7 +84,7 @@ class AlikeRecords:
         words: type words by name.
         texts: result of ``own`` for each record.
         parts: attributes of each record.
-        places: the number of each record among all records.
+        numbers: the number of each record among all records.
     """
 
     names: Texts
@@ -97,7 +97,7 @@ class AlikeRecords:
     words: Mapping[str, str]
     texts: list[Texts] = attrs.field(init=False, factory=list)
     parts: list[tuple[Any, ...]] = attrs.field(init=False, factory=list)
-    places: list[int] = attrs.field(init=False, factory=list)
+    numbers: list[int] = attrs.field(init=False, factory=list)
 
     def columns(self, namespace: str, check_body: bool) -> list[Any]:
         """Return a column for each field of ``RawRow``, in their order.
@@ -137,7 +137,7 @@ def _columns(
     else:
         yield from (nothing, nothing)
     ids = texts.get(MESSAGE_ID, nothing)
-    yield ids if all(ids) else [id or str(place) for id, place in zip(ids, parts.message_id, strict=True)]
+    yield ids if all(ids) else [id or str(wire_id) for id, wire_id in zip(ids, parts.message_id, strict=True)]
     yield parts.event_time
     yield _numbers(DELIVERY_TIME, texts, parts.event_time)
     yield _numbers(EXPIRATION, texts, (0,) * size)

@@ -88,7 +88,7 @@ class ColumnMaker:
         self._known: dict[Names, _SameNames] = {}
         self._alike: list[AlikeRecords] = []
         self._rows: list[RawRow] = []
-        self._places: list[int] = []  # numbers of these rows among all
+        self._numbers: list[int] = []  # numbers of these rows among all
 
     def take(self, records: Iterable[ReceivedRecord]) -> None:
         """Add records; each is released when the next one is requested."""
@@ -110,12 +110,12 @@ class ColumnMaker:
                 continue
             alike.texts.append(alike.own(wire))
             alike.parts.append(parts)
-            alike.places.append(self.size)
+            alike.numbers.append(self.size)
             self.size += 1
 
     def _take_row(self, record: ReceivedRecord) -> None:
         self._rows.append(to_row(record, self._namespace, check_body=self._check_body))
-        self._places.append(self.size)
+        self._numbers.append(self.size)
         self.size += 1
 
     def _find(self, names: Names, wire: Mapping[str, str]) -> AlikeRecords | None:
@@ -141,13 +141,13 @@ class ColumnMaker:
 
     def columns(self) -> RowColumns:
         """Return the columns of all added records."""
-        found = [each for each in self._alike if each.places]
-        groups = [(each.places, each.columns(self._namespace, self._check_body)) for each in found]
+        found = [each for each in self._alike if each.numbers]
+        groups = [(each.numbers, each.columns(self._namespace, self._check_body)) for each in found]
         if self._rows or not groups:
-            groups.append((self._places, list(RowColumns.of(self._rows).values)))
+            groups.append((self._numbers, list(RowColumns.of(self._rows).values)))
         if len(groups) == 1:
             return RowColumns(self.size, groups[0][1])
-        order = list(chain.from_iterable(places for places, _ in groups))
+        order = list(chain.from_iterable(numbers for numbers, _ in groups))
         in_order: InOrder = itemgetter(*sorted(range(self.size), key=order.__getitem__))
         columns = zip(*(values for _, values in groups), strict=True)
         return RowColumns(self.size, [_joined(each, in_order) for each in columns])

@@ -136,7 +136,7 @@ def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_b
     texts, words = read_texts(wire, key, record.sequence_id)
     correlation_id, correlation_bytes = read_correlation(wire) if CORRELATION_ID in wire else _NONE
     reply_to, reply_to_kind = read_reply_to(wire, namespace) if REPLY_TO in wire else _NONE
-    place = record.message_id
+    message_id = record.message_id
     timestamp = record.event_time
     row = (
         kind,
@@ -151,15 +151,15 @@ def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_b
         get(TYPE),
         reply_to,
         reply_to_kind,
-        get(MESSAGE_ID) or str(place),
+        get(MESSAGE_ID) or str(message_id),
         timestamp,
         headers.number(wire, DELIVERY_TIME, timestamp),
         headers.number(wire, EXPIRATION, 0) if EXPIRATION in wire else 0,
         headers.priority(wire) if PRIORITY in wire else 4,
         NON_PERSISTENT if DELIVERY_MODE in wire and headers.delivery_mode(wire) == 1 else PERSISTENT,
-        place.ledger,
-        place.entry,
-        place.batch_index,
+        message_id.ledger,
+        message_id.entry,
+        message_id.batch_index,
         record.publish_time,
         producer_name,
         record.schema_version,

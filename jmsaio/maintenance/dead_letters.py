@@ -27,6 +27,7 @@ from jmsaio.model.wire import (
     ORIGIN_MESSAGE_ID,
     REAL_TOPIC,
     TYPE_SUFFIX,
+    EntryId,
     OutgoingRecord,
     ReceivedRecord,
     WireId,
@@ -147,8 +148,8 @@ def redriven(letter: ReceivedRecord, now: int) -> OutgoingRecord:
     """
     found = letter.properties
     wire = {name: text for name, text in found.items() if name not in _OF_LETTERS}
-    place = str(letter.message_id).removeprefix("ID:")
-    wire.setdefault(ORIGINAL_PLACE, found.get(ORIGIN_MESSAGE_ID) or place)
+    message_id = str(letter.message_id).removeprefix("ID:")
+    wire.setdefault(ORIGINAL_PLACE, found.get(ORIGIN_MESSAGE_ID) or message_id)
     properties.write({REDRIVE_COUNT: redrive_count(found) + 1}, wire)
     if 0 < expiration(letter) <= now:
         wire.pop(EXPIRATION, None)
@@ -279,17 +280,17 @@ async def has_unseen(admin: Admin, letters: LetterRange, seen: Collection[WireId
 
     Cancelling changes nothing.
     """
-    entries = {(place.ledger, place.entry) for place in seen}
+    entries = {(one.ledger, one.entry) for one in seen}
     log = await admin.log(letters.topic)
     cursor = await admin.cursor(letters.topic, letters.subscription)
-    for place in unacknowledged(log.ledgers, cursor, letters.end):
+    for entry in unacknowledged(log.ledgers, cursor, letters.end):
         # A chunked message is received under the id of its last chunk.
-        if place not in entries and not await admin.is_incomplete(letters.topic, WireId(*place, letters.end.partition)):
+        if entry not in entries and not await admin.is_incomplete(letters.topic, WireId(*entry, letters.end.partition)):
             return True
     return False
 
 
-def unacknowledged(ledgers: Sequence[Ledger], cursor: Cursor, end: WireId) -> Iterator[tuple[int, int]]:
+def unacknowledged(ledgers: Sequence[Ledger], cursor: Cursor, end: WireId) -> Iterator[EntryId]:
     """Yield the entries up to ``end`` that are not acknowledged completely, as (ledger, entry), in order.
 
     Args:
@@ -304,11 +305,11 @@ def unacknowledged(ledgers: Sequence[Ledger], cursor: Cursor, end: WireId) -> It
             continue
         first = mark[1] + 1 if ledger.id == mark[0] else 0
         stop = end.entry + 1 if ledger.id == end.ledger else ledger.entries
-        for place in ((ledger.id, entry) for entry in range(first, stop)):
-            while spans and spans[-1][1] < place:
+        for entry in ((ledger.id, number) for number in range(first, stop)):
+            while spans and spans[-1][1] < entry:
                 spans.pop()
-            if not spans or place < spans[-1][0]:
-                yield place
+            if not spans or entry < spans[-1][0]:
+                yield entry
 
 
 async def report_topics(

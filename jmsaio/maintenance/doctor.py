@@ -21,7 +21,7 @@ import attrs
 from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError
 from jmsaio.maintenance.diagnosis import Facts
-from jmsaio.transport.base import Position, ReaderOptions, SenderOptions
+from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.admin.answers import understanding
 from jmsaio.transport.pulsar.admin.paths import topic_path
@@ -153,7 +153,7 @@ async def _may_consume(transport: PulsarTransport, topic: str | None) -> bool:
     same = transport.same_cluster
     try:
         first = (await same.partitions(topic or _own(same.config)))[0]
-        reader = await transport.open_reader(ReaderOptions(first, same.config.consumer, Position.LATEST))
+        reader = await transport.open_reader(ReaderOptions(first, same.config.consumer, StartPosition.LATEST))
     except JMSSecurityError:
         return False
     await reader.aclose(_CALL)

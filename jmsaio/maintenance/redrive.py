@@ -28,7 +28,7 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.routing import make_route
 from jmsaio.selector import Selector
-from jmsaio.transport.base import Position, Receiver, Sender, Settled, Subscription, SubscriptionType, Transport
+from jmsaio.transport.base import Receiver, Sender, Settled, StartPosition, Subscription, SubscriptionType, Transport
 from jmsaio.transport.sending import drain, has_room, longest_wait, sender_options
 from jmsaio.transport.together import together
 
@@ -152,7 +152,7 @@ def _subscription(configuration: Configuration, letters: LetterRange) -> Subscri
         name=letters.subscription,
         type=SubscriptionType.SHARED,
         config=attrs.evolve(configuration.consumer, dead_letter=None, ack_timeout=None),
-        position=Position.EARLIEST,
+        position=StartPosition.EARLIEST,
         durable=letters.durable,
         selective=True,
     )
@@ -239,17 +239,17 @@ class _Redriving:
             raise OperationTimeoutError(f"the broker has confirmed nothing for {_CONFIRMED:g} s") from None
 
     async def _take(self, record: ReceivedRecord) -> None:
-        place, end = record.message_id, self._letters.end
-        if _in_order(place) >= _in_order(end):
+        message_id, end = record.message_id, self._letters.end
+        if _in_order(message_id) >= _in_order(end):
             self._at_end = True
-        if _in_order(place) > _in_order(end):
+        if _in_order(message_id) > _in_order(end):
             self._hold(record)
-        elif place not in self._seen:
-            self._seen.add(place)
+        elif message_id not in self._seen:
+            self._seen.add(message_id)
             await self._decide(record)
-        elif place in self._in_flight:  # here and below: the connection was lost meanwhile
-            self._in_flight[place].append(record)
-        elif place in self._stored:
+        elif message_id in self._in_flight:  # here and below: the connection was lost meanwhile
+            self._in_flight[message_id].append(record)
+        elif message_id in self._stored:
             self._acknowledge([record])
         else:
             self._hold(record)
@@ -286,11 +286,11 @@ class _Redriving:
             self._sent[target] += 1
             self._hold(record)
             return
-        sender, place = await self._outlets.sender(target), record.message_id
-        sender.send(outgoing, _Copy(place, target))
-        self._in_flight[place] = [record]  # outcomes are never reported during the call
+        sender, message_id = await self._outlets.sender(target), record.message_id
+        sender.send(outgoing, _Copy(message_id, target))
+        self._in_flight[message_id] = [record]  # outcomes are never reported during the call
 
-    def _settled(self, copies: Sequence[_Copy], place: WireId | None, error: JMSError | None) -> None:
+    def _settled(self, copies: Sequence[_Copy], message_id: WireId | None, error: JMSError | None) -> None:
         self._confirmed.set()
         for letter, target in copies:
             records = self._in_flight.pop(letter)
@@ -366,8 +366,8 @@ class _Redriving:
         )
 
 
-def _in_order(place: WireId) -> tuple[int, int, int]:
-    return place.ledger, place.entry, place.batch_index
+def _in_order(message_id: WireId) -> tuple[int, int, int]:
+    return message_id.ledger, message_id.entry, message_id.batch_index
 
 
 @attrs.define(eq=False)

@@ -41,7 +41,7 @@ class Leftover:
     idle: float | None
 
     @property
-    def place(self) -> tuple[str, str | None]:
+    def identity(self) -> tuple[str, str | None]:
         """Topic and subscription, the identity of the leftover."""
         return self.topic, self.subscription
 
@@ -129,9 +129,9 @@ async def delete_leftovers(
     if not wanted:
         return results
     await anyio.sleep(watch)
-    still = {one.place for one in await find_leftovers(admin, namespace, idle) if one.idle is not None}
+    still = {one.identity for one in await find_leftovers(admin, namespace, idle) if one.idle is not None}
     for one in wanted:
-        results[one] = await _delete(admin, one) if one.place in still else JMSError("it is in use again, or gone")
+        results[one] = await _delete(admin, one) if one.identity in still else JMSError("it is in use again, or gone")
     return results
 
 

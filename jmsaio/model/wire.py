@@ -38,8 +38,12 @@ REAL_TOPIC = "REAL_TOPIC"
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
 
 
+#: Id of an entry in the broker's storage: ledger id and entry id. An entry holds one record, or a batch.
+EntryId = tuple[int, int]
+
+
 class WireId(NamedTuple):
-    """Position of a record in the broker's storage. A named tuple: one is created, compared or hashed per message.
+    """Id of a record in the broker's storage. A named tuple: one is created, compared or hashed per message.
 
     Attributes:
         ledger: ledger id.
@@ -54,7 +58,7 @@ class WireId(NamedTuple):
     batch_index: int = -1
 
     def __str__(self) -> str:
-        """Return Starlight's JMSMessageID for this position: ``ID:ledger:entry:partition[:batch_index]``."""
+        """Return Starlight's JMSMessageID for this id: ``ID:ledger:entry:partition[:batch_index]``."""
         text = f"ID:{self.ledger}:{self.entry}:{self.partition}"
         return text if self.batch_index < 0 else f"{text}:{self.batch_index}"
 
@@ -224,6 +228,8 @@ class ReceivedRecord(Texts, Protocol):
     def size(self) -> int: ...
 
 
-#: A record that was set aside: the record, or the fields of its ``WireId`` in a plain tuple. There can be very many,
-#: and Python's garbage collector does not track plain tuples of numbers.
-SetAside = ReceivedRecord | tuple[int, int, int, int]
+#: The fields of a ``WireId`` in a plain tuple, for very many of them: Python's garbage collector does not track plain
+#: tuples of numbers.
+PlainWireId = tuple[int, int, int, int]
+#: A record that was set aside: the record, or its id.
+SetAside = ReceivedRecord | PlainWireId

@@ -88,21 +88,23 @@ class GiveBackDelays:
     capacity: int = 10_000
     _times: OrderedDict[WireId, int] = attrs.field(factory=OrderedDict, init=False, repr=False)
 
-    def next(self, place: WireId) -> float:
-        """Return the seconds until the message at ``place`` is to be redelivered."""
-        times = self._times.pop(place, 0)
-        self._times[place] = times + 1
+    def next(self, message_id: WireId) -> float:
+        """Return the seconds until the message at ``message_id`` is to be redelivered."""
+        times = self._times.pop(message_id, 0)
+        self._times[message_id] = times + 1
         if len(self._times) > self.capacity:
             self._times.popitem(last=False)
         spread = 0.0
         if not self.exact:
-            spread = (place.entry * 0x9E3779B1 + place.batch_index * 0x85EBCA6B + times * 0xC2B2AE35) % 1024 / 2048
+            spread = (
+                (message_id.entry * 0x9E3779B1 + message_id.batch_index * 0x85EBCA6B + times * 0xC2B2AE35) % 1024 / 2048
+            )
         grown = self.first * self.multiplier ** min(times, 32) * (1 + spread)
         return float(min(grown, max(self.longest, self.first)))
 
-    def forget(self, place: WireId) -> None:
+    def forget(self, message_id: WireId) -> None:
         """Forget a settled message."""
-        self._times.pop(place, None)
+        self._times.pop(message_id, None)
 
 
 def asks_for_delay(config: ConsumerConfig) -> bool:

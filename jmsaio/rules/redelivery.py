@@ -34,21 +34,21 @@ class DeliveryCounts:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def returned(self, place: WireId, broker_count: int) -> int:
+    def returned(self, message_id: WireId, broker_count: int) -> int:
         """Count one more return by the application; return the message's deliveries so far."""
-        times = max(self._counts.pop(place, 0), broker_count) + 1
-        self._counts[place] = times
+        times = max(self._counts.pop(message_id, 0), broker_count) + 1
+        self._counts[message_id] = times
         if len(self._counts) > self.capacity:
             self._counts.popitem(last=False)
         return times
 
-    def delivery_count(self, place: WireId, broker_count: int) -> int:
+    def delivery_count(self, message_id: WireId, broker_count: int) -> int:
         """Return JMSXDeliveryCount of the next delivery (1 for the first)."""
-        return max(self._counts.get(place, 0), broker_count) + 1
+        return max(self._counts.get(message_id, 0), broker_count) + 1
 
-    def forget(self, place: WireId) -> None:
+    def forget(self, message_id: WireId) -> None:
         """Forget a settled message."""
-        self._counts.pop(place, None)
+        self._counts.pop(message_id, None)
 
 
 def again(times: int, max_local: int, broker_dead_letters: bool) -> Again:

@@ -18,7 +18,7 @@ from collections.abc import Hashable
 
 import attrs
 
-from jmsaio.model.wire import SetAside
+from jmsaio.model.wire import EntryId, SetAside
 
 #: Maximum number of records in a bundle, unless its last entry has more.
 BUNDLE = 256
@@ -31,8 +31,6 @@ BURST, RATE = 2_000.0, 200.0
 GONE, GAIN = 2.0, 2.0
 #: Maximum number of returned entries that are remembered.
 REMEMBERED = 50_000
-
-_Entry = tuple[int, int]
 
 
 @attrs.define(eq=False)
@@ -52,7 +50,7 @@ class Bundle:
     turns: int
     until: float
     records: list[SetAside] = attrs.field(factory=list)
-    entry: _Entry | None = None
+    entry: EntryId | None = None
     resting: bool = True
 
 
@@ -81,8 +79,8 @@ class Resting:
     _ready: dict[int, list[Bundle]] = attrs.field(factory=dict, init=False)
     _hasty: deque[Bundle] = attrs.field(factory=deque, init=False)
     _counts: dict[Hashable, int] = attrs.field(factory=dict, init=False)
-    _returned: OrderedDict[_Entry, _Return] = attrs.field(factory=OrderedDict, init=False)
-    _pending: deque[tuple[float, _Entry]] = attrs.field(factory=deque, init=False)
+    _returned: OrderedDict[EntryId, _Return] = attrs.field(factory=OrderedDict, init=False)
+    _pending: deque[tuple[float, EntryId]] = attrs.field(factory=deque, init=False)
     _number: int = attrs.field(default=0, init=False)
     _budget: float = attrs.field(default=BURST, init=False)
     _filled: float | None = attrs.field(default=None, init=False)
@@ -94,7 +92,7 @@ class Resting:
     def add(self, owner: Hashable, record: SetAside, now: float) -> bool:
         """Let a record rest; return True if that might change ``wait``."""
         self._counts[owner] = self._counts.get(owner, 0) + 1
-        entry = _entry(record)
+        entry = _entry_id(record)
         last = self._last.get(owner)
         if last is not None and last.entry == entry and last.resting:
             last.records.append(record)
@@ -111,7 +109,7 @@ class Resting:
         self._last[owner] = bundle
         return new
 
-    def _times_returned(self, entry: _Entry) -> int:
+    def _times_returned(self, entry: EntryId) -> int:
         """Return how often the entry of a record that has arrived was returned before."""
         known = self._returned.pop(entry, None)
         if known is None:
@@ -120,7 +118,7 @@ class Resting:
             self._budget -= GAIN * known.size
         return known.turns
 
-    def _begin(self, owner: Hashable, turns: int, entry: _Entry, now: float) -> Bundle:
+    def _begin(self, owner: Hashable, turns: int, entry: EntryId, now: float) -> Bundle:
         spread = (entry[1] * 0x9E3779B1 + turns * 0xC2B2AE35) % 1024 / 2048
         delay = min(LONGEST, FIRST * GROWTH ** min(turns, 32) * (1 + spread))
         bundle = self._open[owner, turns] = Bundle(owner, turns, now + delay / 8)
@@ -185,9 +183,9 @@ class Resting:
         if not self._counts[owner]:
             del self._counts[owner]
             self._last.pop(owner, None)
-        sizes: dict[_Entry, int] = {}
+        sizes: dict[EntryId, int] = {}
         for record in bundle.records:
-            entry = _entry(record)
+            entry = _entry_id(record)
             sizes[entry] = sizes.get(entry, 0) + 1
         for entry, size in sizes.items():
             self._returned[entry] = _Return(bundle.turns + 1, now, size)
@@ -211,6 +209,6 @@ class Resting:
         self._budget = max(-BURST, min(BURST, self._budget))
 
 
-def _entry(record: SetAside) -> _Entry:
-    place = record if isinstance(record, tuple) else record.message_id
-    return place[0], place[1]
+def _entry_id(record: SetAside) -> EntryId:
+    message_id = record if isinstance(record, tuple) else record.message_id
+    return message_id[0], message_id[1]

@@ -11,10 +11,10 @@ import attrs
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import Schema
-from jmsaio.model.wire import WireId
+from jmsaio.model.wire import EntryId, WireId
 
 
-class Position(enum.Enum):
+class StartPosition(enum.Enum):
     """Start of a new subscription, a seek or a reader."""
 
     EARLIEST = "earliest"
@@ -26,25 +26,25 @@ class Cursor:
     """Acknowledged part of a subscription.
 
     Attributes:
-        mark_delete: everything up to and including this place is acknowledged; None before the first entry.
+        mark_delete: everything up to and including this id is acknowledged; None before the first entry.
         deleted: closed ranges of ids (ledger, entry) acknowledged after ``mark_delete``.
         last: last entry of the topic when the cursor was requested; None if there was none.
     """
 
     mark_delete: WireId | None
-    deleted: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
+    deleted: tuple[tuple[EntryId, EntryId], ...] = ()
     last: WireId | None = None
 
-    def is_acknowledged(self, place: WireId) -> bool:
-        """Return whether the whole entry at ``place`` is acknowledged."""
-        entry = (place.ledger, place.entry)
+    def is_acknowledged(self, message_id: WireId) -> bool:
+        """Return whether the whole entry at ``message_id`` is acknowledged."""
+        entry = (message_id.ledger, message_id.entry)
         if self.mark_delete is not None and entry <= (self.mark_delete.ledger, self.mark_delete.entry):
             return True
         return any(first <= entry <= last for first, last in self.deleted)
 
-    def is_newer(self, place: WireId) -> bool:
-        """Return whether the entry at ``place`` was stored after the cursor was requested."""
-        return self.last is not None and (place.ledger, place.entry) > (self.last.ledger, self.last.entry)
+    def is_newer(self, message_id: WireId) -> bool:
+        """Return whether the entry at ``message_id`` was stored after the cursor was requested."""
+        return self.last is not None and (message_id.ledger, message_id.entry) > (self.last.ledger, self.last.entry)
 
 
 @attrs.frozen
@@ -187,53 +187,53 @@ class Admin(Protocol):
             AdminError: the broker failed.
         """
 
-    async def is_incomplete(self, topic: str, place: WireId) -> bool:
+    async def is_incomplete(self, topic: str, message_id: WireId) -> bool:
         """Return whether an entry is a chunk of a message other than its last: no reader receives it by itself.
 
         Args:
             topic: full name of a topic without partitions, or of one partition.
-            place: place of the entry; its index in a batch is ignored.
+            message_id: id of the entry; its index in a batch is ignored.
 
         Raises:
             NotFoundError: the topic does not exist.
             AdminError: the entry does not exist (any more), or the broker failed.
         """
 
-    async def is_last_chunk(self, topic: str, place: WireId) -> bool:
+    async def is_last_chunk(self, topic: str, message_id: WireId) -> bool:
         """Return whether an entry is the last of several chunks: a reader that starts after the first receives nothing.
 
         Args:
             topic: full name of a topic without partitions, or of one partition.
-            place: place of the entry; its index in a batch is ignored.
+            message_id: id of the entry; its index in a batch is ignored.
 
         Raises:
             As ``is_incomplete``.
         """
 
-    async def advance(self, topic: str, subscription: str, place: WireId) -> None:
-        """Acknowledge everything up to and including the entry at ``place``, including records held by consumers.
+    async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
+        """Acknowledge everything up to and including the entry at ``message_id``, including records held by consumers.
 
-        The cursor only moves forward: a ``place`` before it changes nothing. Every subscription type is supported, with
-        or without consumers; records already sent to a consumer can still reach its application. A batch is one entry
-        and is acknowledged as a whole. When the call returns, the cursor has moved.
+        The cursor only moves forward: a ``message_id`` before it changes nothing. Every subscription type is
+        supported, with or without consumers; records already sent to a consumer can still reach its application. A
+        batch is one entry and is acknowledged as a whole. When the call returns, the cursor has moved.
 
         Args:
             topic: full name of a topic without partitions, or of one partition.
             subscription: name of the subscription.
-            place: place of the last entry to acknowledge; its index in a batch is ignored.
+            message_id: id of the last entry to acknowledge; its index in a batch is ignored.
 
         Raises:
-            AdminError: with status 409, ``place`` is after the topic's last entry, and nothing has changed. With
+            AdminError: with status 409, ``message_id`` is after the topic's last entry, and nothing has changed. With
                 another status the broker failed, and the cursor might have moved.
-            IllegalArgumentError: ``place`` is in another partition.
+            IllegalArgumentError: ``message_id`` is in another partition.
             InvalidDestinationError: the topic has partitions; advance them one by one.
             NotFoundError: the topic or subscription does not exist.
             JMSSecurityError: no permission.
 
-        Cancelling leaves the cursor unchanged or at ``place``; the call can be repeated.
+        Cancelling leaves the cursor unchanged or at ``message_id``; the call can be repeated.
         """
 
-    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+    async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
         """Create a subscription (and a missing topic); return False if it exists."""
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
@@ -246,12 +246,12 @@ class Admin(Protocol):
         """Replace the properties of a subscription."""
 
 
-def check_partition(topic: str, place: WireId) -> None:
-    """Check that a place is in the partition ``topic``; a place without a partition is valid for any.
+def check_partition(topic: str, message_id: WireId) -> None:
+    """Check that an id is in the partition ``topic``; an id without a partition is valid for any.
 
     Raises:
         IllegalArgumentError: it is in another partition.
     """
     index = split_partition(topic)[1]
-    if place.partition not in (-1, index):
-        raise IllegalArgumentError(f"place {place} is of partition {place.partition}, not of {topic}")
+    if message_id.partition not in (-1, index):
+        raise IllegalArgumentError(f"message id {message_id} is of partition {message_id.partition}, not of {topic}")

@@ -21,7 +21,15 @@ import attrs
 
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, SetAside, WireId
-from jmsaio.transport.administration import Admin, Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
+from jmsaio.transport.administration import (
+    Admin,
+    Cursor,
+    Ledger,
+    StartPosition,
+    SubscriptionStats,
+    TopicLog,
+    TopicStats,
+)
 from jmsaio.transport.clock import Clock
 from jmsaio.transport.options import (
     SHARED_PROPERTY,
@@ -42,7 +50,6 @@ __all__ = [
     "Ledger",
     "LinkChange",
     "LinkListener",
-    "Position",
     "Reader",
     "ReaderOptions",
     "Receiver",
@@ -50,6 +57,7 @@ __all__ = [
     "Sender",
     "SenderOptions",
     "Settled",
+    "StartPosition",
     "Subscription",
     "SubscriptionStats",
     "SubscriptionType",
@@ -111,7 +119,7 @@ class Capabilities:
         replaces_properties: ``Subscription.replace`` is supported: the properties of an existing subscription are
             compared. Pulsar's protocol does not report them; only the admin interface does. Without it an existing
             subscription is resumed, whatever its properties.
-        places: ``SenderOptions.settled`` receives the place of every stored record, except in transactions.
+        message_ids: ``SenderOptions.settled`` receives the id of every stored record, except in transactions.
     """
 
     transactions: bool
@@ -123,7 +131,7 @@ class Capabilities:
     non_durable: frozenset[SubscriptionType] = frozenset()
     stores_properties: bool = False
     replaces_properties: bool = False
-    places: bool = False
+    message_ids: bool = False
 
 
 class Transaction(Protocol):
@@ -240,7 +248,7 @@ class Receiver(Protocol):
     async def unsubscribe(self, timeout: float) -> None:
         """Delete the subscription. The receiver must be closed afterwards."""
 
-    async def seek(self, position: Position | WireId | int, timeout: float) -> None:
+    async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
         """Move the subscription to an end, to a record (delivered next), or to a publish time in milliseconds."""
 
     async def stop(self, timeout: float) -> None:
@@ -317,13 +325,13 @@ class Transport(Protocol):
         """
 
     async def end(self, topic: str) -> WireId | None:
-        """Return the last place that a reader of a topic without partitions, or of one partition, can receive now.
+        """Return the id of the last record that a reader of a topic or partition can receive now.
 
-        In a batch, this is the place of its last record. Later records, and those of open transactions committed later,
+        In a batch, this is the id of its last record. Later records, and those of open transactions committed later,
         follow it. A missing topic is created if the broker allows it, as by ``open_reader``.
 
         Returns:
-            The place; None for an empty topic.
+            The id; None for an empty topic.
 
         Raises:
             InvalidDestinationError: the topic has partitions; request them one by one.

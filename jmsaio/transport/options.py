@@ -12,11 +12,11 @@ from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
-from jmsaio.transport.administration import Position
+from jmsaio.transport.administration import StartPosition
 
 #: Identifies a record passed to ``Sender.send``: any object, which the transport returns unchanged.
 Token = Any
-#: Called with the tokens of records that share an outcome, in the order of sending, and the place of the first or the
+#: Called with the tokens of records that share an outcome, in the order of sending, and the id of the first or the
 #: error of all. See ``SenderOptions.settled``.
 Settled = Callable[[Sequence[Token], WireId | None, JMSError | None], None]
 #: Chooses a partition index for a record given the number of partitions (>= 2); None leaves it to the transport.
@@ -55,10 +55,10 @@ class SenderOptions:
         config: producerConfig with its defaults.
         settled: called with the outcomes of records once known: each record's once, those of a partition in the order
             of sending, never inside ``Sender.send``. Records that share an answer can be reported together: an error
-            applies to all of them; a place is that of the first, and the rest follow it in the same entry, each with
-            the next batch index. The place is None if the transport does not know it, which never happens with
-            ``Capabilities.places`` outside transactions; records with and without known places are reported in separate
-            calls. The place of a record that the broker discarded as a duplicate is ``WireId.duplicate``.
+            applies to all of them; an id is that of the first, and the rest follow it in the same entry, each with
+            the next batch index. The id is None if the transport does not know it, which never happens with
+            ``Capabilities.message_ids`` outside transactions; records with and without known ids are reported in
+            separate calls. The id of a record that the broker discarded as a duplicate is ``WireId.duplicate``.
         metadata: producer metadata shown by the broker's statistics.
         route: choice of the partition; without it, or if it returns None: by key (Java's string hash), else in turn.
         window_records: maximum number of records in flight before ``Sender.full``.
@@ -108,7 +108,7 @@ class Subscription:
     name: str
     type: SubscriptionType
     config: ConsumerConfig
-    position: Position = Position.LATEST
+    position: StartPosition = StartPosition.LATEST
     pattern: str | None = None
     durable: bool = True
     metadata: Mapping[str, str] = attrs.field(factory=dict)
@@ -139,7 +139,7 @@ class ReaderOptions:
 
     topic: str
     config: ConsumerConfig
-    start: Position | WireId | int = Position.EARLIEST
+    start: StartPosition | WireId | int = StartPosition.EARLIEST
     inclusive: bool = True
     name: str | None = None
     prefix: str = ""

@@ -19,7 +19,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
-from jmsaio.transport.base import Position, Receiver, Subscription, SubscriptionType, Transport
+from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType, Transport
 from jmsaio.transport.clock import Clock, LoopTimers
 
 #: Seconds between two attempts.
@@ -150,7 +150,7 @@ async def _create(transport: Transport, config: Configuration, topic: str, subsc
     admin = transport.admin
     if admin is not None:
         try:
-            return await admin.create_subscription(topic, subscription, Position.EARLIEST)
+            return await admin.create_subscription(topic, subscription, StartPosition.EARLIEST)
         except AdminError as error:
             if error.status is not None and topic.startswith("non-persistent://"):
                 raise TransportError(
@@ -164,7 +164,7 @@ async def _create(transport: Transport, config: Configuration, topic: str, subsc
             name=subscription,
             type=SubscriptionType.SHARED,
             config=attrs.evolve(config.consumer, receiver_queue_size=1),
-            position=Position.EARLIEST,
+            position=StartPosition.EARLIEST,
         ),
         _nothing,
     )

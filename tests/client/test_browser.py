@@ -14,7 +14,7 @@ import jmsaio
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.codec import RecordSource
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
-from jmsaio.transport.base import Position, Reader, ReaderOptions, Receiver, SenderOptions
+from jmsaio.transport.base import Reader, ReaderOptions, Receiver, SenderOptions, StartPosition
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.memory.reader import MemoryReader
 from tests.client.helpers import fill, take, texts
@@ -366,7 +366,7 @@ async def test_what_was_acknowledged_between_others_does_not_show(name: Name) ->
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
         admin = connection._runtime.transport.admin
         assert admin is not None
-        await admin.create_subscription(f"persistent://public/default/{queue.name}", "other", Position.EARLIEST)
+        await admin.create_subscription(f"persistent://public/default/{queue.name}", "other", StartPosition.EARLIEST)
         await fill(connection, queue, 3)
         async with connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session:
             messages = await take(await session.create_consumer(queue), 3)
@@ -387,7 +387,7 @@ async def kept_by_another(connection: jmsaio.Connection, queue: jmsaio.Queue, co
     """Fill a queue whose topic keeps everything, since another subscription reads nothing of it."""
     admin = connection._runtime.transport.admin
     assert admin is not None
-    await admin.create_subscription(f"persistent://public/default/{queue.name}", "other", Position.EARLIEST)
+    await admin.create_subscription(f"persistent://public/default/{queue.name}", "other", StartPosition.EARLIEST)
     await fill(connection, queue, count)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import jmsaio
 from jmsaio.errors import ConsumerBusyError
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from tests.client.helpers import full_name
 from tests.support.broker import TestBroker
 
@@ -60,7 +60,7 @@ async def test_what_a_crash_left_of_a_shared_subscription_is_not_resumed(pulsar_
         topic = session.create_topic(name("crashed"))
         admin, full = connection._runtime.transport.admin, full_name(connection, topic)
         assert admin is not None
-        await admin.create_subscription(full, "group-nd", Position.EARLIEST)
+        await admin.create_subscription(full, "group-nd", StartPosition.EARLIEST)
         producer = await session.create_producer(topic)
         await producer.send("for those who crashed")
         async with session.create_shared_consumer(topic, "group") as consumer:

@@ -12,7 +12,7 @@ import jmsaio
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport.base import (
-    Position,
+    StartPosition,
     Subscription,
     SubscriptionType,
 )
@@ -203,7 +203,7 @@ async def test_pulsar_remembers_it_as_properties(pulsar_broker: TestBroker, name
         topic = session.create_topic(name("renewed"))
         admin, full = connection._runtime.transport.admin, full_name(connection, topic)
         assert admin is not None
-        await admin.create_subscription(full, "c_sub", Position.LATEST)  # made by somebody else
+        await admin.create_subscription(full, "c_sub", StartPosition.LATEST)  # made by somebody else
         await admin.set_subscription_properties(full, "c_sub", {"theirs": "1"})
         await (await session.create_producer(topic)).send("kept")
         async with session.create_durable_consumer(topic, "sub", "x IS NULL", no_local=True) as consumer:

@@ -13,7 +13,7 @@ from jmsaio.maintenance.redrive import Redriven, redrive
 from jmsaio.model.destinations import Queue
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import MESSAGE_TYPE, REAL_TOPIC, OutgoingRecord, ReceivedRecord
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from tests.kit.records import record
 from tests.transport.contract.harness import GUARD, Harness, Inbox
 
@@ -38,7 +38,7 @@ class Letters:
         harness = await Harness.start(configuration)
         letters = cls(harness, harness.topic("orders"))
         for topic in (letters.topic, letters.dead):
-            await harness.admin.create_subscription(topic, QUEUE, Position.EARLIEST)
+            await harness.admin.create_subscription(topic, QUEUE, StartPosition.EARLIEST)
         return letters
 
     @property

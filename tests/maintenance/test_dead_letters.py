@@ -31,7 +31,7 @@ from jmsaio.model.destinations import Queue, Topic, resolve
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import EXPIRATION, ORIGIN_MESSAGE_ID, PRIORITY, REAL_TOPIC, WireId
 from jmsaio.transport.administration import Admin, Cursor, Ledger, TopicLog
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from jmsaio.transport.registry import connected
 from tests.kit.records import Record, texts
 from tests.maintenance.letters import QUEUE, Letters
@@ -123,7 +123,7 @@ async def test_letters_of_a_queue_are_acknowledged_on_its_subscription(letters: 
 
 
 async def test_a_subscription_that_the_name_ends_with_is_used_if_it_is_there(letters: Letters) -> None:
-    await letters.harness.admin.create_subscription(letters.dead, "kept", Position.EARLIEST)
+    await letters.harness.admin.create_subscription(letters.dead, "kept", StartPosition.EARLIEST)
     await letters.put("x")
     (one,) = await plan(letters.harness, Queue(f"{letters.dead}:kept"))
     assert one.subscription == "kept"
@@ -147,12 +147,12 @@ async def test_letters_without_a_queue_get_a_cursor_that_knows_what_was_redriven
 
 async def test_letters_are_sent_once_when_the_subscription_of_the_queue_comes_later(letters: Letters) -> None:
     admin = letters.harness.admin
-    await admin.create_subscription(letters.dead, "keeper", Position.EARLIEST)
+    await admin.create_subscription(letters.dead, "keeper", StartPosition.EARLIEST)
     await admin.delete_subscription(letters.dead, QUEUE)
     await letters.put("pay")
     request = RedriveRequest(destination=Queue(letters.dead))
     await redrive_all(letters.harness.transport, letters.harness.configuration, request)
-    await admin.create_subscription(letters.dead, QUEUE, Position.EARLIEST)
+    await admin.create_subscription(letters.dead, QUEUE, StartPosition.EARLIEST)
     await letters.put("later")
     await redrive_all(letters.harness.transport, letters.harness.configuration, request)
     assert texts(await letters.waiting()) == ["pay", "later"]
@@ -170,7 +170,7 @@ async def test_each_partition_is_redriven_on_its_own(letters: Letters) -> None:
     dead = []
     for index in range(2):
         part = attrs.evolve(letters, topic=f"{topic}-partition-{index}")
-        await letters.harness.admin.create_subscription(part.dead, QUEUE, Position.EARLIEST)
+        await letters.harness.admin.create_subscription(part.dead, QUEUE, StartPosition.EARLIEST)
         await part.put("x")
         dead.append(part.dead)
     assert [one.topic for one in await plan(letters.harness, Queue(topic), of=QUEUE)] == dead
@@ -256,7 +256,7 @@ async def test_a_report_goes_by_the_subscription_of_a_redrive_where_there_is_one
     both = resolve(Queue(f"multi:{letters.dead},{letters.topic}"))
     assert await report_topics(admin, origin, QUEUE, pending=False) == ([letters.dead], None)
     assert await report_topics(admin, dead, None, pending=True) == ([], None)
-    await admin.create_subscription(letters.dead, REDRIVE_CURSOR, Position.EARLIEST)
+    await admin.create_subscription(letters.dead, REDRIVE_CURSOR, StartPosition.EARLIEST)
     assert await report_topics(admin, dead, None, pending=False) == ([], None)
     assert await report_topics(admin, dead, None, pending=True) == ([letters.dead], REDRIVE_CURSOR)
     assert await report_topics(admin, origin, QUEUE, pending=True) == ([letters.dead], REDRIVE_CURSOR)

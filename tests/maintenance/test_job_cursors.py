@@ -7,7 +7,7 @@ import pytest
 
 from jmsaio.errors import AdminError, ConfigurationError, IllegalStateError, NotFoundError
 from jmsaio.maintenance.job_cursors import JobCursor, delete_job_cursors, find_job_cursors
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from tests.maintenance.letters import QUEUE, Letters
 
 OWN = "jmsaio-spark-archive"
@@ -16,7 +16,7 @@ OWN = "jmsaio-spark-archive"
 async def test_only_what_jobs_made_is_found_and_deleted(letters: Letters) -> None:
     admin = letters.harness.admin
     for name in (OWN, "jmsaio-spark-redrive", "keeper", "jmsaio-nd-x"):
-        await admin.create_subscription(letters.topic, name, Position.EARLIEST)
+        await admin.create_subscription(letters.topic, name, StartPosition.EARLIEST)
     await letters.harness.fill(letters.topic, "x")
     found = await find_job_cursors(admin, [letters.topic])
     assert [(one.subscription, one.backlog, one.consumers) for one in found] == [
@@ -32,7 +32,7 @@ async def test_only_what_jobs_made_is_found_and_deleted(letters: Letters) -> Non
 async def test_a_partitioned_topic_is_cleaned_as_a_whole(letters: Letters) -> None:
     topic = letters.harness.topic("parted")
     await letters.harness.admin.create_topic(topic, 2)
-    await letters.harness.admin.create_subscription(topic, OWN, Position.EARLIEST)
+    await letters.harness.admin.create_subscription(topic, OWN, StartPosition.EARLIEST)
     found = await find_job_cursors(letters.harness.admin, [topic])
     assert [(one.topic, one.subscription) for one in found] == [(topic, OWN)]
     assert list((await delete_job_cursors(letters.harness.admin, found)).values()) == [None]
@@ -43,7 +43,7 @@ async def test_a_partitioned_topic_is_cleaned_as_a_whole(letters: Letters) -> No
 async def test_a_subscription_of_one_partition_alone_is_deleted_too(letters: Letters) -> None:
     topic = letters.harness.topic("parted")
     await letters.harness.admin.create_topic(topic, 2)
-    await letters.harness.admin.create_subscription(f"{topic}-partition-1", OWN, Position.EARLIEST)
+    await letters.harness.admin.create_subscription(f"{topic}-partition-1", OWN, StartPosition.EARLIEST)
     found = await find_job_cursors(letters.harness.admin, [topic])
     assert list((await delete_job_cursors(letters.harness.admin, found)).values()) == [None]
     assert await find_job_cursors(letters.harness.admin, [topic]) == []
@@ -64,7 +64,7 @@ async def test_one_with_consumers_is_kept(letters: Letters) -> None:
 async def test_partitions_without_it_are_named_where_another_refuses(letters: Letters) -> None:
     topic = letters.harness.topic("parted")
     await letters.harness.admin.create_topic(topic, 2)
-    await letters.harness.admin.create_subscription(topic, OWN, Position.EARLIEST)
+    await letters.harness.admin.create_subscription(topic, OWN, StartPosition.EARLIEST)
     (one,) = await find_job_cursors(letters.harness.admin, [topic])
     inbox = await letters.harness.inbox(f"{topic}-partition-1", name=OWN)
     (reason,) = (await delete_job_cursors(letters.harness.admin, [one])).values()
@@ -74,7 +74,7 @@ async def test_partitions_without_it_are_named_where_another_refuses(letters: Le
 
 async def test_names_of_others_are_refused_before_anything_is_deleted(letters: Letters) -> None:
     admin = letters.harness.admin
-    await admin.create_subscription(letters.topic, OWN, Position.EARLIEST)
+    await admin.create_subscription(letters.topic, OWN, StartPosition.EARLIEST)
     own = JobCursor(topic=letters.topic, subscription=OWN, backlog=0, consumers=0)
     with pytest.raises(ConfigurationError, match=f"{QUEUE} was not made by a job"):
         await find_job_cursors(admin, [letters.topic], QUEUE)

@@ -14,7 +14,7 @@ from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
 from jmsaio.maintenance.redrive import Left, Redriven, summarize
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, ReceivedRecord
-from jmsaio.transport.base import Position, Receiver, Subscription, Transport
+from jmsaio.transport.base import Receiver, StartPosition, Subscription, Transport
 from tests.kit.records import texts
 from tests.maintenance.letters import QUEUE, Letters, message
 from tests.transport.contract.harness import GUARD
@@ -134,7 +134,7 @@ async def test_it_is_told_when_another_consumer_holds_some_and_the_last_one_come
 
 
 async def test_nobody_holds_a_last_letter_that_is_acknowledged_already(letters: Letters) -> None:
-    await letters.harness.admin.create_subscription(letters.dead, "keeper", Position.EARLIEST)
+    await letters.harness.admin.create_subscription(letters.dead, "keeper", StartPosition.EARLIEST)
     await letters.put(message("coffee", region="US"), message("tea", region="EU"))
     assert (await letters.redrive(selector="region = 'EU'")).complete
     done = await letters.redrive(selector="region = 'FR'", patience=1.0)
@@ -267,9 +267,9 @@ async def test_many_letters_are_acknowledged_while_others_are_on_their_way(lette
 async def test_a_partition_gets_its_letters_back(letters: Letters) -> None:
     topic = letters.harness.topic("parted")
     await letters.harness.admin.create_topic(topic, 2)
-    await letters.harness.admin.create_subscription(topic, QUEUE, Position.EARLIEST)
+    await letters.harness.admin.create_subscription(topic, QUEUE, StartPosition.EARLIEST)
     one = attrs.evolve(letters, topic=f"{topic}-partition-1")
-    await letters.harness.admin.create_subscription(one.dead, QUEUE, Position.EARLIEST)
+    await letters.harness.admin.create_subscription(one.dead, QUEUE, StartPosition.EARLIEST)
     await one.fail("x")
     assert (await one.redrive()).sent == {one.topic: 1}
     (back,) = await one.waiting()

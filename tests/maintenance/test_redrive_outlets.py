@@ -12,7 +12,7 @@ from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, InvalidDestinationError, NotFoundError, OperationTimeoutError
 from jmsaio.maintenance.redrive import Outlets
 from jmsaio.testing import EmbeddedBroker, embedded_broker
-from jmsaio.transport.base import Position, Transport
+from jmsaio.transport.base import StartPosition, Transport
 from tests.kit.records import Outcomes, record, tell_each
 from tests.transport.contract.harness import Harness
 
@@ -28,7 +28,7 @@ async def test_old_senders_make_room_for_new_ones_and_lose_nothing(harness: Harn
     outlets = Outlets(harness.transport, attrs.evolve(harness.configuration, max_num_of_producers=1), tell_each)
     topics = [harness.topic(), harness.topic()]
     for topic in topics:
-        await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+        await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     outcomes = Outcomes()
     for topic in [*topics, *topics]:
         (await outlets.sender(topic)).send(record(topic), outcomes)
@@ -63,7 +63,7 @@ def broker() -> Iterator[EmbeddedBroker]:
 async def kept(harness: Harness) -> str:
     """A topic that keeps what is sent to it."""
     topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     return topic
 
 

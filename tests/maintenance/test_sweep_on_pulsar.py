@@ -16,7 +16,7 @@ import pytest
 import jmsaio
 from jmsaio.config import load
 from jmsaio.maintenance.sweep import delete_leftovers, find_leftovers
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from tests.support.broker import TestBroker
 
@@ -47,7 +47,7 @@ async def test_the_real_broker(pulsar_broker: TestBroker, namespace: str, admin:
         ("jms-temp-queue-left", "jms-queue"), ("orders", "jmsaio-nd-left"), ("orders", "durable"),
         ("parted", "jmsaio-nd-left"),
     ):  # fmt: skip
-        await admin.create_subscription(base + topic, name, Position.EARLIEST)
+        await admin.create_subscription(base + topic, name, StartPosition.EARLIEST)
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
         live = await session.create_temporary_queue()
         async with session.create_consumer(live), session.create_consumer(session.create_topic("orders")):
@@ -63,7 +63,7 @@ async def test_the_real_broker(pulsar_broker: TestBroker, namespace: str, admin:
                 (base + "jms-temp-queue-left", None), (base + "jms-temp-topic-left", None),
                 (base + "orders", "jmsaio-nd-left"), (base + "parted", "jmsaio-nd-left"),
             ]  # fmt: skip
-            assert [one.place for one in found] == expected
+            assert [one.identity for one in found] == expected
             assert all(one.idle is not None and one.idle < 600 for one in found)
             results = await delete_leftovers(admin, namespace, 0, found, 0.1)
             assert list(results.values()) == [None] * 4

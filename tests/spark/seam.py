@@ -17,7 +17,7 @@ from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.read_options import ReadOptions
 from jmsaio.spark.planning.reading import RangeReading
 from jmsaio.testing import FaultProxy, FaultScript
-from jmsaio.transport.base import Position, SenderOptions, Transport
+from jmsaio.transport.base import SenderOptions, StartPosition, Transport
 from tests.kit.records import Outcomes, tell_each
 from tests.support.broker import TestBroker
 
@@ -49,7 +49,7 @@ class Seam:
         admin = self.transport.admin
         assert admin is not None
         await admin.create_topic(name, partitions)
-        await admin.create_subscription(name, "keeper", Position.EARLIEST)
+        await admin.create_subscription(name, "keeper", StartPosition.EARLIEST)
         if bodies:
             await self.send(name, *bodies, **producer)
         return name

@@ -15,7 +15,7 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.model.outgoing import OutgoingRow
 from jmsaio.spark.sending import Sending
 from jmsaio.testing import embedded_broker
-from jmsaio.transport.base import Position, ReaderOptions, Transport
+from jmsaio.transport.base import ReaderOptions, StartPosition, Transport
 from jmsaio.transport.registry import open_transport
 from jmsaio.transport.sending import longest_wait
 from tests.spark.seam import Breakable
@@ -44,7 +44,7 @@ async def keep(transport: Transport, *topics: str) -> None:
     """Create topics that keep what is sent to them."""
     assert transport.admin is not None
     for topic in topics:
-        await transport.admin.create_subscription(PREFIX + topic, "keeps", Position.EARLIEST)
+        await transport.admin.create_subscription(PREFIX + topic, "keeps", StartPosition.EARLIEST)
 
 
 async def stored(transport: Transport, topic: str) -> list[bytes | None]:

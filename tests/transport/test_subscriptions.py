@@ -24,7 +24,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.clock import LoopTimers, ManualClock
 from jmsaio.transport.subscriptions import open_receiver, passes, precreate
 from tests.support.broker import TestBroker
@@ -39,13 +39,13 @@ class Admin:
     def __init__(self, *errors: JMSError, keep: bool = False) -> None:
         self.errors = list(errors)
         self.keep = keep
-        self.made: list[tuple[str, str, Position]] = []
+        self.made: list[tuple[str, str, StartPosition]] = []
 
     @property
     def calls(self) -> int:
         return len(self.made)
 
-    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+    async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
         self.made.append((topic, name, position))
         if self.errors:
             raise self.errors[0] if self.keep else self.errors.pop(0)
@@ -59,7 +59,7 @@ class SilentAdmin(Admin):
         super().__init__(OperationTimeoutError("silent"), keep=True)
         self.patience = patience
 
-    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+    async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
         self.made.append((topic, name, position))
         await asyncio.sleep(self.patience)
         raise self.errors[0]
@@ -338,12 +338,12 @@ async def test_without_administration_a_consumer_is_opened_and_closed() -> None:
     assert await precreate(transport, config, "persistent://a/b/c", "s", LoopTimers()) is False  # type: ignore[arg-type] # a part
     (opened,) = transport.opened
     assert (opened.topics, opened.name, opened.type) == (("persistent://a/b/c",), "s", SubscriptionType.SHARED)
-    assert (opened.position, opened.config.receiver_queue_size) == (Position.EARLIEST, 1)
+    assert (opened.position, opened.config.receiver_queue_size) == (StartPosition.EARLIEST, 1)
     assert transport.closed == [7.0]
 
 
 WANTED = Subscription(
-    ("persistent://a/b/1", "persistent://a/b/2"), "s", SubscriptionType.SHARED, ConsumerConfig(), Position.EARLIEST
+    ("persistent://a/b/1", "persistent://a/b/2"), "s", SubscriptionType.SHARED, ConsumerConfig(), StartPosition.EARLIEST
 )
 MISSING = NotFoundError("Subscription does not exist", "SubscriptionNotFound")
 
@@ -352,7 +352,7 @@ async def test_a_missing_subscription_is_created_on_every_topic() -> None:
     admin = Admin()
     transport = Transport(admin, MISSING)
     assert await open_receiver(transport, WANTED, lambda: None, True) is transport  # type: ignore[arg-type,comparison-overlap] # a part
-    assert admin.made == [(topic, "s", Position.EARLIEST) for topic in WANTED.topics]
+    assert admin.made == [(topic, "s", StartPosition.EARLIEST) for topic in WANTED.topics]
     assert transport.opened == [WANTED, WANTED]
 
 

@@ -33,7 +33,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic, resolve
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
-from jmsaio.transport.base import SHARED_PROPERTY, Position, Subscription, SubscriptionType
+from jmsaio.transport.base import SHARED_PROPERTY, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.options import DESTINATION_TYPE, FILTERING, FORCE_DROP, NOT_FROM, REJECT_ACTION
 from jmsaio.transport.options import SELECTOR as PLUGIN_SELECTOR
 
@@ -176,7 +176,7 @@ def plan(
         name=subscription_name(request, client_id, config, unique, non_durable),
         type=subscription_type,
         config=_with_full_names(consumer, config.system_namespace),
-        position=Position.EARLIEST if kind is ConsumerKind.QUEUE else Position.LATEST,
+        position=StartPosition.EARLIEST if kind is ConsumerKind.QUEUE else StartPosition.LATEST,
         durable=outlives,
         metadata=_metadata(request, mode, config)
         | (_filtering(request, client_id, connection_id, sent_selector) if config.use_server_side_filtering else {}),

@@ -20,7 +20,7 @@ from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources, look
 from jmsaio.spark.planning.cursor import StreamCursor
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from jmsaio.transport.registry import connected
 
 _log = logging.getLogger(__name__)
@@ -92,6 +92,6 @@ class ArchiveCursor:
             if self._cursor is None:
                 assert self.order.consume is not None
                 self._cursor = StreamCursor(transport.admin, self.order.consume, False, "consume", "")
-                await self._cursor.begin(stores, Position.EARLIEST)
+                await self._cursor.begin(stores, StartPosition.EARLIEST)
             self._cursor.admin = transport.admin
             self._unmoved = await self._cursor.move(archived.ends(), stores, again=True)

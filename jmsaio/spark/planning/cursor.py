@@ -12,7 +12,7 @@ from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.offsets import Offsets
 from jmsaio.spark.planning.plan import Stored
-from jmsaio.transport.administration import Admin, Position
+from jmsaio.transport.administration import Admin, StartPosition
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class StreamCursor:
     _there: set[str] = attrs.field(init=False, factory=set)
     _checked: bool = attrs.field(init=False, default=False)
 
-    async def begin(self, stores: Mapping[str, Stored], position: Position) -> dict[str, Place]:
+    async def begin(self, stores: Mapping[str, Stored], position: StartPosition) -> dict[str, Place]:
         """Create the subscription, or return its position if it exists: the stream then starts there.
 
         Messages acknowledged individually after that position are read again.
@@ -125,7 +125,7 @@ class StreamCursor:
         """Move the subscription of one topic, unless nothing lies before it; return False if that failed."""
         try:
             if topic not in self._there:
-                await self.admin.create_subscription(topic, self.subscription, Position.EARLIEST)
+                await self.admin.create_subscription(topic, self.subscription, StartPosition.EARLIEST)
                 self._there.add(topic)
             if last is not None:
                 await self._check_unused(topic)

@@ -8,13 +8,11 @@ from typing import Final, NamedTuple
 
 import attrs
 
-from jmsaio.model.wire import WireId
+from jmsaio.model.wire import EntryId, WireId
 from jmsaio.spark.model.places import Place
 
-#: An entry: ledger id and entry id.
-Entry = tuple[int, int]
 #: A closed range of entries.
-Span = tuple[Entry, Entry]
+Span = tuple[EntryId, EntryId]
 #: Start of any topic whose oldest ledger is unknown.
 BEGINNING: Final = Place(0, 0)
 _UNBOUND: Final = 2**63
@@ -49,7 +47,7 @@ class Range:
     acknowledged: tuple[Span, ...] = ()
 
     @property
-    def stop(self) -> Entry:
+    def stop(self) -> EntryId:
         """First entry after the range."""
         return self.end.ledger, self.end.entry + (self.end.batch > 0)
 
@@ -86,7 +84,7 @@ def _without(run: Run, spans: Sequence[Span]) -> Iterator[Run]:
         yield Run(ledger, first, stop)
 
 
-def _last(span: Span) -> Entry:
+def _last(span: Span) -> EntryId:
     return span[1]
 
 
@@ -170,7 +168,7 @@ class RangeCheck:
             start.batch - 1,
         )  # the last record handled
         self._size = 0  # number of records in its entry; 0 if unknown
-        self._seen: Entry = (start.ledger, start.entry - 1)  # the last entry received or given up
+        self._seen: EntryId = (start.ledger, start.entry - 1)  # the last entry received or given up
         self._given_up: list[tuple[Place, Place]] = []  # nothing between the places of a pair was received in time,
         self._late: set[Place] = set()  # except these records, received later
         self.done = range.start >= range.end
@@ -301,7 +299,7 @@ class RangeCheck:
             holes.append(Place(ledger, entry, batch + 1))
         return [hole for hole in holes if not _holds(self._range.acknowledged, hole[:2])]
 
-    def _missing_before(self, entry: Entry) -> list[Run]:
+    def _missing_before(self, entry: EntryId) -> list[Run]:
         """Return the entries after the last seen one, up to before ``entry``."""
         ledger, number = self._seen
         if entry <= (ledger, number + 1):
@@ -325,7 +323,7 @@ def _end(pair: tuple[Place, Place]) -> Place:
     return pair[1]
 
 
-def _holds(spans: Sequence[Span], entry: Entry) -> bool:
+def _holds(spans: Sequence[Span], entry: EntryId) -> bool:
     """Return True if an entry lies in one of some spans, which are in order."""
     index = bisect_left(spans, entry, key=_last)
     return index < len(spans) and spans[index][0] <= entry

@@ -45,7 +45,7 @@ from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
 from jmsaio.spark.planning.read_options import ReadOptions
-from jmsaio.transport.base import Position, Reader, ReaderOptions, Transport
+from jmsaio.transport.base import Reader, ReaderOptions, StartPosition, Transport
 from jmsaio.transport.subscriptions import is_away, passes
 
 _log = logging.getLogger(__name__)
@@ -227,7 +227,7 @@ class RangeReading:
         await self.aclose()
         self._queue = self._fitting_queue()
         config = attrs.evolve(self._options.config, receiver_queue_size=self._queue)
-        start = Position.EARLIEST if place == BEGINNING else WireId(place.ledger, place.entry)
+        start = StartPosition.EARLIEST if place == BEGINNING else WireId(place.ledger, place.entry)
         self._reader = await self._transport.open_reader(ReaderOptions(self._range.topic, config, start))
 
     async def _reopen(self) -> None:

@@ -28,7 +28,7 @@ from jmsaio.spark.planning.offsets import (
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Limits, Stored
 from jmsaio.spark.planning.ranges import Loss, Range
-from jmsaio.transport.administration import Position
+from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.base import Transport
 
 
@@ -72,7 +72,7 @@ class StreamPlanner:
         stores = await self._look(fresh=True)
         places = await start_places(self.transport, self.wanted, stores)
         if self._cursor is not None and self.options.move_cursor:
-            position = Position.LATEST if self.options.starting_offsets == LATEST else Position.EARLIEST
+            position = StartPosition.LATEST if self.options.starting_offsets == LATEST else StartPosition.EARLIEST
             places |= await self._cursor.begin(stores, position)
             self._cursor.leave(places)
         self._reached = places

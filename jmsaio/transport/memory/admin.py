@@ -8,7 +8,7 @@ from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
-from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
+from jmsaio.transport.base import Cursor, Ledger, StartPosition, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.names import namespace_of
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_named, subscriptions_of
@@ -137,33 +137,33 @@ class MemoryAdmin:
                 return found[version]
         raise NotFoundError(f"topic {topic} of the embedded broker has no schema {version}")
 
-    async def is_incomplete(self, topic: str, place: WireId) -> bool:
+    async def is_incomplete(self, topic: str, message_id: WireId) -> bool:
         """Return False: messages are stored whole."""
         with self._broker.lock:
             self._broker.check_up()
             self._broker.find(topic)
             return False
 
-    async def is_last_chunk(self, topic: str, place: WireId) -> bool:
+    async def is_last_chunk(self, topic: str, message_id: WireId) -> bool:
         """Return False: messages are stored whole."""
-        return await self.is_incomplete(topic, place)
+        return await self.is_incomplete(topic, message_id)
 
-    async def advance(self, topic: str, subscription: str, place: WireId) -> None:
-        """Acknowledge everything up to and including ``place``. See ``Admin.advance``."""
+    async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
+        """Acknowledge everything up to and including ``message_id``. See ``Admin.advance``."""
         with self._broker.lock:
             found = self._find(topic, subscription)
             self._broker.check_unpartitioned(topic, "advance them one by one")
-            check_partition(topic, place)
+            check_partition(topic, message_id)
             log = found[0].log
-            if (place.ledger, place.entry) > (log.ledger, log.next - 1):
-                end = f"its last entry, {log.place(log.next - 1)}" if log.next else "its start, as it is empty"
-                text = f"advance subscription {subscription} of {topic}: {place} is after {end}"
+            if (message_id.ledger, message_id.entry) > (log.ledger, log.next - 1):
+                end = f"its last entry, {log.message_id(log.next - 1)}" if log.next else "its start, as it is empty"
+                text = f"advance subscription {subscription} of {topic}: {message_id} is after {end}"
                 raise AdminError(f"{text}; advance no further than the last entry", 409)
-            if place.ledger == log.ledger:
-                found[0].advance(place.entry)
+            if message_id.ledger == log.ledger:
+                found[0].advance(message_id.entry)
                 self._broker.freed()
 
-    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+    async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
         """Create a subscription (and a missing topic); return False if it exists."""
         with self._broker.lock:
             self._broker.check_up()

@@ -17,7 +17,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport import base
-from jmsaio.transport.base import LinkChange, Position, Transaction, Wake
+from jmsaio.transport.base import LinkChange, StartPosition, Transaction, Wake
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.names import compile_pattern
@@ -349,7 +349,7 @@ class MemoryReceiver:
             for subscription in subscriptions:
                 self._broker.remove(subscription, None)
 
-    async def seek(self, position: Position | WireId | int, timeout: float) -> None:
+    async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
         """Move the subscription. See ``Receiver.seek``; with an id, only on the topic of that record."""
         with self._broker.lock:
             subscriptions = [each.subscription for each in self._attached.values()]

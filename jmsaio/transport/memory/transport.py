@@ -38,7 +38,7 @@ _CAPABILITIES = Capabilities(
     non_durable=frozenset(SubscriptionType),
     stores_properties=True,
     replaces_properties=True,
-    places=True,
+    message_ids=True,
 )
 
 
@@ -127,7 +127,7 @@ class MemoryTransport:
             return reader
 
     async def end(self, topic: str) -> WireId | None:
-        """Return the last place that a reader can receive now. See ``Transport.end``."""
+        """Return the id of the last record that a reader can receive now. See ``Transport.end``."""
         with self._broker.lock:
             self._check()
             self._broker.check_unpartitioned(topic, READ_EACH)

@@ -30,12 +30,12 @@ from jmsaio.transport.base import (
     Admin,
     Capabilities,
     LinkListener,
-    Position,
     Reader,
     ReaderOptions,
     Receiver,
     Sender,
     SenderOptions,
+    StartPosition,
     Subscription,
     Transaction,
     Wake,
@@ -43,7 +43,7 @@ from jmsaio.transport.base import (
 from jmsaio.transport.clock import Clock, SystemClock
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
-from jmsaio.transport.pulsar.consumers.last_place import last_place
+from jmsaio.transport.pulsar.consumers.last_message_id import last_message_id
 from jmsaio.transport.pulsar.consumers.opening import Opening
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
@@ -328,7 +328,7 @@ class PulsarTransport:
         self._bridge.check()
         timeout, loop = self._config.operation_timeout, self._bridge.loop
         deadline = loop.time() + timeout
-        first = Position.EARLIEST if isinstance(options.start, int) else options.start
+        first = StartPosition.EARLIEST if isinstance(options.start, int) else options.start
         attempts: Attempts[ReaderHandle] = Attempts(
             self._bridge,
             partial(
@@ -410,7 +410,7 @@ class PulsarTransport:
         return BrokerUnavailableError(f"{error}: the broker can't be reached: {trouble}")
 
     async def end(self, topic: str) -> WireId | None:
-        """Return the last place that a reader can receive now. See ``Transport.end`` and ``last_place``.
+        """Return the id of the last record that a reader can receive now. See ``Transport.end``.
 
         The request is limited by ``operation_timeout`` (30 s by default), the clean-up by ``close_timeout``.
         """
@@ -418,7 +418,9 @@ class PulsarTransport:
         if await self._subscriber.partitions(topic) != [topic]:
             raise InvalidDestinationError(f"{topic} has partitions: ask for them one by one")
         config = self._config
-        return await last_place(self._bridge, self._opening.open, topic, config.operation_timeout, config.close_timeout)
+        return await last_message_id(
+            self._bridge, self._opening.open, topic, config.operation_timeout, config.close_timeout
+        )
 
     async def ready_for_transactions(self, timeout: float) -> None:
         """Raise IllegalStateError: pulsar-client does not support transactions, even if the broker does."""

@@ -15,7 +15,7 @@ from jmsaio.config import ConsumerConfig, DeadLetterPolicy, load
 from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError
 from jmsaio.model.destinations import Queue, TemporaryTopic, Topic
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 
 EXCLUSIVE, SHARED, FAILOVER = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED, SubscriptionType.FAILOVER
 TOPIC = Topic("t")
@@ -40,7 +40,7 @@ def test_each_request_gets_its_name_type_and_position(
     subscription = planned.subscription
     assert (subscription.name, subscription.type, subscription.durable) == (name, kind, not ends)
     queue = request_.kind is ConsumerKind.QUEUE
-    assert subscription.position is (Position.EARLIEST if queue else Position.LATEST)
+    assert subscription.position is (StartPosition.EARLIEST if queue else StartPosition.LATEST)
     assert subscription.metadata["jms.destination.type"] == ("queue" if queue else "topic")
     assert subscription.metadata["jms.acknowledgeMode"] == "AUTO_ACKNOWLEDGE"
 

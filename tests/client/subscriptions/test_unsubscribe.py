@@ -15,7 +15,7 @@ from jmsaio.client.subscriptions.plan import ConsumerKind
 from jmsaio.client.subscriptions.unsubscribe import unsubscribe
 from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import AdminError
-from jmsaio.transport.base import Position, Subscription, SubscriptionStats, SubscriptionType, TopicStats
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from tests.client.helpers import full_name
 from tests.support.broker import TestBroker
@@ -34,7 +34,7 @@ async def test_another_topic_s_subscription_of_that_name_is_left_alone(
     await (await session.create_shared_durable_consumer(topics[1], subscription)).close()
     admin = connection._runtime.transport.admin
     assert admin is not None
-    await admin.create_subscription(full_name(connection, topics[0]), subscription, Position.EARLIEST)
+    await admin.create_subscription(full_name(connection, topics[0]), subscription, StartPosition.EARLIEST)
     producer = await session.create_producer(topics[1])
     await producer.send("kept")
     with pytest.raises(jmsaio.InvalidDestinationError, match="exists on 2 topics"):
@@ -68,7 +68,7 @@ async def test_what_others_made_is_deleted_only_by_its_topic(
     admin, topic = connection._runtime.transport.admin, session.create_topic(name("topic"))
     assert admin is not None
     full = full_name(connection, topic)
-    await admin.create_subscription(full, theirs, Position.EARLIEST)
+    await admin.create_subscription(full, theirs, StartPosition.EARLIEST)
     await (await session.create_producer(session.create_queue(f"{topic.name}:{suffix}"))).send("kept")
     for one in (theirs, suffix):
         with pytest.raises(jmsaio.InvalidDestinationError, match="name the topic"):

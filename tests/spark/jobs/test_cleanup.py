@@ -11,7 +11,7 @@ import pytest
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.jobs.cleanup import CleanupOrder, clean_up
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from tests.maintenance.letters import QUEUE, Letters
 from tests.support.broker import TestBroker
 
@@ -22,7 +22,7 @@ async def make(broker: TestBroker, *names: str) -> Letters:
     """Cursors on a dead letter topic."""
     letters = await Letters.start(load(broker.url))
     for name in names:
-        await letters.harness.admin.create_subscription(letters.dead, name, Position.EARLIEST)
+        await letters.harness.admin.create_subscription(letters.dead, name, StartPosition.EARLIEST)
     await letters.stop()
     return letters
 

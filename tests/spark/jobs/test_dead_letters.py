@@ -21,7 +21,7 @@ from jmsaio.maintenance.redrive import Left
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import REAL_TOPIC, TYPE
 from jmsaio.spark.jobs.dead_letters import ReportOrder, describe_redrive, redrive_letters, report_dead_letters
-from jmsaio.transport.administration import Position
+from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.registry import connected
 from tests.kit.records import texts
 from tests.maintenance.letters import QUEUE, Letters, message
@@ -71,7 +71,7 @@ def test_dead_letters_are_counted_by_origin_subscription_type_and_property(
 async def begin_redrive(broker: TestBroker, topic: str) -> None:
     """Make the subscription of a redrive that has sent all letters of a topic."""
     async with connected(load(broker.url)) as transport:
-        await require_admin(transport).create_subscription(topic, REDRIVE_CURSOR, Position.LATEST)
+        await require_admin(transport).create_subscription(topic, REDRIVE_CURSOR, StartPosition.LATEST)
 
 
 def test_letters_that_a_redrive_with_a_subscription_of_its_own_has_sent_are_not_pending(

@@ -18,7 +18,7 @@ from jmsaio.spark.options.bounds import LATEST
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import Wanted, first_since, list_sources, look, plan_batch
 from jmsaio.spark.planning.plan import Limits
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from jmsaio.transport.registry import open_transport
 from tests.spark.seam import HANG, Seam
 from tests.support.broker import TestBroker
@@ -128,7 +128,7 @@ async def test_what_a_queue_has_acknowledged_is_not_pending(seam: Seam) -> None:
     topic = await seam.topic()
     admin = seam.transport.admin
     assert admin is not None
-    await admin.create_subscription(topic, "jms-queue", Position.EARLIEST)
+    await admin.create_subscription(topic, "jms-queue", StartPosition.EARLIEST)
     places = await seam.send(topic, *SEVEN)
     await admin.advance(topic, "jms-queue", places[3])
     ranges = await plan_batch(seam.transport, wanted(topic, pending="jms-queue"))

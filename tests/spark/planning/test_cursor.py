@@ -10,7 +10,7 @@ from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.batch_planning import look
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.plan import Stored
-from jmsaio.transport.base import Admin, Position, Subscription, SubscriptionType
+from jmsaio.transport.base import Admin, StartPosition, Subscription, SubscriptionType
 from tests.spark.seam import HANG, Seam
 
 NAME = "follower"
@@ -35,7 +35,7 @@ async def test_a_new_subscription_keeps_what_is_not_read_and_forgets_what_is(sea
     topic = await seam.topic("a", "b", "c", "d")
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
     stored = await stores(seam, topic)
-    assert await cursor.begin(stored, Position.EARLIEST) == {}
+    assert await cursor.begin(stored, StartPosition.EARLIEST) == {}
     start = stored[topic].first
     cursor.leave({topic: start})
     await cursor.move({topic: start}, stored, again=True)
@@ -49,30 +49,30 @@ async def test_a_new_subscription_keeps_what_is_not_read_and_forgets_what_is(sea
 async def test_a_stream_begins_behind_what_its_subscription_has_acknowledged(seam: Seam) -> None:
     topic = await seam.topic("a", "b", "c")
     places = await seam.send(topic, "d")
-    await admin_of(seam).create_subscription(topic, NAME, Position.EARLIEST)
+    await admin_of(seam).create_subscription(topic, NAME, StartPosition.EARLIEST)
     stored = await stores(seam, topic)
     ledger = places[0].ledger
-    begun = await StreamCursor(admin_of(seam), NAME, shared=False).begin(stored, Position.LATEST)
+    begun = await StreamCursor(admin_of(seam), NAME, shared=False).begin(stored, StartPosition.LATEST)
     assert begun[topic] in (Place(ledger, 0), stored[topic].first)
     later = StreamCursor(admin_of(seam), NAME, shared=False)
     await later.move({topic: Place(ledger, 3)}, stored, again=True)
-    begun = await StreamCursor(admin_of(seam), NAME, shared=False).begin(stored, Position.LATEST)
+    begun = await StreamCursor(admin_of(seam), NAME, shared=False).begin(stored, StartPosition.LATEST)
     assert begun == {topic: Place(ledger, 3)}
 
 
 async def test_a_subscription_with_consumers_is_refused_unless_it_is_shared(seam: Seam) -> None:
     topic = await seam.topic("a", "b")
-    wanted = Subscription((topic,), NAME, SubscriptionType.SHARED, load("memory:").consumer, Position.EARLIEST)
+    wanted = Subscription((topic,), NAME, SubscriptionType.SHARED, load("memory:").consumer, StartPosition.EARLIEST)
     receiver = await seam.transport.open_receiver(wanted, lambda: None)
     stored = await stores(seam, topic)
     first = stored[topic].first
     refused = StreamCursor(admin_of(seam), NAME, shared=False)
     with pytest.raises(ConfigurationError, match=f"'{NAME}' of {topic} has 1 consumers.*sharedCursor=true"):
-        await refused.begin(stored, Position.EARLIEST)
+        await refused.begin(stored, StartPosition.EARLIEST)
     with pytest.raises(ConfigurationError, match="has 1 consumers"):
         await refused.move({topic: Place(first.ledger, 1)}, stored, again=True)
     shared = StreamCursor(admin_of(seam), NAME, shared=True)
-    await shared.begin(stored, Position.EARLIEST)
+    await shared.begin(stored, StartPosition.EARLIEST)
     await shared.move({topic: Place(first.ledger, 1)}, stored, again=True)
     assert await mark(seam, topic) == (first.ledger, 0)
     await receiver.aclose(HANG)
@@ -83,8 +83,8 @@ async def test_a_move_that_fails_is_a_warning_and_is_tried_again(seam: Seam, cap
     stored = await stores(seam, topic)
     ledger = stored[topic].first.ledger
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
-    await cursor.begin(stored, Position.EARLIEST)
-    wanted = Subscription((topic,), NAME, SubscriptionType.SHARED, load("memory:").consumer, Position.EARLIEST)
+    await cursor.begin(stored, StartPosition.EARLIEST)
+    wanted = Subscription((topic,), NAME, SubscriptionType.SHARED, load("memory:").consumer, StartPosition.EARLIEST)
     receiver = await seam.transport.open_receiver(wanted, lambda: None)
     for again in (True, False):
         await cursor.move({topic: Place(ledger, 2)}, stored, again=again)
@@ -101,7 +101,7 @@ async def test_the_start_of_a_ledger_is_behind_the_last_entry_of_the_one_before(
     stored = await stores(seam, topic)
     (ledger,) = [each for each in stored[topic].ledgers if each.entries]
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
-    await cursor.begin(stored, Position.EARLIEST)
+    await cursor.begin(stored, StartPosition.EARLIEST)
     await cursor.move({topic: Place(ledger.id + 1, 0)}, stored, again=True)
     assert await mark(seam, topic) == (ledger.id, 1)
     nothing_before = StreamCursor(admin_of(seam), NAME, shared=False)
@@ -115,7 +115,7 @@ async def test_a_topic_that_joins_or_lost_the_subscription_gets_it(
     topic, joins = await seam.topic("a", "b"), await seam.topic("c")
     stored = await look(seam.transport, [topic])
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
-    await cursor.begin(stored, Position.LATEST)
+    await cursor.begin(stored, StartPosition.LATEST)
     first = stored[topic].first
     cursor.leave({topic: first})
     both = await look(seam.transport, [topic, joins])
@@ -131,7 +131,7 @@ async def test_a_topic_that_joins_or_lost_the_subscription_gets_it(
 
 async def test_only_topics_that_have_the_subscription_count_as_kept(seam: Seam) -> None:
     topic, without = await seam.topic("a"), await seam.topic("b")
-    await admin_of(seam).create_subscription(topic, NAME, Position.EARLIEST)
+    await admin_of(seam).create_subscription(topic, NAME, StartPosition.EARLIEST)
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
     assert await cursor.kept([topic, without, f"{topic}-gone"]) == {topic}
     await cursor.move({}, await look(seam.transport, [without]), again=False)

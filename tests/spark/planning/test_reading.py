@@ -37,7 +37,7 @@ from jmsaio.spark.planning.read_options import ReadOptions
 from jmsaio.spark.planning.reading import RangeReading
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.testing import FaultProxy
-from jmsaio.transport.base import Position, Reader, ReaderOptions, SenderOptions, Transport
+from jmsaio.transport.base import Reader, ReaderOptions, SenderOptions, StartPosition, Transport
 from jmsaio.transport.registry import open_transport
 from tests.kit.records import Outcomes, tell_each
 from tests.spark.seam import HANG, Breakable, Seam, texts, unload
@@ -308,7 +308,7 @@ async def test_a_topic_that_was_made_anew_is_data_loss(seam: Seam) -> None:
     admin = seam.transport.admin
     assert admin is not None
     await admin.delete_topic(topic, force=True)
-    await admin.create_subscription(topic, "keeper", Position.EARLIEST)
+    await admin.create_subscription(topic, "keeper", StartPosition.EARLIEST)
     await seam.send(topic, "another")
     with pytest.raises(DataLossError, match="created again") as caught:
         await seam.rows(part)

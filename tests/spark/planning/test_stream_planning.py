@@ -19,7 +19,7 @@ from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
 from jmsaio.spark.planning.offsets import from_json
 from jmsaio.spark.planning.stream_planning import StreamPlanner
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.subscriptions import passes
 from tests.spark.seam import HANG, Breakable, Seam, unload
 from tests.support.broker import TestBroker
@@ -218,12 +218,12 @@ async def test_topics_that_join_a_pattern_are_read_from_their_first_message(seam
     first, second = (f"persistent://public/default/{stem}-{number}" for number in (1, 2))
     admin = seam.transport.admin
     assert admin is not None
-    await admin.create_subscription(first, "keeper", Position.EARLIEST)
+    await admin.create_subscription(first, "keeper", StartPosition.EARLIEST)
     await seam.send(first, "a")
     planning = planner(seam, f"regex:{stem}-.*")
     start = await planning.initial()
     assert list(start["p"]) == [first]
-    await admin.create_subscription(second, "keeper", Position.EARLIEST)
+    await admin.create_subscription(second, "keeper", StartPosition.EARLIEST)
     await seam.send(second, "b")
     end = await planning.latest(start, limited=False)
     assert await read(seam, planning, start, end) == ["b"]
@@ -252,7 +252,7 @@ async def test_a_subscription_that_others_move_is_left_where_it_is(seam: Seam) -
     start = await planning.initial()
     end = await planning.latest(start, limited=True)
     assert "follower" not in (await admin.stats(topic)).subscriptions
-    await admin.create_subscription(topic, "follower", Position.LATEST)
+    await admin.create_subscription(topic, "follower", StartPosition.LATEST)
     again = planner(seam, topic, **options)
     assert await read(seam, again, await again.initial(), end) == NUMBERS
     await seam.send(topic, "late")
@@ -281,7 +281,7 @@ async def test_a_subscription_follows_the_batches_that_are_done(seam: Seam) -> N
 async def test_a_stream_beside_a_consumer_reads_all_and_the_consumer_misses_what_was_read(seam: Seam) -> None:
     topic = await seam.topic(*NUMBERS)
     config = ConsumerConfig(receiver_queue_size=1)
-    wanted = Subscription((topic,), "follower", SubscriptionType.SHARED, config, Position.EARLIEST)
+    wanted = Subscription((topic,), "follower", SubscriptionType.SHARED, config, StartPosition.EARLIEST)
     receiver = await seam.transport.open_receiver(wanted, lambda: None)
     options = {"startingOffsets": "earliest", "maxEntriesPerTrigger": "4", "subscription": "follower"}
     with pytest.raises(ConfigurationError, match=r"'follower' of .* has 1 consumers.*sharedCursor=true"):

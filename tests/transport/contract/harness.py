@@ -16,13 +16,13 @@ from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import (
     Admin,
     Capabilities,
-    Position,
     Reader,
     ReaderOptions,
     Receiver,
     Sender,
     SenderOptions,
     Settled,
+    StartPosition,
     Subscription,
     SubscriptionType,
     Transaction,
@@ -166,7 +166,7 @@ class Harness:
         *topics: str,
         name: str = "s",
         type: SubscriptionType = SubscriptionType.SHARED,
-        position: Position = Position.EARLIEST,
+        position: StartPosition = StartPosition.EARLIEST,
         pattern: str | None = None,
         durable: bool = True,
         properties: Mapping[str, str] | None = None,
@@ -182,7 +182,7 @@ class Harness:
         return Inbox(await self.transport.open_receiver(subscription, woken.set), woken)
 
     async def reader(
-        self, topic: str, start: Position | WireId | int = Position.EARLIEST, inclusive: bool = True
+        self, topic: str, start: StartPosition | WireId | int = StartPosition.EARLIEST, inclusive: bool = True
     ) -> Reader:
         """Read ``topic``."""
         return await self.transport.open_reader(ReaderOptions(topic, ConsumerConfig(), start, inclusive))

@@ -7,7 +7,7 @@ import pytest
 
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.destinations import Queue, resolve
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.topics import list_partitions, list_topics
 from tests.kit.records import Outcomes, record
 from tests.transport.contract.harness import GUARD, QUIET, Harness
@@ -62,10 +62,10 @@ async def test_what_does_not_exist_is_not_found(harness: Harness) -> None:
 
 async def test_a_created_subscription_keeps_records(harness: Harness) -> None:
     topic = harness.topic()
-    assert await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
-    assert not await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    assert await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
+    assert not await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     await harness.fill(topic, "1")
-    assert await harness.admin.create_subscription(topic, "late", Position.LATEST)
+    assert await harness.admin.create_subscription(topic, "late", StartPosition.LATEST)
     await harness.fill(topic, "2")
     assert await (await harness.inbox(topic)).consume(2) == ["1", "2"]
     assert await (await harness.inbox(topic, name="late")).consume(1) == ["2"]
@@ -74,7 +74,7 @@ async def test_a_created_subscription_keeps_records(harness: Harness) -> None:
 async def test_a_created_subscription_of_a_partitioned_topic(harness: Harness) -> None:
     topic = harness.topic()
     await harness.admin.create_topic(topic, 2)
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     await harness.fill(topic, "1", "2")
     assert sorted(await (await harness.inbox(topic)).consume(2)) == ["1", "2"]
 
@@ -82,7 +82,7 @@ async def test_a_created_subscription_of_a_partitioned_topic(harness: Harness) -
 async def test_statistics_count_producers_consumers_and_backlog(harness: Harness) -> None:
     topic = harness.topic()
     inbox = await harness.inbox(topic, type=SubscriptionType.SHARED)
-    await harness.admin.create_subscription(topic, "idle", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "idle", StartPosition.EARLIEST)
     sender = await harness.sender(topic)
     await harness.send(sender, "1", "2", "3")
     await inbox.consume(1)
@@ -141,7 +141,7 @@ async def test_topics_are_deleted_without_clients(harness: Harness) -> None:
 async def test_partitioned_topics_are_deleted_as_a_whole(harness: Harness) -> None:
     topic = harness.topic()
     await harness.admin.create_topic(topic, 2)
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     await harness.admin.delete_topic(topic)
     assert not [name for name in await harness.admin.topics("public/default") if name.startswith(topic)]
 
@@ -150,7 +150,7 @@ async def test_partitioned_topics_are_deleted_as_a_whole(harness: Harness) -> No
 async def test_a_backlog_counts_the_messages_of_batches(harness: Harness, partitions: int) -> None:
     topic = harness.topic()
     await harness.admin.create_topic(topic, partitions)
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     assert await harness.admin.backlog(topic, "s") == 0
     await harness.fill(topic, *[str(number) for number in range(20)])
     assert await harness.admin.backlog(topic, "s") == 20
@@ -160,7 +160,7 @@ async def test_a_backlog_counts_the_messages_of_batches(harness: Harness, partit
 
 async def test_subscription_properties_are_replaced(harness: Harness) -> None:
     topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     assert await harness.admin.subscription_properties(topic, "s") == {}
     await harness.admin.set_subscription_properties(topic, "s", {"jmsaio.selector": "größe > 5", "a": "b"})
     await harness.admin.set_subscription_properties(topic, "s", {"jmsaio.selector": "größe > 6"})

@@ -6,7 +6,7 @@ import pytest
 
 from jmsaio.errors import AdminError, IllegalArgumentError, InvalidDestinationError, NotFoundError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from tests.kit.records import texts
 from tests.transport.contract.harness import GUARD, Harness
 
@@ -22,7 +22,7 @@ async def _stored(harness: Harness, topic: str, *payloads: str) -> list[WireId]:
 async def test_a_subscription_goes_on_after_the_place(harness: Harness) -> None:
     topic = harness.topic()
     for name in ("s", "other"):
-        await harness.admin.create_subscription(topic, name, Position.EARLIEST)
+        await harness.admin.create_subscription(topic, name, StartPosition.EARLIEST)
     places = await _stored(harness, topic, *"123456")
     await harness.admin.advance(topic, "s", places[2])
     cursor = await harness.admin.cursor(topic, "s")
@@ -57,7 +57,7 @@ async def test_what_was_acknowledged_out_of_order_is_passed_over(harness: Harnes
 
 async def test_a_cursor_never_goes_back(harness: Harness) -> None:
     topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     places = await _stored(harness, topic, *"1234")
     await harness.admin.advance(topic, "s", places[2])
     await harness.admin.advance(topic, "s", places[0])
@@ -67,7 +67,7 @@ async def test_a_cursor_never_goes_back(harness: Harness) -> None:
 
 async def test_a_subscription_advances_to_the_end_and_not_beyond(harness: Harness) -> None:
     topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     places = await _stored(harness, topic, "1", "2")
     last = places[-1]
     for beyond in (last._replace(entry=last.entry + 1), WireId(last.ledger + 1_000_000, 0)):
@@ -83,7 +83,7 @@ async def test_a_subscription_advances_to_the_end_and_not_beyond(harness: Harnes
 
 async def test_nothing_of_an_empty_topic_can_be_passed_over(harness: Harness) -> None:
     topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     with pytest.raises(AdminError, match="it is empty"):
         await harness.admin.advance(topic, "s", WireId(1_000_000_000, 0))
 
@@ -91,7 +91,7 @@ async def test_nothing_of_an_empty_topic_can_be_passed_over(harness: Harness) ->
 async def test_partitions_are_advanced_one_by_one(harness: Harness) -> None:
     topic = harness.topic()
     await harness.admin.create_topic(topic, 2)
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     part = f"{topic}-partition-1"
     [place] = await _stored(harness, part, "1")
     await harness.fill(f"{topic}-partition-0", "2")

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from tests.kit.records import Outcomes, record, texts
 from tests.transport.contract.harness import GUARD, Harness
 
@@ -31,7 +31,7 @@ async def cancel_after(turns: int, call: Callable[[], Awaitable[object]]) -> Non
 @pytest.mark.parametrize("turns", TURNS)
 async def test_a_cancelled_subscribe_leaves_no_consumer(harness: Harness, turns: int) -> None:
     topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     await harness.fill(topic, "1", "2")
     made: list[object] = []
 

@@ -15,7 +15,7 @@ import pytest
 
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from tests.kit.records import record, texts
 from tests.transport.contract.harness import GUARD, Harness
 
@@ -80,7 +80,7 @@ async def test_a_subscription_is_replaced_where_that_is_declared_and_else_resume
     await (await harness.inbox(topic, properties={"a": "old"}, replace=True)).close()
     await harness.fill(topic, "kept for the old one")
     async with opened(harness, admin) as opening:
-        inbox = await opening.inbox(topic, properties={"a": "new"}, replace=True, position=Position.LATEST)
+        inbox = await opening.inbox(topic, properties={"a": "new"}, replace=True, position=StartPosition.LATEST)
         await harness.fill(topic, "later")
         replaces = opening.capabilities.replaces_properties
         assert await inbox.consume(1 if replaces else 2) == [*([] if replaces else ["kept for the old one"]), "later"]
@@ -110,5 +110,5 @@ async def test_the_places_of_sent_records_are_told_as_declared(harness: Harness,
     stored = {text: each.message_id for each in await inbox.take(2501) for text in texts([each])}
     assert told.keys() == stored.keys()
     unknown = {text for text, place in told.items() if place is None}
-    assert "alone" not in unknown and not (unknown and harness.capabilities.places)
+    assert "alone" not in unknown and not (unknown and harness.capabilities.message_ids)
     assert {text: place for text, place in told.items() if place is not None}.items() <= stored.items()

@@ -7,7 +7,7 @@ import pytest
 from jmsaio.config import DeadLetterPolicy
 from jmsaio.errors import ConsumerBusyError, NotFoundError
 from jmsaio.model.wire import DELIVERY_TIME, OutgoingRecord
-from jmsaio.transport.base import SHARED_PROPERTY, Position, SubscriptionType
+from jmsaio.transport.base import SHARED_PROPERTY, StartPosition, SubscriptionType
 from tests.kit.records import record, texts
 from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox
 
@@ -111,7 +111,7 @@ async def test_a_subscription_that_is_not_durable_ends_with_its_last_consumer(
     await harness.fill(topic, "forgotten")
     await inboxes[0].close()
     assert await left(harness, topic) == set()
-    again = await harness.inbox(topic, type=type_, durable=False, position=Position.LATEST)
+    again = await harness.inbox(topic, type=type_, durable=False, position=StartPosition.LATEST)
     await harness.fill(topic, "2")
     assert await again.consume(1) == ["2"]
 
@@ -120,7 +120,7 @@ async def test_consumers_that_leave_at_once_leave_no_subscription_that_is_not_du
     topic = harness.topic()
     for _ in range(3):
         await harness.inbox(topic, durable=False)
-    await harness.admin.create_subscription(topic, "keeper", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "keeper", StartPosition.EARLIEST)
     other = await harness.other()
     await harness.stop()
     assert await left(other, topic) == {"keeper"}
@@ -147,7 +147,9 @@ async def test_a_subscription_opened_with_other_properties_is_made_anew(
 
     async def opened(selector: str) -> Inbox:
         properties = {"selector": selector, SHARED_PROPERTY: str(type_ is not EXCLUSIVE).lower()}
-        return await harness.inbox(topic, type=type_, properties=properties, replace=True, position=Position.LATEST)
+        return await harness.inbox(
+            topic, type=type_, properties=properties, replace=True, position=StartPosition.LATEST
+        )
 
     await (await opened("a")).close()
     await harness.fill(topic, "1")

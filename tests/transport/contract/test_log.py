@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from jmsaio.errors import InvalidDestinationError, NotFoundError
-from jmsaio.transport.base import Position, TopicLog
+from jmsaio.transport.base import StartPosition, TopicLog
 from tests.transport.contract.harness import GUARD, Harness
 
 
@@ -32,7 +32,7 @@ async def test_entries_are_told_by_ledger_up_to_the_last(harness: Harness, parti
     if partition >= 0:
         await harness.admin.create_topic(topic, 2)
         topic = f"{topic}-partition-{partition}"
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     sender = await harness.sender(topic, batching_enabled=False)
     places = await harness.send(sender, *"123")
     log = await _log(harness, topic)
@@ -52,7 +52,7 @@ async def test_entries_are_told_by_ledger_up_to_the_last(harness: Harness, parti
 
 async def test_the_last_readable_entry_is_the_end_that_a_reader_is_given(harness: Harness) -> None:
     topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     await harness.fill(topic, *"123")
     readable, end = (await _log(harness, topic)).last_readable, await harness.transport.end(topic)
     assert readable is not None
@@ -88,7 +88,7 @@ async def test_only_a_topic_without_partitions_that_exists_has_a_log(harness: Ha
 
 async def test_an_entry_with_a_whole_message_is_complete(harness: Harness) -> None:
     topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     [place] = await harness.send(await harness.sender(topic, batching_enabled=False), "1")
     assert place is not None
     assert not await harness.admin.is_incomplete(topic, place)

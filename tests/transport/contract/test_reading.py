@@ -9,7 +9,7 @@ import pytest
 
 from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.wire import ReceivedRecord, WireId
-from jmsaio.transport.base import Position, Reader
+from jmsaio.transport.base import Reader, StartPosition
 from tests.kit.records import record, texts
 from tests.kit.virtual_time import wall
 from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox
@@ -64,7 +64,7 @@ async def test_a_property_is_looked_up_alone_as_among_all_others(harness: Harnes
 
 async def test_a_reader_of_the_latest_reads_what_comes(harness: Harness) -> None:
     topic, _ = await _filled(harness)
-    reader = await harness.reader(topic, Position.LATEST)
+    reader = await harness.reader(topic, StartPosition.LATEST)
     assert await reader.at_end()
     await harness.fill(topic, "new")
     assert texts(await reader.read(10, GUARD)) == ["new"]
@@ -170,7 +170,7 @@ async def test_two_readers_read_independently(harness: Harness) -> None:
 
 async def test_a_cancelled_read_loses_nothing(harness: Harness) -> None:
     topic, _ = await _filled(harness, 1)
-    reader = await harness.reader(topic, Position.LATEST)
+    reader = await harness.reader(topic, StartPosition.LATEST)
     for turns in range(5):
         reading = asyncio.ensure_future(reader.read(10, GUARD))
         for _ in range(turns):
@@ -185,10 +185,10 @@ async def test_seek_to_the_earliest_and_the_latest(harness: Harness) -> None:
     topic, _ = await _filled(harness)
     inbox = await harness.inbox(topic)
     await inbox.consume(7)
-    await inbox.receiver.seek(Position.EARLIEST, GUARD)
+    await inbox.receiver.seek(StartPosition.EARLIEST, GUARD)
     assert await inbox.consume(7) == [str(number) for number in range(7)]
-    await inbox.receiver.seek(Position.EARLIEST, GUARD)
-    await inbox.receiver.seek(Position.LATEST, GUARD)
+    await inbox.receiver.seek(StartPosition.EARLIEST, GUARD)
+    await inbox.receiver.seek(StartPosition.LATEST, GUARD)
     await harness.fill(topic, "new")
     assert (await inbox.consume(1))[-1:] == ["new"]
 
@@ -218,7 +218,7 @@ async def test_a_subscription_goes_on_after_a_seek(harness: Harness) -> None:
     topic, _ = await _filled(harness, 3)
     inbox = await harness.inbox(topic)
     await inbox.take(3)
-    await inbox.receiver.seek(Position.EARLIEST, GUARD)
+    await inbox.receiver.seek(StartPosition.EARLIEST, GUARD)
     await harness.fill(topic, "3")
     assert await inbox.consume(4) == ["0", "1", "2", "3"]
     await inbox.close()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from jmsaio.config import DeadLetterPolicy
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from tests.kit.records import record, texts
 from tests.kit.virtual_time import wall
 from tests.transport.contract.harness import GUARD, Harness
@@ -161,7 +161,7 @@ async def test_dead_letters_go_where_the_policy_says(harness: Harness) -> None:
     inbox.receiver.acknowledge(records[1:])
     inbox.receiver.negative_acknowledge(records[:1], 0.0)
     inbox.receiver.negative_acknowledge(await inbox.take(1), 0.0)
-    kept = await harness.inbox(other, name="kept", position=Position.LATEST)
+    kept = await harness.inbox(other, name="kept", position=StartPosition.LATEST)
     assert await kept.consume(1) == ["fails"]
 
 

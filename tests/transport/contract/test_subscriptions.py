@@ -11,7 +11,7 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError, ObjectClosedError
-from jmsaio.transport.base import Position, Receiver, Subscription, SubscriptionType
+from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType
 from tests.kit.records import record, texts
 from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox
 
@@ -23,8 +23,8 @@ async def test_a_new_subscription_starts_where_it_is_told(harness: Harness) -> N
     topic = harness.topic()
     keeper = await harness.inbox(topic, name="keeper")
     await harness.fill(topic, "before")
-    late = await harness.inbox(topic, name="late", position=Position.LATEST)
-    early = await harness.inbox(topic, name="early", position=Position.EARLIEST)
+    late = await harness.inbox(topic, name="late", position=StartPosition.LATEST)
+    early = await harness.inbox(topic, name="early", position=StartPosition.EARLIEST)
     await harness.fill(topic, "after")
     assert await late.consume(1) == ["after"]
     assert await early.consume(2) == ["before", "after"]
@@ -177,7 +177,7 @@ async def test_a_pattern_finds_topics_that_are_there_and_new_ones(harness: Harne
     inbox = await harness.inbox(pattern=pattern, pattern_auto_discovery_period=1)
     await harness.fill(f"{prefix}-old", "old")
     assert await inbox.consume(1) == ["old"]
-    await harness.admin.create_subscription(f"{prefix}-new", "s", Position.EARLIEST)
+    await harness.admin.create_subscription(f"{prefix}-new", "s", StartPosition.EARLIEST)
     await harness.fill(f"{prefix}-new", "new")
     [received] = await inbox.take(1)
     assert (received.topic, texts([received])) == (f"{prefix}-new", ["new"])
@@ -193,7 +193,7 @@ async def test_unsubscribe_forgets_the_backlog(harness: Harness) -> None:
     await inbox.take(1)
     await inbox.receiver.unsubscribe(GUARD)
     await inbox.close()
-    again = await harness.inbox(topic, position=Position.LATEST)
+    again = await harness.inbox(topic, position=StartPosition.LATEST)
     await harness.fill(topic, "2")
     assert await again.consume(1) == ["2"]
     assert await keeper.consume(2) == ["1", "2"]
@@ -235,7 +235,7 @@ class Waking:
 
     async def open(self, harness: Harness, topic: str, type_: SubscriptionType) -> Receiver:
         """A receiver of all messages."""
-        subscription = Subscription((topic,), "s", type_, ConsumerConfig(), Position.EARLIEST)
+        subscription = Subscription((topic,), "s", type_, ConsumerConfig(), StartPosition.EARLIEST)
         return await harness.transport.open_receiver(subscription, self._wake)
 
     def _wake(self) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from jmsaio.errors import IllegalStateError, JMSError, TransactionRolledBackError
-from jmsaio.transport.base import Position, Transaction
+from jmsaio.transport.base import StartPosition, Transaction
 from tests.kit.records import texts
 from tests.transport.contract.harness import GUARD, Harness
 
@@ -196,7 +196,7 @@ async def test_what_an_open_transaction_sent_is_not_readable(harness: Harness) -
     if transaction is None:
         return
     topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     [first] = await harness.fill(topic, "before")
     sender = await harness.sender(topic, transacted=True)
     await harness.send(sender, "inside", transaction=transaction)

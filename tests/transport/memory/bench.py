@@ -8,7 +8,7 @@ from typing import Any
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.clock import ManualClock
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.consumer import Consumer
@@ -50,7 +50,7 @@ class Bench:
         self.broker = Broker("bench", self.clock)
         self.log: Partition = self.broker.open(TOPIC)[0]
 
-    def subscribe(self, name: str = "s", position: Position = Position.EARLIEST) -> BrokerSubscription:
+    def subscribe(self, name: str = "s", position: StartPosition = StartPosition.EARLIEST) -> BrokerSubscription:
         return self.broker.subscribe(self.log, name, True, position)
 
     def join(

@@ -14,7 +14,7 @@ from jmsaio.errors import (
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.testing import EmbeddedBroker
-from jmsaio.transport.base import Position, Sender, SenderOptions
+from jmsaio.transport.base import Sender, SenderOptions, StartPosition
 from tests.kit.records import Outcomes, record
 from tests.transport.contract.harness import GUARD, Harness
 from tests.transport.memory.connecting import connect
@@ -57,7 +57,7 @@ async def test_namespaces_are_apart(harness: Harness) -> None:
 async def test_a_consumer_of_one_partition_keeps_a_subscription_from_being_deleted(harness: Harness) -> None:
     topic = harness.topic()
     await harness.admin.create_topic(topic, 2)
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     await harness.inbox(f"{topic}-partition-1")
     with pytest.raises(AdminError, match="connected consumers"):
         await harness.admin.delete_subscription(topic, "s")
@@ -67,7 +67,7 @@ async def one_waits_for_memory(embedded: EmbeddedBroker) -> tuple[Harness, str, 
     """A topic whose subscription "s" has one record, while another record waits for its memory."""
     harness = await connect(embedded, memory_limit=1)
     topic = harness.topic()
-    await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     sender, outcomes = await harness.sender(topic), Outcomes()
     for text in ("kept", "waits"):
         sender.send(record(text), outcomes)
@@ -127,7 +127,7 @@ async def test_a_broker_that_is_down_answers_nothing(embedded: EmbeddedBroker, h
         for asked in (
             admin.partitions(known), admin.create_topic(topic), admin.delete_topic(known, force=True),
             admin.terminate_topic(known), admin.topics("public/default"), admin.stats(known), admin.backlog(known, "s"),
-            admin.cursor(known, "s"), admin.create_subscription(topic, "s", Position.LATEST),
+            admin.cursor(known, "s"), admin.create_subscription(topic, "s", StartPosition.LATEST),
             admin.delete_subscription(known, "s", force=True), admin.subscription_properties(known, "s"),
             admin.set_subscription_properties(known, "s", {}), admin.advance(known, "s", WireId(0, 0)),
             admin.log(known),

@@ -7,7 +7,7 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import InvalidDestinationError, NotFoundError, ObjectClosedError
 from jmsaio.testing import EmbeddedBroker
-from jmsaio.transport.base import Position, ReaderOptions
+from jmsaio.transport.base import ReaderOptions, StartPosition
 from jmsaio.transport.memory.broker.broker import broker_named
 from jmsaio.transport.memory.reader import MemoryReader
 from tests.kit.records import Outcomes, record, texts
@@ -74,7 +74,7 @@ async def test_an_outage_is_waited_for(embedded: EmbeddedBroker, harness: Harnes
 
 async def test_reading_a_long_topic_leaves_the_loop_to_others(harness: Harness) -> None:
     topic = harness.topic()
-    reader = await harness.reader(topic, Position.LATEST)
+    reader = await harness.reader(topic, StartPosition.LATEST)
     await harness.fill(topic, *map(str, range(100)))
     turns = 0
 
@@ -122,7 +122,7 @@ async def test_a_read_at_the_end_goes_on_over_an_outage(embedded: EmbeddedBroker
 async def test_records_that_come_at_once_are_announced_once(harness: Harness) -> None:
     topic = harness.topic()
     link = CountingLink(broker_named(harness.configuration.broker_name), asyncio.get_running_loop())
-    reader = MemoryReader(link, ReaderOptions(topic, ConsumerConfig(), Position.EARLIEST, True))
+    reader = MemoryReader(link, ReaderOptions(topic, ConsumerConfig(), StartPosition.EARLIEST, True))
     assert await reader.read(1, 0.01) == []
     link.deferred = 0
     await harness.fill(topic, "1", "2", "3")

@@ -19,7 +19,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.wire import WireId
 from jmsaio.testing import EmbeddedBroker, ManualClock
-from jmsaio.transport.base import LinkChange, Position, Subscription, SubscriptionType
+from jmsaio.transport.base import LinkChange, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.memory.broker.broker import broker_named
 from jmsaio.transport.memory.broker.subscription import subscriptions_of
 from tests.kit.records import Outcomes, record, texts
@@ -212,7 +212,7 @@ async def test_seek_to_a_record_of_one_of_several_topics(harness: Harness) -> No
 
 async def test_a_pattern_finds_a_topic_before_its_first_record(harness: Harness) -> None:
     prefix = harness.topic()
-    inbox = await harness.inbox(pattern=f"{prefix}-.*", position=Position.LATEST)
+    inbox = await harness.inbox(pattern=f"{prefix}-.*", position=StartPosition.LATEST)
     await harness.fill(f"{prefix}-a", "1")
     await harness.admin.create_topic(f"{prefix}-b", 2)
     await harness.fill(f"{prefix}-b", "2", "3")
@@ -459,7 +459,7 @@ async def test_what_lets_go_of_records_makes_room_for_what_waits_for_memory(
         sender.send(record(text), outcomes)
     [taken] = await inbox.take(1)
     if freed == "seek":
-        await inbox.receiver.seek(Position.LATEST, GUARD)
+        await inbox.receiver.seek(StartPosition.LATEST, GUARD)
     elif freed == "dead letter":
         inbox.receiver.dead_letter(taken, {})
     elif freed == "commit":

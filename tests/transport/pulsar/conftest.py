@@ -13,10 +13,10 @@ import pytest
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import (
-    Position,
     Receiver,
     Sender,
     SenderOptions,
+    StartPosition,
     Subscription,
     SubscriptionType,
     Transport,
@@ -106,7 +106,7 @@ class Kit:
         kind: SubscriptionType = SubscriptionType.SHARED,
         *topics: str,
         name: str = "sub",
-        position: Position = Position.EARLIEST,
+        position: StartPosition = StartPosition.EARLIEST,
         pattern: str | None = None,
         metadata: Mapping[str, str] = {},
         selective: bool = False,

@@ -213,7 +213,7 @@ async def test_cancelled_receivers_lose_nothing(kit: Kit) -> None:
 _VICTIM = """
 import asyncio, signal, sys
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
-from jmsaio.transport.base import Position, SenderOptions, Subscription, SubscriptionType
+from jmsaio.transport.base import StartPosition, SenderOptions, Subscription, SubscriptionType
 from jmsaio.transport.pulsar import open_transport
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs start with it ignored
@@ -221,7 +221,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 async def main(url, topic, kind):
     transport = await open_transport(load(url))
     event = asyncio.Event()
-    subscription = Subscription((topic,), "sub", SubscriptionType[kind], ConsumerConfig(), Position.EARLIEST)
+    subscription = Subscription((topic,), "sub", SubscriptionType[kind], ConsumerConfig(), StartPosition.EARLIEST)
     receiver = await transport.open_receiver(subscription, event.set)
     await transport.open_sender(topic, SenderOptions(ProducerConfig(), print))
     count = 0

@@ -22,7 +22,7 @@ from jmsaio.errors import (
 from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock, Timers
 from jmsaio.transport.memory.broker.faults import Faults
 from jmsaio.transport.memory.broker.names import full_name
@@ -284,7 +284,7 @@ class Broker:
         subscription.delete()
         self.freed()
 
-    def subscribe(self, log: Partition, name: str, durable: bool, position: Position) -> BrokerSubscription:
+    def subscribe(self, log: Partition, name: str, durable: bool, position: StartPosition) -> BrokerSubscription:
         """Return the subscription of that name, created if missing."""
         subscription = subscriptions_of(log).get(name)
         return BrokerSubscription(log, name, durable, position, {}) if subscription is None else subscription
@@ -302,11 +302,13 @@ class Broker:
         if not known:
             log.keeps_unread = True
         if subscription is not None:
-            self.subscribe(log, subscription, True, Position.EARLIEST)
-        place = record.message_id
+            self.subscribe(log, subscription, True, StartPosition.EARLIEST)
+        message_id = record.message_id
         properties = dict(record.properties if properties is None else properties)
         properties[REAL_TOPIC] = record.topic
-        properties[ORIGIN_MESSAGE_ID] = f"({place.ledger},{place.entry},{place.partition},{place.batch_index})"
+        properties[ORIGIN_MESSAGE_ID] = (
+            f"({message_id.ledger},{message_id.entry},{message_id.partition},{message_id.batch_index})"
+        )
         copy = OutgoingRecord(record.payload, properties, record.key, record.event_time)
         log.append(copy, record.size, 0, self.now())
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from itertools import dropwhile
 
-from jmsaio.model.wire import OutgoingRecord, WireId
-from jmsaio.transport.base import Cursor, Position
+from jmsaio.model.wire import EntryId, OutgoingRecord, WireId
+from jmsaio.transport.base import Cursor, StartPosition
 from jmsaio.transport.memory.broker.ports import Listener, Owner, Services
 from jmsaio.transport.memory.broker.record import StoredRecord
 
@@ -116,11 +116,11 @@ class Partition:
         if listener in self.listeners:
             self.listeners.remove(listener)
 
-    def after(self, start: Position | WireId | int, inclusive: bool = True) -> list[StoredRecord]:
-        """Return the stored records from ``start`` on: an end, a place, or a publish time (ms)."""
-        if start is Position.EARLIEST:
+    def after(self, start: StartPosition | WireId | int, inclusive: bool = True) -> list[StoredRecord]:
+        """Return the stored records from ``start`` on: an end, an id, or a publish time (ms)."""
+        if start is StartPosition.EARLIEST:
             return list(self.records.values())
-        if start is Position.LATEST:
+        if start is StartPosition.LATEST:
             return []
         if isinstance(start, WireId):
             first = (start.ledger, start.entry if inclusive else start.entry + 1)
@@ -131,21 +131,21 @@ class Partition:
 
     def cursor(self, pending: list[int]) -> Cursor:
         """Return the cursor of a subscription that still needs the records with the numbers ``pending`` (ascending)."""
-        last = self.place(self.next - 1) if self.next else None
+        last = self.message_id(self.next - 1) if self.next else None
         if not pending:
             return Cursor(last, last=last)
-        deleted: list[tuple[tuple[int, int], tuple[int, int]]] = []
+        deleted: list[tuple[EntryId, EntryId]] = []
         for before, after in zip(pending, [*pending[1:], self.next], strict=True):
             if after - before > 1:
                 deleted.append(((self.ledger, before + 1), (self.ledger, after - 1)))
-        mark = self.place(pending[0] - 1) if pending[0] else None
+        mark = self.message_id(pending[0] - 1) if pending[0] else None
         return Cursor(mark, tuple(deleted), last)
 
     @property
     def last(self) -> WireId | None:
         """Id of the last stored record; None if there is none."""
-        return self.place(next(reversed(self.records))) if self.records else None
+        return self.message_id(next(reversed(self.records))) if self.records else None
 
-    def place(self, number: int) -> WireId:
+    def message_id(self, number: int) -> WireId:
         """Return the id of the record with ``number``."""
         return WireId(self.ledger, number, self.partition)

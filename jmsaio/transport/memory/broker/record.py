@@ -88,12 +88,12 @@ class StoredRecord:
     @property
     def message_id(self) -> WireId:
         """Id of the record."""
-        place = self._message_id
-        if place is None:
+        message_id = self._message_id
+        if message_id is None:
             log = self.log
             # As WireId(...), without calling its constructor: one is created for every record.
-            place = self._message_id = tuple.__new__(WireId, (log.ledger, self.number, log.partition, -1))
-        return place
+            message_id = self._message_id = tuple.__new__(WireId, (log.ledger, self.number, log.partition, -1))
+        return message_id
 
     @property
     def topic(self) -> str:

@@ -21,7 +21,7 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.entry_filter import RESCHEDULED, Verdict, judge
 from jmsaio.transport.memory.broker.partition import Partition
@@ -57,7 +57,7 @@ class BrokerSubscription:
     )  # fmt: skip
 
     def __init__(
-        self, log: Partition, name: str, durable: bool, position: Position, properties: Mapping[str, str]
+        self, log: Partition, name: str, durable: bool, position: StartPosition, properties: Mapping[str, str]
     ) -> None:
         self.log = log
         self.name = name
@@ -378,7 +378,7 @@ class BrokerSubscription:
         for consumer in self.consumers:
             yield from consumer.held.values()
 
-    def seek(self, start: Position | WireId | int) -> None:
+    def seek(self, start: StartPosition | WireId | int) -> None:
         """Deliver everything from ``start`` on again; consumers lose the records they hold."""
         wanted = self.log.after(start)
         for record in wanted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.ports import Port
 from jmsaio.transport.memory.broker.record import StoredRecord
@@ -23,7 +23,7 @@ class Tail:
 
     __slots__ = ("_since", "backlog", "log", "port")
 
-    def __init__(self, log: Partition, port: Port, start: Position | WireId | int, inclusive: bool) -> None:
+    def __init__(self, log: Partition, port: Port, start: StartPosition | WireId | int, inclusive: bool) -> None:
         self.log = log
         self.port = port
         self.backlog: deque[StoredRecord] = deque(log.after(start, inclusive))

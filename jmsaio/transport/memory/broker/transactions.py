@@ -100,8 +100,10 @@ class Unit:
             if other is not None and other[0] is self:
                 return None
             why = "another transaction acknowledged it" if other is not None else "it was acknowledged or given back"
-            place = subscription.log.place(number)
-            self.failure = TransactionRolledBackError(f"conflict on record {place} of {subscription.log.name}: {why}")
+            message_id = subscription.log.message_id(number)
+            self.failure = TransactionRolledBackError(
+                f"conflict on record {message_id} of {subscription.log.name}: {why}"
+            )
             return self.failure
         subscription.in_transaction[number] = (self, record)
         self.acknowledged.add((subscription, number))

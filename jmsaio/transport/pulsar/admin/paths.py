@@ -6,8 +6,8 @@ import re
 from urllib.parse import quote, quote_plus, unquote
 
 from jmsaio.errors import InvalidDestinationError
-from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Cursor, Position
+from jmsaio.model.wire import EntryId, WireId
+from jmsaio.transport.base import Cursor, StartPosition
 
 _LATEST = 9223372036854775807
 _RANGE = re.compile(r"([(\[])\s*(-?\d+):(-?\d+)\s*(?:\.\.|‥|,)\s*(-?\d+):(-?\d+)\s*([\])])")
@@ -105,10 +105,10 @@ def cursor_key(subscription: str) -> str:
         raise InvalidDestinationError(f"{subscription!r} is not a name: it holds half a character") from None
 
 
-def start_position(position: Position) -> dict[str, int]:
+def start_position(position: StartPosition) -> dict[str, int]:
     """Return the body of the call that creates a subscription."""
-    place = -1 if position is Position.EARLIEST else _LATEST
-    return {"ledgerId": place, "entryId": place, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0}
+    number = -1 if position is StartPosition.EARLIEST else _LATEST
+    return {"ledgerId": number, "entryId": number, "partitionIndex": -1, "batchIndex": -1, "batchSize": 0}
 
 
 def read_cursor(position: str, ranges: str, last: str) -> Cursor:
@@ -116,27 +116,27 @@ def read_cursor(position: str, ranges: str, last: str) -> Cursor:
 
     ``last`` is the topic's last entry.
 
-    ``7:-1`` is the place before ledger 7: it is not an entry, but all ledgers before it are acknowledged (those
+    ``7:-1`` is the position before ledger 7: it is not an entry, but all ledgers before it are acknowledged (those
     retained by the namespace).
 
     Raises:
         ValueError: a position is malformed.
     """
-    ledger, entry = read_place(position)
+    ledger, entry = read_entry_id(position)
     deleted = read_ranges(ranges)
-    end = WireId(*read_place(last))  # -1:-1 is before all entries, 7:-1 before those of ledger 7
+    end = WireId(*read_entry_id(last))  # -1:-1 is before all entries, 7:-1 before those of ledger 7
     if ledger >= 0 and entry >= 0:
         return Cursor(WireId(ledger, entry), deleted, end)
     return Cursor(None, (((0, 0), (ledger, entry)), *deleted) if ledger > 0 else deleted, end)
 
 
-def read_place(text: str) -> tuple[int, int]:
+def read_entry_id(text: str) -> EntryId:
     """Parse the ledger and entry of ``ledger:entry``. Raises ValueError if it is malformed."""
     ledger, _, entry = text.partition(":")
     return int(ledger), int(entry)
 
 
-def read_ranges(text: str) -> tuple[tuple[tuple[int, int], tuple[int, int]], ...]:
+def read_ranges(text: str) -> tuple[tuple[EntryId, EntryId], ...]:
     """Parse deleted ranges, ``[(3:1..3:4],(3:6..3:7]]``, into closed ranges: a round bracket excludes its end."""
     found = []
     for match in _RANGE.finditer(text):

@@ -29,7 +29,7 @@ from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
-from jmsaio.transport.base import Cursor, Ledger, Position, SubscriptionStats, TopicLog, TopicStats
+from jmsaio.transport.base import Cursor, Ledger, StartPosition, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
 from jmsaio.transport.pulsar.admin.answers import base_url, error_of, moved, reason_of, understanding
 from jmsaio.transport.pulsar.admin.causes import cause_of, distrust, missing_tls
@@ -52,7 +52,7 @@ from jmsaio.transport.pulsar.admin.storage import (
     has_advanced,
     is_chunk_before_last,
     is_last_chunk,
-    place_body,
+    message_id_body,
     read_ledgers,
     read_log,
 )
@@ -280,36 +280,36 @@ class RestAdmin:
         with understanding(what):
             return _schema(found)
 
-    async def is_incomplete(self, topic: str, place: WireId) -> bool:
+    async def is_incomplete(self, topic: str, message_id: WireId) -> bool:
         """Return whether an entry is a chunk other than the last one. See ``Admin.is_incomplete``."""
-        return await self._entry(topic, place, is_chunk_before_last)
+        return await self._entry(topic, message_id, is_chunk_before_last)
 
-    async def is_last_chunk(self, topic: str, place: WireId) -> bool:
+    async def is_last_chunk(self, topic: str, message_id: WireId) -> bool:
         """Return whether an entry is the last one of several chunks. See ``Admin.is_last_chunk``."""
-        return await self._entry(topic, place, is_last_chunk)
+        return await self._entry(topic, message_id, is_last_chunk)
 
-    async def _entry(self, topic: str, place: WireId, read: Callable[[Mapping[str, str]], bool]) -> bool:
+    async def _entry(self, topic: str, message_id: WireId, read: Callable[[Mapping[str, str]], bool]) -> bool:
         """Return the result of ``read`` for the headers of the answer for an entry."""
-        path = f"{topic_path(topic)}/ledger/{place.ledger}/entry/{place.entry}"
-        what = f"entry {place.ledger}:{place.entry} of {topic}"
+        path = f"{topic_path(topic)}/ledger/{message_id.ledger}/entry/{message_id.entry}"
+        what = f"entry {message_id.ledger}:{message_id.entry} of {topic}"
         answer = await self._answer("HEAD", path, what=what)
         with understanding(what):
             return read(answer.headers)
 
-    async def advance(self, topic: str, subscription: str, place: WireId) -> None:
-        """Acknowledge everything up to and including ``place``. See ``Admin.advance``.
+    async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
+        """Acknowledge everything up to and including ``message_id``. See ``Admin.advance``.
 
         The broker answers before it has moved the cursor, and refuses (409) while an earlier call is in progress. So
         the cursor is polled for up to ``operation_timeout`` seconds until it has moved; then an AdminError is raised.
         """
         what = f"advance subscription {subscription} of {topic}"
-        path, body = f"{subscription_path(topic, subscription)}/expireMessages", place_body(topic, place)
+        path, body = f"{subscription_path(topic, subscription)}/expireMessages", message_id_body(topic, message_id)
         pause = _FIRST_PAUSE
         try:
             with anyio.fail_after(self._config.operation_timeout):
                 internal = await self._internal(topic, what)
-                check_partition(topic, place)
-                while not has_advanced(internal, subscription, place, what):
+                check_partition(topic, message_id)
+                while not has_advanced(internal, subscription, message_id, what):
                     try:
                         await self._call("POST", path, body=body, what=what)
                     except AdminError as error:
@@ -320,7 +320,7 @@ class RestAdmin:
                     internal = await self._internal(topic, what)
         except TimeoutError:
             limit = self._config.operation_timeout
-            raise AdminError(f"{what}: the broker has not reached {place} within {limit:g} s; try again") from None
+            raise AdminError(f"{what}: the broker has not reached {message_id} within {limit:g} s; try again") from None
 
     async def _internal(self, topic: str, what: str) -> Any:
         """Return the broker's ``internalStats`` of a topic without partitions, or of one partition."""
@@ -331,7 +331,7 @@ class RestAdmin:
                 raise InvalidDestinationError(f"{what}: the topic has partitions; take them one by one") from None
             raise
 
-    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+    async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
         """Create a subscription (and a missing topic); return False if it exists. Waits for concurrent subscribers.
 
         Creates it on each partition separately: the broker's answer for several does not say which of them failed.
@@ -340,7 +340,7 @@ class RestAdmin:
             parts = await list_partitions(self, topic) or [topic]
             return any(await together(self._create_subscription(part, name, position) for part in parts))
 
-    async def _create_subscription(self, topic: str, name: str, position: Position) -> bool:
+    async def _create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
         path, what = subscription_path(topic, name), f"create subscription {name} of {topic}"
         create = partial(self._create, path, start_position(position), what, {"replicated": "false"})
         return await create_whole(create, partial(self.delete_subscription, topic, name))

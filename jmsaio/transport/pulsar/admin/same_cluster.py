@@ -24,7 +24,7 @@ import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import AdminError, ConfigurationError, JMSError, JMSSecurityError, NotFoundError, TransportError
-from jmsaio.transport.base import Position, Reader, ReaderOptions
+from jmsaio.transport.base import Reader, ReaderOptions, StartPosition
 from jmsaio.transport.pulsar.admin.paths import topic_of
 
 _log = logging.getLogger("jmsaio")
@@ -176,7 +176,7 @@ class SameCluster:
         name = f"jmsaio-{uuid.uuid4()}"
         first = (await self.partitions(topic))[0]
         config = ConsumerConfig(receiver_queue_size=1)
-        reader = await self.open_reader(ReaderOptions(first, config, Position.LATEST, name=name))
+        reader = await self.open_reader(ReaderOptions(first, config, StartPosition.LATEST, name=name))
         try:
             for pause in _PAUSES:
                 await anyio.sleep(pause)

@@ -7,10 +7,10 @@ from typing import Any
 
 from jmsaio.errors import AdminError, JMSSecurityError, NotFoundError
 from jmsaio.model.partitions import split_partition
-from jmsaio.model.wire import WireId
+from jmsaio.model.wire import EntryId, WireId
 from jmsaio.transport.base import Ledger, TopicLog
 from jmsaio.transport.pulsar.admin.answers import understanding
-from jmsaio.transport.pulsar.admin.paths import cursor_key, read_place
+from jmsaio.transport.pulsar.admin.paths import cursor_key, read_entry_id
 
 #: Answer of a broker without transactions, with status 503; it names the setting.
 NO_TRANSACTIONS = "not configured with transactionCoordinatorEnabled"
@@ -20,10 +20,10 @@ _SETTLED = ("Ready", "NoSnapshot")
 _COUNTED = ("ClosedLedger", "CreatingLedger")
 
 
-def place_body(topic: str, place: WireId) -> dict[str, int | bool]:
-    """Return a place as the body of a call; the broker checks that the index is that of the addressed partition."""
+def message_id_body(topic: str, message_id: WireId) -> dict[str, int | bool]:
+    """Return a message id as the body of a call; the broker checks that its partition is the addressed one."""
     return {
-        "ledgerId": place.ledger, "entryId": place.entry, "partitionIndex": split_partition(topic)[1],
+        "ledgerId": message_id.ledger, "entryId": message_id.entry, "partitionIndex": split_partition(topic)[1],
         "batchIndex": -1, "isExcluded": False,
     }  # fmt: skip
 
@@ -44,34 +44,36 @@ def _chunks_behind(headers: Mapping[str, str]) -> int:
     return -1 if chunk is None or chunks is None else int(chunks) - int(chunk) - 1
 
 
-def has_advanced(internal: Any, subscription: str, place: WireId, what: str) -> bool:
-    """Return whether the cursor of ``subscription`` is at or after ``place``.
+def has_advanced(internal: Any, subscription: str, message_id: WireId, what: str) -> bool:
+    """Return whether the cursor of ``subscription`` is at or after ``message_id``.
 
     Args:
         internal: answer of ``internalStats``.
         subscription: name of the subscription.
-        place: target of the cursor.
+        message_id: target of the cursor.
         what: the call, for errors.
 
     Raises:
         NotFoundError: the subscription does not exist.
-        AdminError: with status 409, ``place`` is after the topic's last entry; with status 200, the answer is
+        AdminError: with status 409, ``message_id`` is after the topic's last entry; with status 200, the answer is
             malformed.
     """
     with understanding(what):
         cursor = (internal.get("cursors") or {}).get(cursor_key(subscription))
         if cursor is None:
             raise NotFoundError(f"{what}: no subscription {subscription}")
-        last = read_place(internal["lastConfirmedEntry"])
-        wanted = (place.ledger, place.entry)
+        last = read_entry_id(internal["lastConfirmedEntry"])
+        wanted = (message_id.ledger, message_id.entry)
         if wanted > last:
             stored = _last_stored(internal, last)
             end = (
-                "its start, as it is empty" if stored is None else f"its last entry, {WireId(*stored, place.partition)}"
+                "its start, as it is empty"
+                if stored is None
+                else f"its last entry, {WireId(*stored, message_id.partition)}"
             )
-            raise AdminError(f"{what}: {place} is after {end}; advance no further than the last entry", 409)
+            raise AdminError(f"{what}: {message_id} is after {end}; advance no further than the last entry", 409)
         target = _last_stored(internal, wanted)
-        return target is None or read_place(cursor["markDeletePosition"]) >= target
+        return target is None or read_entry_id(cursor["markDeletePosition"]) >= target
 
 
 def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
@@ -127,26 +129,26 @@ def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transaction
     """
     partition = split_partition(topic)[1]
 
-    def place(of: tuple[int, int] | None) -> WireId | None:
+    def message_id(of: EntryId | None) -> WireId | None:
         return None if of is None else WireId(*of, partition)
 
-    end = read_place(internal["lastConfirmedEntry"])
-    readable: tuple[int, int] | None = end
+    end = read_entry_id(internal["lastConfirmedEntry"])
+    readable: EntryId | None = end
     if has_transactions:
         settled = buffer is not None and buffer["state"] in _SETTLED
         # messages might have been sent since the end was read
-        readable = min(read_place(buffer["maxReadPosition"]), end) if settled else None
+        readable = min(read_entry_id(buffer["maxReadPosition"]), end) if settled else None
     return TopicLog(
         ledgers=tuple(Ledger(*one) for one in read_ledgers(internal)),
-        last=place(_last_stored(internal, end)),
-        last_readable=None if readable is None else place(_last_stored(internal, readable)),
+        last=message_id(_last_stored(internal, end)),
+        last_readable=None if readable is None else message_id(_last_stored(internal, readable)),
         is_readable_known=readable is not None,
         deduplication=stats["deduplicationStatus"] == "Enabled",
-        kept_after=place(min(_durable_marks(internal, stats), default=None)),
+        kept_after=message_id(min(_durable_marks(internal, stats), default=None)),
     )
 
 
-def _durable_marks(internal: Mapping[str, Any], stats: Any) -> list[tuple[int, int]]:
+def _durable_marks(internal: Mapping[str, Any], stats: Any) -> list[EntryId]:
     """Return the last acknowledged entry of each durable subscription; the broker keeps nothing for a reader's cursor.
 
     A subscription created while nothing is stored starts before a ledger that might be deleted already, at its entry
@@ -154,17 +156,17 @@ def _durable_marks(internal: Mapping[str, Any], stats: Any) -> list[tuple[int, i
     """
     cursors = internal.get("cursors") or {}
     durable = [name for name, one in (stats.get("subscriptions") or {}).items() if one.get("isDurable")]
-    marks = [read_place(cursors[key]["markDeletePosition"]) for key in map(cursor_key, durable) if key in cursors]
+    marks = [read_entry_id(cursors[key]["markDeletePosition"]) for key in map(cursor_key, durable) if key in cursors]
     return [mark for mark in marks if mark[1] >= 0]
 
 
-def _last_stored(internal: Mapping[str, Any], place: tuple[int, int]) -> tuple[int, int] | None:
-    """Return the last entry stored at or before ``place``; None if there is none.
+def _last_stored(internal: Mapping[str, Any], entry: EntryId) -> EntryId | None:
+    """Return the last entry stored at or before ``entry``; None if there is none.
 
-    A cursor stops there if ``place`` itself was never written: after the end of a closed ledger.
+    A cursor stops there if ``entry`` itself was never written: after the end of a closed ledger.
     """
     for ledger, entries, _ in reversed(read_ledgers(internal)):
-        last = min(place[1], entries - 1) if ledger == place[0] else entries - 1
-        if ledger <= place[0] and last >= 0:
+        last = min(entry[1], entries - 1) if ledger == entry[0] else entries - 1
+        if ledger <= entry[0] and last >= 0:
             return ledger, last
     return None

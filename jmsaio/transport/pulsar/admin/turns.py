@@ -30,7 +30,7 @@ _ATTEMPTS = 4
 
 
 @attrs.define(eq=False)
-class _Place:
+class _Turns:
     """A subscription of one topic, over all partitions.
 
     Attributes:
@@ -59,7 +59,7 @@ class _Place:
             ) from None
 
 
-_PLACES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], _Place]] = (
+_TURNS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], _Turns]] = (
     weakref.WeakKeyDictionary()
 )
 
@@ -72,17 +72,17 @@ async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterat
         OperationTimeoutError: others were still busy after ``timeout`` seconds.
     """
     what = f"create subscription {subscription} of {topic}"
-    with _visit(topic, subscription) as place:
-        place.wanting += 1
+    with _visit(topic, subscription) as turns:
+        turns.wanting += 1
         try:
-            await place.wait_while(lambda: place.creating or place.subscribing > 0, what, timeout)
-            place.creating = True
+            await turns.wait_while(lambda: turns.creating or turns.subscribing > 0, what, timeout)
+            turns.creating = True
             try:
                 yield
             finally:
-                place.creating = False
+                turns.creating = False
         finally:
-            place.wanting -= 1
+            turns.wanting -= 1
 
 
 async def create_whole(create: Callable[[], Awaitable[bool]], delete: Callable[[], Awaitable[None]]) -> bool:
@@ -116,26 +116,26 @@ async def subscribing(topic: str, subscription: str, timeout: float) -> AsyncIte
     Raises:
         OperationTimeoutError: creators were still busy after ``timeout`` seconds.
     """
-    with _visit(topic, subscription) as place:
-        await place.wait_while(lambda: place.wanting > 0, f"subscribe {subscription} to {topic}", timeout)
-        place.subscribing += 1
+    with _visit(topic, subscription) as turns:
+        await turns.wait_while(lambda: turns.wanting > 0, f"subscribe {subscription} to {topic}", timeout)
+        turns.subscribing += 1
         try:
             yield
         finally:
-            place.subscribing -= 1
+            turns.subscribing -= 1
 
 
 @contextmanager
-def _visit(topic: str, subscription: str) -> Iterator[_Place]:
+def _visit(topic: str, subscription: str) -> Iterator[_Turns]:
     """Provide the state of a subscription, which exists while it has visitors."""
-    places = _PLACES.setdefault(asyncio.get_running_loop(), {})
+    all_turns = _TURNS.setdefault(asyncio.get_running_loop(), {})
     key = (split_partition(topic)[0], subscription)
-    place = places.setdefault(key, _Place())
-    place.visitors += 1
+    turns = all_turns.setdefault(key, _Turns())
+    turns.visitors += 1
     try:
-        yield place
+        yield turns
     finally:
-        place.visitors -= 1
-        place.changed.set()
-        if place.visitors == 0:
-            del places[key]
+        turns.visitors -= 1
+        turns.changed.set()
+        if turns.visitors == 0:
+            del all_turns[key]

@@ -13,7 +13,7 @@ from typing import Any
 
 from jmsaio.errors import ConsumerBusyError, NotFoundError, TransportError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, Subscription
+from jmsaio.transport.base import StartPosition, Subscription
 from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
@@ -134,7 +134,7 @@ class NativeConsumers:
                 f"unsubscribe {self._subscription.name}: others consume from the subscription; close them first"
             ) from error
 
-    def moved_by(self, position: Position | WireId | int) -> list[NativeConsumer]:
+    def moved_by(self, position: StartPosition | WireId | int) -> list[NativeConsumer]:
         """Return the consumers moved by a seek to ``position``: one partition's for an id, else all.
 
         Raises:
@@ -149,7 +149,7 @@ class NativeConsumers:
         return found
 
     async def seek(
-        self, native_consumers: list[NativeConsumer], position: Position | WireId | int, timeout: float
+        self, native_consumers: list[NativeConsumer], position: StartPosition | WireId | int, timeout: float
     ) -> None:
         """Move some of the consumers.
 
@@ -159,7 +159,7 @@ class NativeConsumers:
         """
         target = native_position(position)
         for native_consumer in native_consumers:
-            # Not afterwards: pulsar-client might deliver the first record of the new place before it reports the move.
+            # Not afterwards: pulsar-client might deliver the first record after the move before it reports the move.
             native_consumer.discard()
         seeking = self._start(
             lambda native_consumer: partial(native_consumer.native.seek_async, target), "seek", native_consumers

@@ -159,7 +159,7 @@ class PulsarReader:
         """Move a new reader to a publish time in milliseconds, and wait for the first record there or the end.
 
         If the connection breaks before that record has arrived, pulsar-client loses the time and continues with the
-        latest record, without an error. So the seek is repeated until it finds the same place twice.
+        latest record, without an error. So the seek is repeated until it finds the same record twice.
 
         Raises:
             TransportError: the broker refused.
@@ -179,7 +179,7 @@ class PulsarReader:
         return f"read {self._topic} from publish time {time} ms"
 
     async def _first_since(self, time: int, timeout: float) -> WireId | None:
-        """Seek; return the place of the first record once it has arrived, None if there is none."""
+        """Seek; return the id of the first record once it has arrived, None if there is none."""
         self._since, self._last = time, None
         self._records.forget()
         self._native_consumer.discard()

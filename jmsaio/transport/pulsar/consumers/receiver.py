@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import Position, Subscription, Transaction, Wake
+from jmsaio.transport.base import StartPosition, Subscription, Transaction, Wake
 from jmsaio.transport.pulsar.consumers.native_consumers import Answered, NativeConsumers
 from jmsaio.transport.pulsar.consumers.sizing import Sizing
 from jmsaio.transport.pulsar.consumers.stopping import OpenNative, Stopping
@@ -207,7 +207,7 @@ class PulsarReceiver:
         self._unacked.give_back(records, delay, counted=counted)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
-        """Keep only the places of records that are returned later."""
+        """Keep only the ids of records that are returned later."""
         return self._unacked.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -285,7 +285,7 @@ class PulsarReceiver:
         await self._stopping.resume(timeout, prefetch=False)
         await self._natives.unsubscribe(timeout)
 
-    async def seek(self, position: Position | WireId | int, timeout: float) -> None:
+    async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
         """Move the subscription to an end, to a record (delivered next), or to a publish time in milliseconds.
 
         Raises:

@@ -2,7 +2,7 @@
 
 A call of pulsar-client costs about as much as a Python function call, and a row needs ten of them per message. The
 messages of a batch share ledger, publish time, producer and schema, so these are read from one of them; and they arrive
-in order, so that the places of the first and the last imply those in between.
+in order, so that the ids of the first and the last imply those in between.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 #: Marks a value not yet read.
 _UNKNOWN: Final = object()
-#: Creates a place from a tuple of all its fields, twice as fast as the class.
-_place_of: Final[Callable[[tuple[int, int, int, int]], WireId]] = partial(tuple.__new__, WireId)
+#: Creates an id from a tuple of all its fields, twice as fast as the class.
+_wire_id: Final[Callable[[tuple[int, int, int, int]], WireId]] = partial(tuple.__new__, WireId)
 
 
-class _Entry:
+class _EntryData:
     """Known data of one entry."""
 
     __slots__ = ("batch_size", "producer_name", "publish_time", "schema_version")
@@ -38,22 +38,22 @@ class _Entry:
 
 
 class StoredRecord(PulsarRecord):
-    """A ``PulsarRecord`` of a reader, with a known place and an entry shared with others.
+    """A ``PulsarRecord`` of a reader, with a known id and an entry shared with others.
 
     Args:
         native: the message.
         source: the native reader.
-        place: place of the record.
+        message_id: id of the record.
         entry: known data of its entry.
     """
 
     __slots__ = ("_entry",)
 
-    def __init__(self, native: MessageHandle, source: NativeConsumer, place: WireId, entry: _Entry) -> None:
+    def __init__(self, native: MessageHandle, source: NativeConsumer, message_id: WireId, entry: _EntryData) -> None:
         # Like the base class, without another call.
         self.native, self.native_consumer, self.serial, self.redelivery_count, self.batch = native, source, 0, 0, None
         self._properties = self._payload = self._published = None
-        self._id = place
+        self._id = message_id
         self._entry = entry
 
     @property
@@ -100,14 +100,14 @@ class StoredRecords:
     def forget(self) -> None:
         """Forget the last message: the next one does not follow it."""
         self._last = WireId(-1, -1)
-        self._entry = _Entry()
+        self._entry = _EntryData()
         self._size = 0  # messages in this entry; 0 if that implies nothing about the next ones
 
     def make(self, natives: Sequence[MessageHandle]) -> list[ReceivedRecord]:
         """Create the records of messages.
 
         A message with the next index of a batch belongs to the entry of the previous one: an entry is always sent
-        whole. So if messages might be the rest of a batch, only the places of the first and the last are read.
+        whole. So if messages might be the rest of a batch, only the ids of the first and the last are read.
         """
         source, made, start = self._source, list[ReceivedRecord](), 0
         while start < len(natives):
@@ -115,29 +115,29 @@ class StoredRecords:
             (ledger, number, partition, index), entry = first, self._entry
             end = start + self._known(natives, start, first)
             for native in natives[start:end]:
-                made.append(StoredRecord(native, source, _place_of((ledger, number, partition, index)), entry))
+                made.append(StoredRecord(native, source, _wire_id((ledger, number, partition, index)), entry))
                 index += 1
             self._last, start = WireId(ledger, number, partition, index - 1), end
         return made
 
-    def _follow(self, place: MessageIdHandle) -> WireId:
-        """Return the place of the next message; if it does not follow the last one, it starts another entry."""
+    def _follow(self, message_id: MessageIdHandle) -> WireId:
+        """Return the id of the next message; if it does not follow the last one, it starts another entry."""
         ledger, number, partition, last = self._last
-        of, index = place.entry_id(), place.batch_index()
+        of, index = message_id.entry_id(), message_id.batch_index()
         if index < 1 or index != last + 1 or of != number:
-            ledger, partition = place.ledger_id(), place.partition()
-            self._size = batch_size(place) if index >= 0 else 0
-            self._entry = _Entry(self._size)
+            ledger, partition = message_id.ledger_id(), message_id.partition()
+            self._size = batch_size(message_id) if index >= 0 else 0
+            self._entry = _EntryData(self._size)
         return WireId(ledger, of, partition, index)
 
     def _known(self, natives: Sequence[MessageHandle], start: int, first: WireId) -> int:
-        """Count the messages, from the one at ``start`` with the place ``first``, that are certainly consecutive."""
+        """Count the messages, from the one at ``start`` with the id ``first``, that are certainly consecutive."""
         count = min(self._size - first.batch_index, len(natives) - start)
         if count < 2:
             return 1
-        place = natives[start + count - 1].message_id()
-        last = WireId(place.ledger_id(), place.entry_id(), place.partition(), place.batch_index())
+        message_id = natives[start + count - 1].message_id()
+        last = WireId(message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index())
         if last == first._replace(batch_index=first.batch_index + count - 1):
             return count
-        self._size = 0  # read each place
+        self._size = 0  # read each id
         return 1

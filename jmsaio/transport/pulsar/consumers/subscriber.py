@@ -13,7 +13,7 @@ import attrs
 
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, Wake
+from jmsaio.transport.base import Receiver, Sender, SenderOptions, StartPosition, Subscription, Wake
 from jmsaio.transport.pulsar.admin.turns import subscribing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.stopping import queue_size
@@ -149,7 +149,7 @@ class Subscriber:
             partial(
                 self.client.create_reader_async_v2,
                 topic,
-                native_position(Position.LATEST),
+                native_position(StartPosition.LATEST),
                 _pulsar.ReaderConfiguration(),
             ),
             f"wait for receipts of {topic}",
@@ -166,7 +166,7 @@ class Subscriber:
 
     async def _grow(self, receiver: PulsarReceiver) -> None:
         # Everything in a new partition was sent after the subscription was created, so all of it is received.
-        subscription = attrs.evolve(receiver.subscription, position=Position.EARLIEST)
+        subscription = attrs.evolve(receiver.subscription, position=StartPosition.EARLIEST)
         while not receiver.closed:
             await asyncio.sleep(subscription.config.auto_update_partitions_interval)
             if receiver.stopped:

@@ -19,10 +19,10 @@ from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord, WireId
 from jmsaio.transport.base import (
     Admin,
-    Position,
     Receiver,
     Sender,
     SenderOptions,
+    StartPosition,
     Subscription,
     SubscriptionType,
     Wake,
@@ -70,7 +70,7 @@ class LetterKeeping:
                 await subscribe_once(self.open_receiver, topic, name)
                 return
             try:
-                await self.admin.create_subscription(topic, name, Position.EARLIEST)
+                await self.admin.create_subscription(topic, name, StartPosition.EARLIEST)
             except JMSError as error:
                 _log.info("the dead letters' subscription is created by a consumer instead: %s", error)
                 await subscribe_once(self.open_receiver, topic, name)
@@ -86,7 +86,7 @@ class LetterKeeping:
 async def subscribe_once(open_receiver: OpenReceiver, topic: str, name: str) -> None:
     """Create a subscription at a topic's beginning by opening and closing a consumer."""
     first = Subscription(
-        (topic,), name, SubscriptionType.SHARED, ConsumerConfig(receiver_queue_size=1), Position.EARLIEST
+        (topic,), name, SubscriptionType.SHARED, ConsumerConfig(receiver_queue_size=1), StartPosition.EARLIEST
     )
     with suppress(ConsumerBusyError):  # it exists, with a consumer that does not share it
         await (await open_receiver(first, lambda: None)).aclose(5.0)
@@ -184,7 +184,7 @@ class DeadLetters:
         await asyncio.gather(*(sender.aclose(left) for sender in self._senders.values()), return_exceptions=True)
 
 
-def _settled(letters: Sequence[tuple[PulsarRecord, Ended]], place: WireId | None, error: JMSError | None) -> None:
+def _settled(letters: Sequence[tuple[PulsarRecord, Ended]], message_id: WireId | None, error: JMSError | None) -> None:
     """Call ``ended`` for each of the letters with its outcome."""
     for record, ended in letters:
         ended(record, error is None)

@@ -136,7 +136,7 @@ class UnackedTracker:
         for record in taken:
             counted = record.native.redelivery_count() if record.redelivery_count else 0
             if counted:
-                count = self._tally.redeliveries(record.place, counted)
+                count = self._tally.redeliveries(record.record_key, counted)
                 record.redelivery_count = max(count, int(self._handover.was_delivered(record)))
 
     def _without_dead(self, taken: list[PulsarRecord], letters: DeadLetters) -> list[PulsarRecord]:
@@ -156,22 +156,22 @@ class UnackedTracker:
 
     def unsettled_of(self, ledger: int, entry: int) -> int:
         """Return the number of unacknowledged records of an entry that was read again."""
-        return sum(record.place[:2] == (ledger, entry) for record in self._unsettled.reread)
+        return sum(record.record_key[:2] == (ledger, entry) for record in self._unsettled.reread)
 
     def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
         """Return those of another receiver's ``records`` held by the application, and those that it acknowledged.
 
         For any thread: the other receiver might belong to another loop.
         """
-        out = {(one.place, one.publish_time) for one, back in self._unsettled.out.copy().items() if not back}
+        out = {(one.record_key, one.publish_time) for one, back in self._unsettled.out.copy().items() if not back}
         self._settled.fold()
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []
         for record in records:
-            place, published = record.place, record.publish_time
-            if (place, published) in out:
+            key, published = record.record_key, record.publish_time
+            if (key, published) in out:
                 held.append(record)
-            elif (known := self._settled.look_up(place, published, True, now)) is Known.DUPLICATE:
+            elif (known := self._settled.look_up(key, published, True, now)) is Known.DUPLICATE:
                 settled.append(record)
             elif known is Known.REDELIVERED:  # acknowledged, but its acknowledgement was lost, or it is replayed
                 record.redelivery_count = max(1, record.redelivery_count)
@@ -199,7 +199,7 @@ class UnackedTracker:
         self._nacks.add(found, delay, counted=counted)
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
-        """Keep only the places of records that are returned later."""
+        """Keep only the ids of records that are returned later."""
         return self._unsettled.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -225,7 +225,7 @@ class UnackedTracker:
         includes the rejections of other processes.
         """
         here = self.shared and self._subscription.selective
-        return self._tally.failures(record.place) if here else record.redelivery_count
+        return self._tally.failures(record.record_key) if here else record.redelivery_count
 
     def _timed_out(self, references: list[weakref.ref[PulsarRecord]]) -> None:
         """Return records that were not acknowledged in time. pulsar-client's own timer needs at least 10 s."""

@@ -16,6 +16,7 @@ from importlib import metadata
 import _pulsar
 
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.wire import EntryId
 from jmsaio.transport.pulsar.native.handles import MessageHandle, MessageIdHandle
 
 #: Versions of pulsar-client whose message ids this module can read.
@@ -35,10 +36,10 @@ class BatchAcker:
         parts: its native messages with waiting acknowledgements.
     """
 
-    __slots__ = ("_next", "_place", "_size", "first", "left", "parts", "published", "settled")
+    __slots__ = ("_ids", "_next", "_size", "first", "left", "parts", "published", "settled")
 
     def __init__(self, ledger: int, entry: int, partition: int, size: int, published: int) -> None:
-        self._place = (ledger, entry, partition)
+        self._ids = (ledger, entry, partition)
         self._size = size
         self._next = 0
         self.published = published
@@ -48,16 +49,16 @@ class BatchAcker:
         self.parts: list[MessageHandle] = []
 
     def __repr__(self) -> str:
-        return f"<BatchAcker {self._place[0]}:{self._place[1]}, {self.left} of {self._size} left>"
+        return f"<BatchAcker {self._ids[0]}:{self._ids[1]}, {self.left} of {self._size} left>"
 
     @property
-    def entry(self) -> tuple[int, int]:
+    def entry(self) -> EntryId:
         """Ledger and entry."""
-        return self._place[:2]
+        return self._ids[:2]
 
     def whole(self) -> MessageIdHandle:
         """Return the ``_pulsar.MessageId`` of the whole entry."""
-        ledger, entry, partition = self._place
+        ledger, entry, partition = self._ids
         whole: MessageIdHandle = _pulsar.MessageId(partition, ledger, entry, -1)
         return whole
 
@@ -77,34 +78,36 @@ class BatchAcker:
         return end
 
     def _is_at(self, native: MessageHandle, index: int) -> bool:
-        place = native.message_id()
-        ledger, entry, partition = self._place
+        message_id = native.message_id()
+        ledger, entry, partition = self._ids
         return bool(
-            place.batch_index() == index
-            and place.entry_id() == entry
-            and place.ledger_id() == ledger
-            and place.partition() == partition
+            message_id.batch_index() == index
+            and message_id.entry_id() == entry
+            and message_id.ledger_id() == ledger
+            and message_id.partition() == partition
         )
 
 
 def begin_batch(native: MessageHandle) -> BatchAcker | None:
     """Create the batch that starts with a native message; return None if none does, or for a batch of one."""
-    place = native.message_id()
-    if place.batch_index() != 0:
+    message_id = native.message_id()
+    if message_id.batch_index() != 0:
         return None
-    size = batch_size(place)
+    size = batch_size(message_id)
     if size <= 1:
         return None
-    return BatchAcker(place.ledger_id(), place.entry_id(), place.partition(), size, native.publish_timestamp())
+    return BatchAcker(
+        message_id.ledger_id(), message_id.entry_id(), message_id.partition(), size, native.publish_timestamp()
+    )
 
 
-def directly_follows(place: MessageIdHandle, last: MessageIdHandle) -> bool:
-    """Return whether no message can be stored between ``last`` and ``place``, ids of one topic or partition."""
-    if place.ledger_id() != last.ledger_id():
+def directly_follows(message_id: MessageIdHandle, last: MessageIdHandle) -> bool:
+    """Return whether no message can be stored between ``last`` and ``message_id``, ids of one topic or partition."""
+    if message_id.ledger_id() != last.ledger_id():
         return False
-    if place.entry_id() == last.entry_id():
-        return place.batch_index() == last.batch_index() + 1
-    is_next_entry = place.entry_id() == last.entry_id() + 1 and place.batch_index() <= 0
+    if message_id.entry_id() == last.entry_id():
+        return message_id.batch_index() == last.batch_index() + 1
+    is_next_entry = message_id.entry_id() == last.entry_id() + 1 and message_id.batch_index() <= 0
     return is_next_entry and last.batch_index() + 1 >= batch_size(last)
 
 
@@ -118,8 +121,14 @@ def check_message_ids() -> None:
         ConfigurationError: it does not; the error names the installed version and the supported ones.
     """
     try:
-        place = _pulsar.MessageId.deserialize(_SAMPLE)
-        read = place.ledger_id(), place.entry_id(), place.partition(), place.batch_index(), batch_size(place)
+        message_id = _pulsar.MessageId.deserialize(_SAMPLE)
+        read = (
+            message_id.ledger_id(),
+            message_id.entry_id(),
+            message_id.partition(),
+            message_id.batch_index(),
+            batch_size(message_id),
+        )
     except Exception as error:
         raise _unreadable() from error
     if read != (7, 300, 2, 5, 9):
@@ -134,9 +143,9 @@ def _unreadable() -> ConfigurationError:
     )
 
 
-def batch_size(place: MessageIdHandle) -> int:
+def batch_size(message_id: MessageIdHandle) -> int:
     """Return the batch size of a native id: field 6 of ``MessageIdData``, after numbers; 0 if it is missing."""
-    data, position = place.serialize(), 0
+    data, position = message_id.serialize(), 0
     while position < len(data):
         key, position = _number(data, position)
         if key & 7 != 0:

@@ -160,11 +160,11 @@ class NativeConsumer:
         self._late.append(message)
         self._sort_in(self._late, len(self._late) - 1)
 
-    def _sort_in(self, messages: list[MessageHandle], place: int) -> None:
+    def _sort_in(self, messages: list[MessageHandle], index: int) -> None:
         """Move a message before those that it precedes; if ids have no order, it stays."""
-        while place > 0 and self.persistent and messages[place].message_id() < messages[place - 1].message_id():
-            messages[place - 1], messages[place] = messages[place], messages[place - 1]
-            place -= 1
+        while index > 0 and self.persistent and messages[index].message_id() < messages[index - 1].message_id():
+            messages[index - 1], messages[index] = messages[index], messages[index - 1]
+            index -= 1
 
     def take(self, limit: int) -> list[MessageHandle]:
         """Return up to ``limit`` available messages, without waiting; if fewer, more messages call ``wake``."""

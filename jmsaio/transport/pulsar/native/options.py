@@ -15,7 +15,7 @@ from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
 from jmsaio.errors import ConfigurationError, JMSError
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
+from jmsaio.transport.base import ReaderOptions, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, authorities, read_credentials
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
@@ -35,8 +35,8 @@ TYPES = {
     SubscriptionType.KEY_SHARED: _pulsar.ConsumerType.KeyShared,
 }
 _POSITIONS = {
-    Position.EARLIEST: _pulsar.InitialPosition.Earliest,
-    Position.LATEST: _pulsar.InitialPosition.Latest,
+    StartPosition.EARLIEST: _pulsar.InitialPosition.Earliest,
+    StartPosition.LATEST: _pulsar.InitialPosition.Latest,
 }
 _COMPRESSION = {
     "NONE": _pulsar.CompressionType.NONE,
@@ -203,24 +203,24 @@ def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> _pul
 
 
 @overload
-def native_position(position: Position | WireId) -> MessageIdHandle: ...
+def native_position(position: StartPosition | WireId) -> MessageIdHandle: ...
 
 
 @overload
 def native_position(position: int) -> int: ...
 
 
-def native_position(position: Position | WireId | int) -> MessageIdHandle | int:
+def native_position(position: StartPosition | WireId | int) -> MessageIdHandle | int:
     """Convert a position for pulsar-client's seek and reader: a MessageId, or a publish time in milliseconds."""
-    if position is Position.EARLIEST:
+    if position is StartPosition.EARLIEST:
         earliest: MessageIdHandle = _pulsar.MessageId.earliest
         return earliest
-    if position is Position.LATEST:
+    if position is StartPosition.LATEST:
         latest: MessageIdHandle = _pulsar.MessageId.latest
         return latest
     if isinstance(position, WireId):
-        place: MessageIdHandle = _pulsar.MessageId(
+        message_id: MessageIdHandle = _pulsar.MessageId(
             position.partition, position.ledger, position.entry, position.batch_index
         )
-        return place
+        return message_id
     return position

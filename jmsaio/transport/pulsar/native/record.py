@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from jmsaio.transport.pulsar.native.handles import MessageHandle
     from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 
-#: Identifies a persistent record in a cluster: ledger, entry, index in the batch.
-Key = tuple[int, int, int]
+#: Identifies a persistent record in a cluster, however its topic was subscribed to: ledger, entry, index in the batch.
+RecordKey = tuple[int, int, int]
 #: Approximate bytes of a record besides its payload.
 _OVERHEAD: Final = 400
 
@@ -129,11 +129,13 @@ class PulsarRecord:
     @property
     def message_id(self) -> WireId:
         """Id of the record."""
-        place = self._id
-        if place is None:
+        message_id = self._id
+        if message_id is None:
             native = self.native.message_id()
-            place = self._id = WireId(native.ledger_id(), native.entry_id(), native.partition(), native.batch_index())
-        return place
+            message_id = self._id = WireId(
+                native.ledger_id(), native.entry_id(), native.partition(), native.batch_index()
+            )
+        return message_id
 
     @property
     def batch_size(self) -> int:
@@ -177,18 +179,18 @@ class PulsarRecord:
         return _OVERHEAD if self._published is not None else int(self.native.length()) + _OVERHEAD
 
     @property
-    def place(self) -> Key:
+    def record_key(self) -> RecordKey:
         """Key of the record."""
-        place = self.message_id
-        return place.ledger, place.entry, place.batch_index
+        message_id = self.message_id
+        return message_id.ledger, message_id.entry, message_id.batch_index
 
     @classmethod
     def light(
-        cls, native_consumer: NativeConsumer, place: WireId, published: int, redelivery_count: int
+        cls, native_consumer: NativeConsumer, message_id: WireId, published: int, redelivery_count: int
     ) -> PulsarRecord:
         """Create a record with only this data: it can be returned, and nothing else."""
         record = cls(None, native_consumer, 0, redelivery_count)
-        record._id, record._published = place, published
+        record._id, record._published = message_id, published
         return record
 
     def again(self, counted: bool) -> PulsarRecord:

@@ -185,7 +185,7 @@ class PartitionProducer:
         if self._timer is None and group.deadline < math.inf:
             self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
         post, answered = self._bridge.post, self._answered
-        self._send(message, lambda result, place: post(answered, group, result, place))
+        self._send(message, lambda result, message_id: post(answered, group, result, message_id))
 
     def _expire(self) -> None:
         """Report records without an answer in time as in doubt, one group per turn of the loop."""
@@ -200,14 +200,14 @@ class PartitionProducer:
         if first is not None:
             self._timer = loop.call_at(first.deadline, self._expire)
 
-    def _answered(self, group: Group, result: Result, place: MessageIdHandle) -> None:
+    def _answered(self, group: Group, result: Result, message_id: MessageIdHandle) -> None:
         if group in self._late:
             self._late.remove(group)
             self._window.leave(group.count, group.size)
         elif group in self._groups:  # otherwise the sender was closed and has reported all outcomes
-            if int(result) == OK and place.ledger_id() >= 0:  # false for a duplicate discarded by the broker
-                self._look_at(place.ledger_id(), place.entry_id(), place.batch_index())
-            group.answer = result, place
+            if int(result) == OK and message_id.ledger_id() >= 0:  # false for a duplicate discarded by the broker
+                self._look_at(message_id.ledger_id(), message_id.entry_id(), message_id.batch_index())
+            group.answer = result, message_id
             self._settle_answered()
 
     def _settle_answered(self) -> None:
@@ -218,7 +218,7 @@ class PartitionProducer:
                 break
             self._settle(first, *first.answer)
 
-    def _settle(self, group: Group, result: Result, place: MessageIdHandle) -> None:
+    def _settle(self, group: Group, result: Result, message_id: MessageIdHandle) -> None:
         self._groups.pop(group, None)
         count, tokens = group.count, group.tokens
         self._window.leave(count, group.size)
@@ -226,7 +226,12 @@ class PartitionProducer:
             self._fail(group, translate_send(result, f"send to {self.topic}", count == 1))
             return
         self._window.tell(count)
-        ledger, entry, partition, index = place.ledger_id(), place.entry_id(), self._partition, place.batch_index()
+        ledger, entry, partition, index = (
+            message_id.ledger_id(),
+            message_id.entry_id(),
+            self._partition,
+            message_id.batch_index(),
+        )
         group.stored()
         # Records are numbered in their batch in the order of sending: this many at the end are in the last one's batch.
         known = min(count, index + 1) if index >= 0 else 1
@@ -308,9 +313,9 @@ class PartitionProducer:
             self._window.tell(len(tokens))
             self._tell(tokens, None, error)
 
-    def _tell(self, tokens: list[Token], place: WireId | None, error: JMSError | None) -> None:
+    def _tell(self, tokens: list[Token], message_id: WireId | None, error: JMSError | None) -> None:
         try:
-            self._settled(tokens, place, error)
+            self._settled(tokens, message_id, error)
         except Exception as raised:  # the outcomes of other records must still be reported
             context = {"message": "the callback of sent records raised", "exception": raised}
             self._bridge.loop.call_exception_handler(context)

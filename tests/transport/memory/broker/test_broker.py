@@ -13,7 +13,7 @@ from jmsaio.errors import (
     NotFoundError,
     TransportError,
 )
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from jmsaio.transport.clock import ManualClock, SystemClock
 from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_broker
 from jmsaio.transport.memory.broker.names import compile_pattern
@@ -131,7 +131,7 @@ def test_deleting_a_topic(bench: Bench) -> None:
     broker, log = bench.broker, bench.log
     consumer = bench.join(bench.subscribe())
     port, sender = FakePort(), FakeSender(broker, 0, [])
-    Tail(log, port, Position.EARLIEST, True)
+    Tail(log, port, StartPosition.EARLIEST, True)
     log.senders.add(sender)
     bench.send("x")
     with pytest.raises(AdminError) as refused:
@@ -225,10 +225,10 @@ def test_one_client_of_one_partition_keeps_a_topic_from_being_deleted(bench: Ben
     if client == "sender":
         log.senders.add(FakeSender(broker, 0, []))
     elif client == "reader":
-        Tail(log, FakePort(), Position.EARLIEST, True)
+        Tail(log, FakePort(), StartPosition.EARLIEST, True)
     else:
-        broker.subscribe(log, "idle", True, Position.EARLIEST)
-        bench.join(broker.subscribe(log, "s", True, Position.EARLIEST))
+        broker.subscribe(log, "idle", True, StartPosition.EARLIEST)
+        bench.join(broker.subscribe(log, "s", True, StartPosition.EARLIEST))
     with pytest.raises(AdminError, match="connected clients"):
         broker.delete(parted, force=False)
     broker.delete(parted, force=True)

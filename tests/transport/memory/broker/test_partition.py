@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Cursor, Position
+from jmsaio.transport.base import Cursor, StartPosition
 from jmsaio.transport.memory.broker.tail import Tail
 from tests.kit.records import texts
 from tests.transport.memory.bench import Bench, FakePort, acknowledge
@@ -40,7 +40,7 @@ def test_deleting_a_subscription_lets_its_records_go(bench: Bench) -> None:
 def test_dead_letters_are_kept_until_there_is_a_subscription(bench: Bench) -> None:
     bench.log.keeps_unread = True
     bench.send("1", "2")
-    tail = Tail(bench.log, FakePort(), Position.EARLIEST, True)
+    tail = Tail(bench.log, FakePort(), StartPosition.EARLIEST, True)
     assert texts(tail.take(10)) == ["1", "2"]
     consumer = bench.join(bench.subscribe())
     records = consumer.take(10)
@@ -53,7 +53,7 @@ def test_dead_letters_are_kept_until_there_is_a_subscription(bench: Bench) -> No
 def test_dead_letters_that_the_first_subscription_does_not_want_are_dropped(bench: Bench) -> None:
     bench.log.keeps_unread = True
     bench.send("1")
-    bench.subscribe(position=Position.LATEST)
+    bench.subscribe(position=StartPosition.LATEST)
     assert bench.broker.used == 0
 
 
@@ -63,8 +63,8 @@ def test_records_after_a_position_an_id_or_a_time(bench: Bench) -> None:
     bench.clock.advance(1)
     bench.send("2", "3")
     log = bench.log
-    assert texts(log.after(Position.EARLIEST)) == ["1", "2", "3"]
-    assert texts(log.after(Position.LATEST)) == []
+    assert texts(log.after(StartPosition.EARLIEST)) == ["1", "2", "3"]
+    assert texts(log.after(StartPosition.LATEST)) == []
     assert texts(log.after(WireId(log.ledger, 1))) == ["2", "3"]
     assert texts(log.after(WireId(log.ledger, 1), inclusive=False)) == ["3"]
     assert texts(log.after(WireId(log.ledger - 1, 99))) == ["1", "2", "3"]
@@ -86,13 +86,13 @@ def test_a_cursor_has_the_acknowledged_ranges(bench: Bench) -> None:
 
 
 def test_a_subscription_that_was_deleted_twice_leaves_once(bench: Bench) -> None:
-    subscription = bench.broker.subscribe(bench.log, "nd", False, Position.LATEST)
+    subscription = bench.broker.subscribe(bench.log, "nd", False, StartPosition.LATEST)
     subscription.leave(bench.join(subscription))
     bench.broker.remove(subscription, None)
     assert bench.log.subscribed == 0
 
 
-def test_the_last_place_is_that_of_the_last_record_kept(bench: Bench) -> None:
+def test_the_last_message_id_is_that_of_the_last_record_kept(bench: Bench) -> None:
     assert bench.log.last is None
     bench.send("not kept")
     assert bench.log.last is None

@@ -5,7 +5,7 @@ import pytest
 from jmsaio.config import DeadLetterPolicy
 from jmsaio.model.partitions import partition_name
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.memory.broker import policies
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.transactions import Unit
@@ -46,7 +46,7 @@ def test_a_consumer_that_takes_a_partition_over_gets_what_was_not_taken(bench: B
     topic = f"{TOPIC}-parted"
     bench.broker.create(topic, 1)
     log = bench.broker.logs[partition_name(topic, 0)]
-    subscription = bench.broker.subscribe(log, "s", True, Position.EARLIEST)
+    subscription = bench.broker.subscribe(log, "s", True, StartPosition.EARLIEST)
     second = bench.join(subscription, FAILOVER, consumer_name="b")
     for text in (b"1", b"2"):
         log.append(OutgoingRecord(text, {}), 1, 0, 0.0)
@@ -62,7 +62,7 @@ def test_failover_spreads_partitions(bench: Bench) -> None:
     active = []
     for index in range(2):
         log = bench.broker.logs[partition_name(topic, index)]
-        subscription = bench.broker.subscribe(log, "s", True, Position.EARLIEST)
+        subscription = bench.broker.subscribe(log, "s", True, StartPosition.EARLIEST)
         consumers = [bench.join(subscription, FAILOVER, consumer_name=name) for name in "ba"]
         active.append(next(consumer.name for consumer in consumers if is_active(consumer)))
     assert active == ["a", "b"]
@@ -167,7 +167,7 @@ def test_a_resumed_consumer_takes_its_partition_back_with_what_was_not_taken(ben
     topic = f"{TOPIC}-parted"
     bench.broker.create(topic, 1)
     log = bench.broker.logs[partition_name(topic, 0)]
-    subscription = bench.broker.subscribe(log, "s", True, Position.EARLIEST)
+    subscription = bench.broker.subscribe(log, "s", True, StartPosition.EARLIEST)
     first, second = (bench.join(subscription, FAILOVER, consumer_name=name) for name in "ab")
     subscription.stop(first)
     for text in (b"1", b"2"):

@@ -9,7 +9,7 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from tests.transport.contract.harness import Harness, Inbox
 
 TERMS = {"jmsaio.selector": "x = 1"}
@@ -99,7 +99,7 @@ async def test_shared_and_unshared_are_two_kinds(harness: Harness, type_: Subscr
 
 async def test_one_without_the_properties_is_somebody_else_s(harness: Harness) -> None:
     for topic in (ONE, TWO):
-        await harness.admin.create_subscription(topic, "s", Position.EARLIEST)
+        await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
         await harness.fill(topic, "kept")
     await (await inbox(harness, ONE)).close()
     assert [await backlog(harness, topic) for topic in (ONE, TWO)] == [1, 1]

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from jmsaio.config import Backoff, DeadLetterPolicy
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.subscription import subscriptions_of
 from jmsaio.transport.memory.broker.transactions import Unit
@@ -139,7 +139,7 @@ def test_dead_letters_wait_for_somebody_to_look(bench: Bench) -> None:
         subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
         subscription.dispatch()
     log = bench.broker.logs["persistent://public/default/dead"]
-    assert texts(bench.join(bench.broker.subscribe(log, "s", True, Position.EARLIEST)).take(1)) == ["x"]
+    assert texts(bench.join(bench.broker.subscribe(log, "s", True, StartPosition.EARLIEST)).take(1)) == ["x"]
 
 
 def test_dead_letters_of_an_exclusive_subscription(bench: Bench) -> None:
@@ -281,15 +281,15 @@ def test_seek_delivers_anew(bench: Bench) -> None:
     acknowledge(consumer, consumer.take(2))
     subscription.seek(WireId(bench.log.ledger, 1))
     assert texts(consumer.take(10)) == ["2", "3", "4", "5"]
-    subscription.seek(Position.LATEST)
+    subscription.seek(StartPosition.LATEST)
     assert (consumer.take(10), subscription.size, keeper.size) == ([], 0, 5)
-    subscription.seek(Position.EARLIEST)
+    subscription.seek(StartPosition.EARLIEST)
     acknowledge(consumer, consumer.take(10))
     assert [record.references for record in bench.log.records.values()] == [1] * 5
 
 
 def test_a_subscription_that_is_not_durable_goes_with_its_last_consumer(bench: Bench) -> None:
-    subscription = bench.broker.subscribe(bench.log, "nd", False, Position.LATEST)
+    subscription = bench.broker.subscribe(bench.log, "nd", False, StartPosition.LATEST)
     first, second = bench.join(subscription), bench.join(subscription)
     bench.send("x")
     subscription.leave(first)
@@ -309,7 +309,7 @@ def test_what_is_not_acknowledged_counts_wherever_it_is(bench: Bench) -> None:
     subscription.give_back(consumer, given_back.number, bench.clock.steady() + 60, counted=True)
     acknowledge(consumer, [acknowledged])
     assert (subscription.pending(), subscription.size) == ([0, 1, 2, 4, 5], 5)
-    subscription.seek(Position.EARLIEST)
+    subscription.seek(StartPosition.EARLIEST)
     assert (subscription.pending(), subscription.size) == ([0, 1, 2, 4, 5], 5)
     again = [record for _ in range(5) for record in consumer.take(1)]
     assert [record.redelivery_count for record in again] == [0] * 5
@@ -324,7 +324,7 @@ def test_seek_serves_all_consumers_but_those_that_were_stopped(bench: Bench) -> 
     one, two, stopped = (bench.join(subscription) for _ in range(3))
     subscription.stop(stopped)
     bench.send(*"1234")
-    subscription.seek(Position.EARLIEST)
+    subscription.seek(StartPosition.EARLIEST)
     assert [len(consumer.take(9)) for consumer in (one, two, stopped)] == [2, 2, 0]
     subscription.resume(stopped)
     bench.send(*"567")
@@ -467,7 +467,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def seek(self) -> None:
-        self.subscription.seek(Position.EARLIEST)
+        self.subscription.seek(StartPosition.EARLIEST)
         self.open = set(self.bench.log.records)
         self.counts.clear()
         for taken in self.taken.values():

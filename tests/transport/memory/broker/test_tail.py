@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from jmsaio.transport.memory.broker.record import weigh
 from jmsaio.transport.memory.broker.tail import Tail, tails_of
 from tests.kit.records import record, texts
@@ -11,7 +11,7 @@ def test_a_tail_reads_what_is_there_and_what_comes(bench: Bench) -> None:
     bench.subscribe()
     bench.send("1")
     port = FakePort()
-    tail = Tail(bench.log, port, Position.EARLIEST, True)
+    tail = Tail(bench.log, port, StartPosition.EARLIEST, True)
     bench.send("2", deliver_at=int(bench.clock.now() * 1000) + 60_000)
     assert port.notified == 1
     assert texts(tail.take(1)) == ["1"]

@@ -4,7 +4,7 @@ import pytest
 
 from jmsaio.errors import TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.memory.broker.transactions import State, Unit
 from tests.kit.records import texts
 from tests.transport.memory.bench import TOPIC, Bench, acknowledge
@@ -129,7 +129,7 @@ def test_a_commit_fails_when_a_topic_that_it_sent_to_was_deleted(bench: Bench) -
     unit.send(bench.log, OutgoingRecord(b"lost", {}), 700, 0)
     bench.broker.delete(TOPIC, force=False)
     [recreated] = bench.broker.open(TOPIC)
-    consumer = bench.join(bench.broker.subscribe(recreated, "s", True, Position.EARLIEST))
+    consumer = bench.join(bench.broker.subscribe(recreated, "s", True, StartPosition.EARLIEST))
     with pytest.raises(TransactionRolledBackError, match=f"topic {TOPIC} was deleted"):
         unit.commit()
     assert (consumer.take(9), bench.broker.used, unit.state) == ([], 0, State.ABORTED)

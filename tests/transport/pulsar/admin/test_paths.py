@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Cursor, Position
+from jmsaio.transport.base import Cursor, StartPosition
 from jmsaio.transport.pulsar.admin.paths import (
     cursor_key,
     namespace_path,
@@ -119,7 +119,7 @@ def test_cursor_keys_are_encoded_as_java_does(name: str, key: str) -> None:
 
 
 def test_start_positions_are_the_message_ids_that_pulsar_reads_so() -> None:
-    earliest, latest = start_position(Position.EARLIEST), start_position(Position.LATEST)
+    earliest, latest = start_position(StartPosition.EARLIEST), start_position(StartPosition.LATEST)
     assert (earliest["ledgerId"], earliest["entryId"]) == (-1, -1)
     assert (latest["ledgerId"], latest["entryId"]) == (2**63 - 1, 2**63 - 1)
 

@@ -35,7 +35,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Cursor, Position
+from jmsaio.transport.base import Cursor, StartPosition
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin, rest
 from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS
 from tests.support.broker import TestBroker
@@ -223,8 +223,8 @@ async def test_what_exists_is_not_created(make_admin: MakeAdmin) -> None:
         admin = make_admin(server.url)
         assert not await admin.create_topic(TOPIC)
         assert not await admin.create_topic(TOPIC, 3)
-        assert not await admin.create_subscription(TOPIC, "s", Position.LATEST)
-        assert not await admin.create_subscription(TOPIC, "s", Position.EARLIEST)
+        assert not await admin.create_subscription(TOPIC, "s", StartPosition.LATEST)
+        assert not await admin.create_subscription(TOPIC, "s", StartPosition.EARLIEST)
     assert [(one.method, one.target) for one in server.requests] == [
         ("PUT", PATH),
         ("PUT", f"{PATH}/partitions"),
@@ -447,7 +447,7 @@ async def test_a_redirect_is_followed_with_body_and_credentials(make_admin: Make
         moved = Answer(status, headers={"Location": f"{owner.url}{PATH}/subscription/s?authoritative=true"})
         async with scripted(moved, parts=0) as server:
             admin = make_admin(server.url, auth_plugin="token", auth_params=f"token:{SECRET}")
-            assert await admin.create_subscription(TOPIC, "s", Position.EARLIEST)
+            assert await admin.create_subscription(TOPIC, "s", StartPosition.EARLIEST)
             await admin.aclose()
     first, second = server.requests[0], owner.requests[0]
     assert (second.method, second.body) == ("PUT", first.body)
@@ -600,8 +600,8 @@ async def test_unusual_names_on_the_broker(broker_admin: RestAdmin, topic: str, 
     assert await broker_admin.create_topic(topic)
     if "/" not in ending:  # the broker lists those elsewhere
         assert topic in await broker_admin.topics("public/default")
-    assert await broker_admin.create_subscription(topic, name, Position.EARLIEST)
-    assert not await broker_admin.create_subscription(topic, name, Position.EARLIEST)
+    assert await broker_admin.create_subscription(topic, name, StartPosition.EARLIEST)
+    assert not await broker_admin.create_subscription(topic, name, StartPosition.EARLIEST)
     assert list((await broker_admin.stats(topic)).subscriptions) == [name]
     assert isinstance(await broker_admin.cursor(topic, name), Cursor)
     await broker_admin.set_subscription_properties(topic, name, {"größe": "a/b%"})
@@ -618,7 +618,7 @@ async def test_deleting_a_subscription_of_dots_spares_the_topic(broker_admin: Re
     await broker_admin.create_topic(topic)
     with pytest.raises(NotFoundError):
         await broker_admin.delete_subscription(topic, name, force=True)
-    assert await broker_admin.create_subscription(topic, name, Position.LATEST)
+    assert await broker_admin.create_subscription(topic, name, StartPosition.LATEST)
     await broker_admin.delete_subscription(topic, name)
     assert await broker_admin.partitions(topic) == 0
     await broker_admin.delete_topic(topic)
@@ -629,7 +629,7 @@ async def test_partitions_on_the_broker(broker_admin: RestAdmin, topic: str) -> 
     assert await broker_admin.create_topic(topic, 3)
     assert not await broker_admin.create_topic(topic, 2)
     assert await broker_admin.partitions(topic) == 3
-    assert await broker_admin.create_subscription(topic, "s", Position.EARLIEST)
+    assert await broker_admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     assert list((await broker_admin.stats(topic)).subscriptions) == ["s"]
     for index in range(3):
         assert isinstance(await broker_admin.cursor(f"{topic}-partition-{index}", "s"), Cursor)
@@ -699,10 +699,10 @@ async def test_a_subscription_whose_cursor_the_broker_did_not_reset_is_made_anew
     failed = Answer(412, {"reason": reason})
     gone = Answer(404, {"reason": "none"})
     async with scripted(failed, Answer(204), failed, gone, Answer(204), parts=0) as server:
-        assert await make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST)
+        assert await make_admin(server.url).create_subscription(TOPIC, "s", StartPosition.EARLIEST)
     assert [one.method for one in server.requests] == ["PUT", "DELETE", "PUT", "DELETE", "PUT"]
     async with scripted(*[failed, Answer(204)] * 4, parts=0) as server:
-        error = await failure(make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST))
+        error = await failure(make_admin(server.url).create_subscription(TOPIC, "s", StartPosition.EARLIEST))
     assert isinstance(error, AdminError) and error.status == 412
     assert [one.method for one in server.requests][-2:] == ["PUT", "DELETE"], "nothing stays that would skip messages"
 
@@ -718,14 +718,14 @@ async def test_a_cursor_that_was_not_reset_costs_the_other_partitions_nothing(ma
             return failures.pop() if failures and request.method == "PUT" else Answer(204)
 
     async with serving(Partitions((), 2)) as server:
-        assert await make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST)
+        assert await make_admin(server.url).create_subscription(TOPIC, "s", StartPosition.EARLIEST)
     deleted = [one.target for one in server.requests if one.method == "DELETE"]
     assert len(deleted) == 1 and "partition-1" in deleted[0]
 
 
 async def test_a_precondition_that_fails_is_not_taken_for_what_is_there_already(make_admin: MakeAdmin) -> None:
     async with scripted(Answer(412, {"reason": "no such policy"})) as server:
-        error = await failure(make_admin(server.url).create_subscription(TOPIC, "s", Position.EARLIEST))
+        error = await failure(make_admin(server.url).create_subscription(TOPIC, "s", StartPosition.EARLIEST))
     assert isinstance(error, AdminError)
     assert error.status == 412
 

@@ -13,7 +13,7 @@ from jmsaio.transport.pulsar.admin.storage import (
     has_advanced,
     is_chunk_before_last,
     is_last_chunk,
-    place_body,
+    message_id_body,
     read_ledgers,
     read_log,
 )
@@ -63,8 +63,8 @@ def test_the_slowest_durable_subscription_that_acknowledged_an_entry_keeps_what_
 
 def test_a_body_carries_the_partition_that_is_asked() -> None:
     place = WireId(3, 4, -1, 7)
-    assert place_body("persistent://a/b/c-partition-2", place)["partitionIndex"] == 2
-    assert place_body("persistent://a/b/c", place) == {
+    assert message_id_body("persistent://a/b/c-partition-2", place)["partitionIndex"] == 2
+    assert message_id_body("persistent://a/b/c", place) == {
         "ledgerId": 3, "entryId": 4, "partitionIndex": -1, "batchIndex": -1, "isExcluded": False,
     }  # fmt: skip
 

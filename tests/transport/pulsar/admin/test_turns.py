@@ -85,7 +85,7 @@ async def test_other_subscriptions_are_other_places() -> None:
     assert all(one.inside for one in visitors)
     for one in visitors:
         await one.end()
-    assert not turns._PLACES[asyncio.get_running_loop()]
+    assert not turns._TURNS[asyncio.get_running_loop()]
 
 
 async def test_a_turn_that_does_not_come() -> None:
@@ -113,4 +113,4 @@ async def test_a_cancelled_wait_leaves_no_trace() -> None:
     assert other.inside
     await other.end()
     await holder.end()
-    assert not turns._PLACES[asyncio.get_running_loop()]
+    assert not turns._TURNS[asyncio.get_running_loop()]

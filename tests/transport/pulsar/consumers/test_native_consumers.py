@@ -12,7 +12,7 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError, NotFoundError, TransportError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.native_consumers import NativeConsumers
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.results import DISCONNECTED
@@ -70,7 +70,7 @@ async def test_a_topic_has_its_own_and_a_pattern_all_of_its_namespace() -> None:
 async def test_an_id_moves_the_partition_that_it_names() -> None:
     natives, _ = made(f"{TOPIC}-partition-0", f"{TOPIC}-partition-1")
     assert [one.topic for one in natives.moved_by(WireId(1, 1, 1))] == [f"{TOPIC}-partition-1"]
-    assert len(natives.moved_by(Position.EARLIEST)) == len(natives.moved_by(1234)) == 2
+    assert len(natives.moved_by(StartPosition.EARLIEST)) == len(natives.moved_by(1234)) == 2
     with pytest.raises(NotFoundError, match="no such partition"):
         natives.moved_by(WireId(1, 1, 7))
     single, _ = made(TOPIC)

@@ -11,7 +11,7 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import AdminError, ConsumerBusyError, NotFoundError, OperationTimeoutError
-from jmsaio.transport.base import SHARED_PROPERTY, Position, Subscription, SubscriptionType
+from jmsaio.transport.base import SHARED_PROPERTY, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.opening import Opening
 
 TOPIC = "persistent://public/default/t"
@@ -51,7 +51,7 @@ class FakeAdmin:
         if self.writing is not None:
             raise self.writing
 
-    async def create_subscription(self, topic: str, name: str, position: Position) -> bool:
+    async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
         self.calls.append(f"create {position.value}")
         return True
 

@@ -12,7 +12,7 @@ from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import ObjectClosedError, TransportError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.testing import FaultProxy
-from jmsaio.transport.base import Position, ReaderOptions
+from jmsaio.transport.base import ReaderOptions, StartPosition
 from jmsaio.transport.pulsar import open_transport
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from tests.kit.records import texts
@@ -47,7 +47,7 @@ async def test_from_a_record(kit: Kit) -> None:
 
 
 async def test_closing_ends_a_waiting_read(kit: Kit) -> None:
-    reader = await kit.transport.open_reader(ReaderOptions(kit.topic, ConsumerConfig(), Position.LATEST))
+    reader = await kit.transport.open_reader(ReaderOptions(kit.topic, ConsumerConfig(), StartPosition.LATEST))
     await reader.aclose(HANG)
     await reader.aclose(HANG)
     with pytest.raises(ObjectClosedError):

@@ -17,7 +17,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
-from jmsaio.transport.base import Position, ReaderOptions
+from jmsaio.transport.base import ReaderOptions, StartPosition
 from jmsaio.transport.pulsar.consumers import reader as module
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
@@ -32,7 +32,7 @@ TOPIC = "persistent://public/default/t"
 AWAY = _pulsar.Result.BrokerMetadataError
 
 
-def reader_of(native: FakeReader, start: Position | int = Position.EARLIEST) -> PulsarReader:
+def reader_of(native: FakeReader, start: StartPosition | int = StartPosition.EARLIEST) -> PulsarReader:
     return PulsarReader(Bridge(), native, ReaderOptions(TOPIC, ConsumerConfig(), start), ignore)
 
 

@@ -12,7 +12,7 @@ import pytest
 from jmsaio.config import Backoff, ProducerConfig
 from jmsaio.errors import ConsumerBusyError, IllegalStateError, NotFoundError, ObjectClosedError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import HOLD
 from tests.kit.records import record, texts
 from tests.support.broker import TestBroker
@@ -168,11 +168,11 @@ async def test_seek_delivers_from_an_id_a_position_or_a_time(kit: Kit, kind: Sub
     await box.receiver.settle(HANG)
     await box.receiver.seek(records[3].message_id, HANG)
     assert texts(await box.take(7)) == NUMBERS[3:]
-    await box.receiver.seek(Position.EARLIEST, HANG)
+    await box.receiver.seek(StartPosition.EARLIEST, HANG)
     assert texts(await box.take(10)) == NUMBERS
     await box.receiver.seek(records[5].publish_time, HANG)
     assert texts(await box.take(5)) == NUMBERS[5:]
-    await box.receiver.seek(Position.LATEST, HANG)
+    await box.receiver.seek(StartPosition.LATEST, HANG)
     await box.nothing()
     await send(sender, "new")
     assert texts(await box.take(1)) == ["new"]
@@ -215,9 +215,9 @@ async def test_new_partitions_are_received_from_their_beginning(kit: Kit, pulsar
     admin = kit.transport.admin
     assert admin is not None
     await admin.create_topic(kit.topic, 1)
-    box = await kit.box(position=Position.LATEST, auto_update_partitions_interval=1)
+    box = await kit.box(position=StartPosition.LATEST, auto_update_partitions_interval=1)
     still = await kit.box(
-        name="still", position=Position.LATEST, auto_update_partitions_interval=1, auto_update_partitions=False
+        name="still", position=StartPosition.LATEST, auto_update_partitions_interval=1, auto_update_partitions=False
     )
     path = kit.topic.replace("://", "/")
     async with httpx.AsyncClient() as http:

@@ -15,7 +15,7 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import Position, Receiver, Sender, SenderOptions, Subscription, SubscriptionType
+from jmsaio.transport.base import Receiver, Sender, SenderOptions, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.subscriber import Subscriber
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY
@@ -134,7 +134,7 @@ async def test_what_was_given_back_is_not_delivered_after_a_seek(exclusive: Desk
     receiver, consumer = await exclusive.receiver(*messages(2))
     receiver.negative_acknowledge(receiver.receive(2), 0)
     await exclusive.wait()
-    await receiver.seek(Position.EARLIEST, HANG)
+    await receiver.seek(StartPosition.EARLIEST, HANG)
     assert receiver.receive(10) == []
     consumer.deliver(FakeMessage(1))
     await exclusive.wait()

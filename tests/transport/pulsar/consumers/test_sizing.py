@@ -27,7 +27,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
 )
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers import sizing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.bridge import Bridge
@@ -297,4 +297,4 @@ async def test_a_change_that_is_refused_ends_the_receiver() -> None:
             await anyio.lowlevel.checkpoint()
             desk.receiver.receive(2)
     with pytest.raises(IllegalStateError, match="stopped"):
-        await desk.receiver.seek(Position.EARLIEST, HANG)
+        await desk.receiver.seek(StartPosition.EARLIEST, HANG)

@@ -11,7 +11,7 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import ReceivedRecord
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.stopping import queue_size
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
@@ -87,7 +87,7 @@ async def test_a_stopped_subscription_can_be_deleted(kit: Kit) -> None:
     await box.receiver.stop(HANG)
     await box.receiver.unsubscribe(HANG)
     await box.receiver.aclose(HANG)
-    await (await kit.box(position=Position.LATEST)).nothing()
+    await (await kit.box(position=StartPosition.LATEST)).nothing()
 
 
 @pytest.mark.broker
@@ -159,7 +159,7 @@ async def test_a_seek_lets_go_of_what_a_stopped_receiver_still_holds(kit: Kit) -
     await box.receiver.stop(HANG)
     other, third = await kit.box(), await kit.box()
     await other.nothing()
-    await other.receiver.seek(Position.EARLIEST, HANG)
+    await other.receiver.seek(StartPosition.EARLIEST, HANG)
     found: list[str] = []
     with anyio.fail_after(HANG):
         while set(found) < {"a", "b"}:

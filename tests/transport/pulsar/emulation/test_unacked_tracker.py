@@ -94,7 +94,7 @@ async def test_a_record_that_is_not_acknowledged_in_time_is_redelivered() -> Non
         while not again:
             await anyio.sleep(0.005)
             again = desk.tracker.take(9)
-    assert [(one.place, one.redelivery_count) for one in again] == [(records[1].place, 1)]
+    assert [(one.record_key, one.redelivery_count) for one in again] == [(records[1].record_key, 1)]
 
 
 async def test_the_timer_of_an_acknowledged_record_keeps_no_payload() -> None:

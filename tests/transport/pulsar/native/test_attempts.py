@@ -19,7 +19,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
-from jmsaio.transport.base import Position
+from jmsaio.transport.base import StartPosition
 from jmsaio.transport.pulsar.consumers import subscriber
 from jmsaio.transport.pulsar.native import attempts as module
 from jmsaio.transport.pulsar.native.attempts import Attempts, ask_again
@@ -200,7 +200,7 @@ async def test_a_fenced_subscription_on_the_broker(kit: Kit, monkeypatch: pytest
     for _ in range(20):
         kit.topic = new_topic("fenced")
         async with anyio.create_task_group() as group:
-            group.start_soon(admin.create_subscription, kit.topic, "sub", Position.EARLIEST)
+            group.start_soon(admin.create_subscription, kit.topic, "sub", StartPosition.EARLIEST)
             with anyio.fail_after(HANG):
                 box = await kit.box()
         await send(await kit.sender(), "x")

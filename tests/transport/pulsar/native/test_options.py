@@ -16,7 +16,7 @@ from jmsaio.config.consumer import RegexSubscriptionMode
 from jmsaio.config.producer import AccessMode, Compression
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Position, ReaderOptions, Subscription, SubscriptionType
+from jmsaio.transport.base import ReaderOptions, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.admin.credentials import read_credentials
 from jmsaio.transport.pulsar.native import options
 from jmsaio.transport.pulsar.native.native_log import NativeLog
@@ -99,8 +99,8 @@ def test_chunking_needs_unbatched_sends() -> None:
 
 
 @pytest.mark.parametrize("kind", SubscriptionType)
-@pytest.mark.parametrize("position", Position)
-def test_consumer_options_reach_pulsar_client(kind: SubscriptionType, position: Position) -> None:
+@pytest.mark.parametrize("position", StartPosition)
+def test_consumer_options_reach_pulsar_client(kind: SubscriptionType, position: StartPosition) -> None:
     config = ConsumerConfig(consumer_name="c", read_compacted=True, replicate_subscription_state=True)
     native = consumer_configuration(Subscription(("t",), "s", kind, config, position), 17)
     assert native.consumer_type().name.lower() == kind.value.replace("_", "").lower()
@@ -128,15 +128,15 @@ def test_reader_options_reach_pulsar_client() -> None:
     options = ReaderOptions("t", ConsumerConfig(receiver_queue_size=9), name="r", start=WireId(1, 2), inclusive=True)
     native = reader_configuration(options, options.config)
     assert (native.receiver_queue_size(), native.reader_name(), native.start_message_id_inclusive()) == (9, "r", True)
-    latest = ReaderOptions("t", ConsumerConfig(), start=Position.LATEST)
+    latest = ReaderOptions("t", ConsumerConfig(), start=StartPosition.LATEST)
     assert not reader_configuration(latest, latest.config).start_message_id_inclusive()
     timed = ReaderOptions("t", ConsumerConfig(), start=5)
     assert not reader_configuration(timed, timed.config).start_message_id_inclusive()
 
 
 def test_positions_become_pulsar_clients_ids() -> None:
-    assert native_position(Position.EARLIEST) == _pulsar.MessageId.earliest
-    assert native_position(Position.LATEST) == _pulsar.MessageId.latest
+    assert native_position(StartPosition.EARLIEST) == _pulsar.MessageId.earliest
+    assert native_position(StartPosition.LATEST) == _pulsar.MessageId.latest
     assert native_position(WireId(1, 2, 3, 4)) == _pulsar.MessageId(3, 1, 2, 4)
     assert native_position(12345) == 12345
 

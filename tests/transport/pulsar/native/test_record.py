@@ -26,7 +26,7 @@ def test_nothing_is_asked_before_it_is_used() -> None:
     assert record.properties == {"a": "b"}
     assert record.properties is record.properties
     assert record.message_id == WireId(1, 0, -1, -1)
-    assert record.place == (1, 0, -1)
+    assert record.record_key == (1, 0, -1)
     assert native.asked == ["data", "properties", "message_id"]
     assert (record.producer_name, record.schema_version) == ("standalone-0-1", None)
     assert native.asked[3:] == ["producer_name", "schema_version"]
@@ -120,4 +120,4 @@ def test_a_light_one_has_its_place_and_its_time() -> None:
     full = record_of(FakeMessage(4, 2, body=b"large"))
     record = PulsarRecord.light(full.native_consumer, full.message_id, full.publish_time, 3)
     assert record.native is None and record.redelivery_count == 3
-    assert (record.place, record.publish_time, record.size) == ((1, 4, 2), 12, 400)
+    assert (record.record_key, record.publish_time, record.size) == ((1, 4, 2), 12, 400)

@@ -8,7 +8,7 @@ import uuid
 import pulsar
 
 from jmsaio.config import ConsumerConfig, load
-from jmsaio.transport.base import Position, Subscription, SubscriptionType
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar import open_transport
 
 topic = f"persistent://public/default/ours-{uuid.uuid4()}"
@@ -17,7 +17,7 @@ kept: list[object] = []
 
 async def main(url: str) -> None:
     transport = await open_transport(load(url))
-    subscription = Subscription((topic,), "s", SubscriptionType.SHARED, ConsumerConfig(), Position.EARLIEST)
+    subscription = Subscription((topic,), "s", SubscriptionType.SHARED, ConsumerConfig(), StartPosition.EARLIEST)
     receiver = await transport.open_receiver(subscription, lambda: None)
     assert receiver.receive(1) == []
     kept.extend([transport, receiver])

@@ -6,14 +6,14 @@ import uuid
 
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.base import Position, SenderOptions, Subscription, SubscriptionType
+from jmsaio.transport.base import SenderOptions, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar import open_transport
 
 
 async def main(url: str) -> None:
     transport = await open_transport(load(url))
     topic = f"persistent://public/default/ours-{uuid.uuid4()}"
-    subscription = Subscription((topic,), "s", SubscriptionType.SHARED, ConsumerConfig(), Position.EARLIEST)
+    subscription = Subscription((topic,), "s", SubscriptionType.SHARED, ConsumerConfig(), StartPosition.EARLIEST)
     event = asyncio.Event()
     receiver = await transport.open_receiver(subscription, event.set)
     sender = await transport.open_sender(topic, SenderOptions(ProducerConfig(), lambda tokens, place, error: None))

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
-from jmsaio.model.wire import WireId
+from jmsaio.model.wire import EntryId, WireId
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.handover import Handover
-from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Entry
 from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled, plain_id
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
-from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
+from jmsaio.transport.pulsar.native.record import PulsarRecord, RecordKey
 
 
 class Admission:
@@ -79,22 +78,25 @@ class Admission:
         No record is created if an earlier delivery is still here; but from now on only this process holds it.
         """
         unsettled = self._unsettled
-        known = {record.place: record for record in unsettled.out if record.native_consumer is native_consumer}
+        known = {record.record_key: record for record in unsettled.out if record.native_consumer is native_consumer}
         aside = unsettled.aside.get(native_consumer, {})
         self._settled.fold()
         admitted = []
         for native in natives:
             record = PulsarRecord(native, native_consumer, native_consumer.serial, 1)
-            first, published, place = known.get(record.place), record.publish_time, plain_id(record)
-            kept = aside.get(place)
+            first, published, message_id = known.get(record.record_key), record.publish_time, plain_id(record)
+            kept = aside.get(message_id)
             if isinstance(kept, tuple):
-                first = aside[place] = PulsarRecord.light(native_consumer, WireId(*place), *kept)
+                first = aside[message_id] = PulsarRecord.light(native_consumer, WireId(*message_id), *kept)
             elif kept is not None:
                 first = kept
             if first is not None and first.publish_time == published:
                 first.native = native
                 unsettled.reread.add(first)
-            elif self._settled.look_up(record.place, published, True, self._bridge.loop.time()) is not Known.DUPLICATE:
+            elif (
+                self._settled.look_up(record.record_key, published, True, self._bridge.loop.time())
+                is not Known.DUPLICATE
+            ):
                 unsettled.out[record] = True
                 unsettled.reread.add(record)
                 admitted.append(record)
@@ -110,9 +112,9 @@ class Admission:
             self._handover.forget(native_consumer.topic.__eq__)
 
 
-def _is_in(entries: Iterable[Container[Entry]], native: MessageHandle) -> bool:
-    place = native.message_id()
-    entry = place.ledger_id(), place.entry_id()
+def _is_in(entries: Iterable[Container[EntryId]], native: MessageHandle) -> bool:
+    message_id = native.message_id()
+    entry = message_id.ledger_id(), message_id.entry_id()
     return any(entry in some for some in entries)
 
 
@@ -124,7 +126,7 @@ class _Redelivered:
         self._unsettled = admission._unsettled
         self._settled = admission._settled
         self._native_consumer = native_consumer
-        self._out: dict[Key, PulsarRecord] | None = None
+        self._out: dict[RecordKey, PulsarRecord] | None = None
         self._now = admission._bridge.loop.time()
 
     def admit(self, natives: list[MessageHandle], again: bool, taken: list[PulsarRecord]) -> None:
@@ -140,7 +142,7 @@ class _Redelivered:
                 continue
             self._unsettled.out[record] = False
             if self._out is not None:
-                self._out[record.place] = record
+                self._out[record.record_key] = record
             taken.append(record)
 
     def _is_known(self, record: PulsarRecord) -> bool:
@@ -149,11 +151,11 @@ class _Redelivered:
         Marks it as redelivered if it was delivered before.
         """
         unsettled, settled, native_consumer = self._unsettled, self._settled, self._native_consumer
-        place, published = record.place, record.publish_time
+        key, published = record.record_key, record.publish_time
         if self._out is None:
-            self._out = {one.place: one for one in unsettled.out if one.native_consumer is native_consumer}
+            self._out = {one.record_key: one for one in unsettled.out if one.native_consumer is native_consumer}
             settled.fold()
-        first, aside = self._out.get(place), unsettled.aside_at(record)
+        first, aside = self._out.get(key), unsettled.aside_at(record)
         if first is not None and first.publish_time == published:
             # Acknowledged together: without batch-index acknowledgement each copy of an entry is counted separately.
             unsettled.copies.setdefault(first, []).append(record.native)
@@ -161,7 +163,7 @@ class _Redelivered:
         if aside == published:
             return True
         counted = record.redelivery_count > 0
-        known = settled.look_up(place, published, counted, self._now)
+        known = settled.look_up(key, published, counted, self._now)
         if first is not None or aside is not None or known is Known.FOREIGN:
             self._admission.start_over(native_consumer)
             self._out.clear()
@@ -172,5 +174,5 @@ class _Redelivered:
             known is Known.REDELIVERED or (not self._admission._counted and native_consumer.is_known(record.native))
         ):
             record.redelivery_count = 1
-            settled.was_moved_back(place)
+            settled.was_moved_back(key)
         return False

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from functools import partial
 
+from jmsaio.model.wire import EntryId
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
-from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Entry, PriorDeliveries
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
@@ -44,7 +45,7 @@ class Handover:
         self._redeliver = redeliver
         self.left = False
 
-    def entries(self, topic: str | None) -> list[Container[Entry]]:
+    def entries(self, topic: str | None) -> list[Container[EntryId]]:
         """Return containers of a topic's entries with earlier deliveries; see ``PriorDeliveries.entries``."""
         return self._prior.entries(topic, self._name)
 

@@ -57,7 +57,7 @@ class NackTracker:
         self._delayed = delayed
         self._woken = woken
         self._queue: DelayQueue[PulsarRecord] = DelayQueue(bridge.loop, self._due)
-        self._again: deque[PulsarRecord] = deque()  # to be redelivered from here, in the order of their places
+        self._again: deque[PulsarRecord] = deque()  # to be redelivered from here, in the order of their ids
         self._was_early: deque[PulsarRecord] = deque()  # delayed records that are due, in the order of their times
         self._closed = False
 
@@ -73,7 +73,7 @@ class NackTracker:
             if not counted:
                 self.unseen.add(record)
             elif shared:
-                self._tally.record_failed(record.place)
+                self._tally.record_failed(record.record_key)
             self._queue.add(record, wait)
 
     def retry(self, record: PulsarRecord, delay: float) -> None:
@@ -112,7 +112,7 @@ class NackTracker:
     def redeliver(self, records: list[PulsarRecord]) -> None:
         """Make returned records the next ones for ``take``, in their order."""
         if not self._closed:
-            self._again = deque(sorted((*records, *self._again), key=lambda record: record.place))
+            self._again = deque(sorted((*records, *self._again), key=lambda record: record.record_key))
             self._wake()
 
     def _due(self, records: list[PulsarRecord]) -> None:
@@ -138,12 +138,12 @@ class NackTracker:
         """Return records to the broker, which handles entries: each batch once."""
         before: tuple[NativeConsumer, int, int] | None = None
         for record in records:
-            place = record.message_id
-            entry = record.native_consumer, place.ledger, place.entry
+            message_id = record.message_id
+            entry = record.native_consumer, message_id.ledger, message_id.entry
             if entry != before:
-                native = record.native if record.native is not None else native_position(place)
+                native = record.native if record.native is not None else native_position(message_id)
                 record.native_consumer.native.negative_acknowledge(native)
-                self._tally.entry_returned(place.ledger, place.entry)
+                self._tally.entry_returned(message_id.ledger, message_id.entry)
                 before = entry
         self._handover.pass_on(record for record in records if record in self.unseen)
         self._handover.settled(records, acknowledged=False)

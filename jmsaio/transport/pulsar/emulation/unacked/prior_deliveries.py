@@ -16,6 +16,7 @@ from weakref import WeakSet
 
 import attrs
 
+from jmsaio.model.wire import EntryId
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 #: Maximum number of entries stored per subscription, of subscriptions, and of records in total.
@@ -24,8 +25,6 @@ SUBSCRIPTIONS = 1000
 TOGETHER = 100_000
 #: Seconds in which an acknowledged record might still be in the queues of other receivers.
 CROSSING = 30.0
-#: Identifies an entry in a cluster: ledger, entry.
-Entry = tuple[int, int]
 
 
 @attrs.define(eq=False)
@@ -33,7 +32,7 @@ class PriorDelivery:
     """One record delivered to an application.
 
     Attributes:
-        published: publish time; another record might later have the same place.
+        published: publish time; another record might later have the same id.
         held: whether the application can still settle it.
         acknowledged: whether the application did; copies sent to others before are not another delivery.
         since: time of the acknowledgement.
@@ -59,7 +58,7 @@ class PriorDeliveries:
 
     given_back: PriorDeliveries | None = None
     marked: WeakSet[PulsarRecord] = attrs.field(factory=WeakSet, init=False)
-    _deliveries: OrderedDict[tuple[str, str], dict[Entry, dict[int, PriorDelivery]]] = attrs.field(
+    _deliveries: OrderedDict[tuple[str, str], dict[EntryId, dict[int, PriorDelivery]]] = attrs.field(
         factory=OrderedDict, init=False
     )
     _count: int = attrs.field(default=0, init=False)
@@ -91,7 +90,7 @@ class PriorDeliveries:
 
     def _add(self, subscription: str, record: PulsarRecord, held: bool, left: list[PriorDelivery]) -> None:
         entries = self._deliveries.setdefault((record.topic, subscription), {})
-        ledger, entry, index = record.place
+        ledger, entry, index = record.record_key
         deliveries = entries.setdefault((ledger, entry), {})
         known, delivery = deliveries.get(index), PriorDelivery(record.publish_time, held)
         if known is None:
@@ -104,13 +103,13 @@ class PriorDeliveries:
         if len(entries) > ENTRIES:
             self._drop_first(entries, left)
 
-    def _drop_first(self, entries: dict[Entry, dict[int, PriorDelivery]], left: list[PriorDelivery]) -> None:
+    def _drop_first(self, entries: dict[EntryId, dict[int, PriorDelivery]], left: list[PriorDelivery]) -> None:
         """Remove the oldest entry of a subscription; its deliveries are added to ``left``."""
         dropped = entries.pop(next(iter(entries))).values()
         self._count -= len(dropped)
         left += dropped
 
-    def entries(self, topic: str | None, subscription: str) -> list[Container[Entry]]:
+    def entries(self, topic: str | None, subscription: str) -> list[Container[EntryId]]:
         """Return containers of a topic's entries with deliveries; empty for a pattern, whose topic is unknown.
 
         Containers, not copies: other threads might change them at any time, so they must not be iterated over.
@@ -173,13 +172,13 @@ class PriorDeliveries:
                 settled(acknowledged)
 
     def _delivery(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:
-        ledger, entry, index = record.place
+        ledger, entry, index = record.record_key
         delivery = self._deliveries.get((record.topic, subscription), {}).get((ledger, entry), {}).get(index)
         return delivery if delivery is not None and delivery.published == record.publish_time else None
 
     def _forget(self, subscription: str, record: PulsarRecord) -> PriorDelivery:
         entries = self._deliveries[record.topic, subscription]
-        ledger, entry, index = record.place
+        ledger, entry, index = record.record_key
         deliveries = entries[ledger, entry]
         delivery = deliveries.pop(index)
         self._count -= 1

@@ -7,7 +7,7 @@ other reasons: its acknowledgement was lost, or the subscription was moved back.
 as redelivered. Only if the broker counts can a negative acknowledgement have crossed the acknowledgement: for a moment
 they are duplicates, too.
 
-A place does not identify a record forever: a broker that lost its data, or another cluster, reuses the same ids. The
+An id does not identify a record forever: a broker that lost its data, or another cluster, reuses the same ids. The
 publish time of the entry distinguishes them.
 """
 
@@ -20,9 +20,10 @@ from collections import OrderedDict, deque
 
 import attrs
 
+from jmsaio.model.wire import EntryId
 from jmsaio.transport.pulsar.native.batch_acker import BatchAcker, batch_size
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle
-from jmsaio.transport.pulsar.native.record import Key
+from jmsaio.transport.pulsar.native.record import RecordKey
 
 #: Maximum acknowledged records stored before they are evaluated; maximum entries stored of each kind.
 ENTRIES = 10_000
@@ -31,9 +32,6 @@ CROSSING = 5.0
 #: Seconds after reopening a consumer in which records acknowledged meanwhile are expected to be redelivered.
 AWAY = 30.0
 
-#: Identifies an entry in a cluster: ledger, entry.
-Entry = tuple[int, int]
-
 
 class Known(enum.Enum):
     """Whether a redelivered record was acknowledged here."""
@@ -41,7 +39,7 @@ class Known(enum.Enum):
     NOTHING = enum.auto()
     DUPLICATE = enum.auto()  # acknowledged, but not yet when the broker sent it
     REDELIVERED = enum.auto()  # acknowledged, but redelivered
-    FOREIGN = enum.auto()  # its place is that of another record
+    FOREIGN = enum.auto()  # its id is that of another record
 
 
 @attrs.define(eq=False)
@@ -57,10 +55,10 @@ class Settled:
     """
 
     recent: deque[tuple[MessageIdHandle, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
-    open: dict[Entry, BatchAcker] = attrs.field(factory=dict, init=False)
+    open: dict[EntryId, BatchAcker] = attrs.field(factory=dict, init=False)
     away: tuple[float, float] = attrs.field(default=(math.inf, -math.inf), init=False)
-    _parts: OrderedDict[Entry, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
-    _complete: OrderedDict[Entry, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
+    _parts: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
+    _complete: OrderedDict[EntryId, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
     _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # used by receivers of other threads
 
     def begin(self, batch: BatchAcker) -> None:
@@ -74,9 +72,9 @@ class Settled:
         recent = self.recent
         with self._lock:
             while recent:
-                place, published, when = recent.popleft()
-                entry, index = (place.ledger_id(), place.entry_id()), place.batch_index()
-                size = batch_size(place) if index >= 0 else 1
+                message_id, published, when = recent.popleft()
+                entry, index = (message_id.ledger_id(), message_id.entry_id()), message_id.batch_index()
+                size = batch_size(message_id) if index >= 0 else 1
                 if size == 1 or self._fills(entry, index, size, published):
                     self._parts.pop(entry, None)
                     self._complete.pop(entry, None)
@@ -85,7 +83,7 @@ class Settled:
                 while len(kept) > ENTRIES:
                     kept.popitem(last=False)
 
-    def _fills(self, entry: Entry, index: int, size: int, published: int) -> bool:
+    def _fills(self, entry: EntryId, index: int, size: int, published: int) -> bool:
         """Add a record of a batch; return whether the batch is now completely acknowledged."""
         before, bits = self._parts.pop(entry, (published, 0))
         bits = (bits if before == published else 0) | 1 << index
@@ -98,9 +96,9 @@ class Settled:
         self.open.pop(entry, None)
         return True
 
-    def look_up(self, place: Key, published: int, counted: bool, now: float) -> Known:
+    def look_up(self, key: RecordKey, published: int, counted: bool, now: float) -> Known:
         """Return whether a redelivered record was acknowledged here; ``counted``: the broker counted the redelivery."""
-        ledger, number, index = place
+        ledger, number, index = key
         entry, bits = (ledger, number), 0
         batch = self.open.get(entry)
         if batch is not None:
@@ -124,11 +122,11 @@ class Settled:
         crossed = (counted and now - when < CROSSING) or (closed <= when <= opened and now - opened < AWAY)
         return Known.DUPLICATE if crossed else Known.REDELIVERED
 
-    def was_moved_back(self, place: Key) -> None:
+    def was_moved_back(self, key: RecordKey) -> None:
         """Forget records of incomplete entries, which are delivered again: the broker moved the subscription back."""
-        complete = self._complete.get(place[:2])
+        complete = self._complete.get(key[:2])
         if complete is not None:
-            self._complete[place[:2]] = (complete[0], -CROSSING)
+            self._complete[key[:2]] = (complete[0], -CROSSING)
         self._parts.clear()
         for batch in self.open.values():
             batch.settled = 0

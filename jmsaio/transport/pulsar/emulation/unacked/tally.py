@@ -14,12 +14,13 @@ from weakref import ReferenceType, WeakSet, WeakValueDictionary, ref
 
 import attrs
 
-from jmsaio.transport.pulsar.native.record import Key, PulsarRecord
+from jmsaio.model.wire import EntryId
+from jmsaio.transport.pulsar.native.record import PulsarRecord, RecordKey
 
 #: Maximum entries, and records, stored.
 REMEMBERED = 50_000
 
-_Place = TypeVar("_Place", tuple[int, int], Key)
+_Counted = TypeVar("_Counted", EntryId, RecordKey)
 _Identity = tuple[str, tuple[str, ...], str | None]
 
 
@@ -51,9 +52,9 @@ class Tally:
     """
 
     trackers: WeakSet[Tracker] = attrs.field(factory=WeakSet, init=False)
-    _entries: OrderedDict[tuple[int, int], int] = attrs.field(factory=OrderedDict, init=False)
-    _records: OrderedDict[Key, int] = attrs.field(factory=OrderedDict, init=False)
-    _takers: OrderedDict[tuple[int, int], ReferenceType[Tracker]] = attrs.field(factory=OrderedDict, init=False)
+    _entries: OrderedDict[EntryId, int] = attrs.field(factory=OrderedDict, init=False)
+    _records: OrderedDict[RecordKey, int] = attrs.field(factory=OrderedDict, init=False)
+    _takers: OrderedDict[EntryId, ReferenceType[Tracker]] = attrs.field(factory=OrderedDict, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)  # receivers can run in several threads
 
     def __bool__(self) -> bool:
@@ -83,7 +84,7 @@ class Tally:
         for record in records:
             if record.topic.startswith("non-persistent://"):  # its ids identify nothing
                 continue
-            if takers.setdefault(record.place[:2], reference) != reference:
+            if takers.setdefault(record.record_key[:2], reference) != reference:
                 before.append(record)
         with self._lock:
             while len(takers) > REMEMBERED:
@@ -94,22 +95,22 @@ class Tally:
         """Count an entry returned to the broker, which will count it, too."""
         _count(self._entries, (ledger, entry))
 
-    def record_failed(self, place: Key) -> None:
+    def record_failed(self, key: RecordKey) -> None:
         """Count a record that the application had and returned."""
-        _count(self._records, place)
+        _count(self._records, key)
 
-    def failures(self, place: Key) -> int:
+    def failures(self, key: RecordKey) -> int:
         """Count the returns of a record by applications of this process."""
-        return self._records.get(place, 0)
+        return self._records.get(key, 0)
 
-    def redeliveries(self, place: Key, counted: int) -> int:
+    def redeliveries(self, key: RecordKey, counted: int) -> int:
         """Count the redeliveries of a record caused by applications of this process, or by other processes.
 
         Args:
-            place: place of the record.
+            key: key of the record.
             counted: redeliveries of its entry, as counted by the broker.
         """
-        return self.failures(place) + max(0, counted - self._entries.get(place[:2], 0))
+        return self.failures(key) + max(0, counted - self._entries.get(key[:2], 0))
 
     def copies(
         self, own: Tracker, records: list[PulsarRecord], now: float
@@ -126,8 +127,8 @@ class Tally:
         others = [unacked for unacked in self.trackers if unacked is not own]
         if not others:
             return [], []
-        crossed = {one for one in self._taken_before(own, records) if one.place[:2] not in self._entries}
-        suspects = [one for one in records if one in crossed or one.place[:2] in self._entries]
+        crossed = {one for one in self._taken_before(own, records) if one.record_key[:2] not in self._entries}
+        suspects = [one for one in records if one in crossed or one.record_key[:2] in self._entries]
         held: list[PulsarRecord] = []
         settled: list[PulsarRecord] = []
         for other in others if suspects else ():
@@ -142,7 +143,7 @@ class Tally:
         return held, settled
 
 
-def _count(counts: OrderedDict[_Place, int], key: _Place) -> None:
+def _count(counts: OrderedDict[_Counted, int], key: _Counted) -> None:
     counts[key] = counts.pop(key, 0) + 1
     if len(counts) > REMEMBERED:
         counts.popitem(last=False)

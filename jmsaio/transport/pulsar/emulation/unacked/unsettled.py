@@ -6,17 +6,14 @@ from collections.abc import Container, Iterable
 
 import attrs
 
-from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
+from jmsaio.model.wire import PlainWireId, ReceivedRecord, SetAside, WireId
 from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-#: Ledger, entry, partition and index in the batch.
-PlainId = tuple[int, int, int, int]
 
-
-def plain_id(record: PulsarRecord) -> PlainId:
-    """Return the id of a record as a plain tuple, see ``SetAside``."""
+def plain_id(record: PulsarRecord) -> PlainWireId:
+    """Return the id of a record as a plain tuple."""
     ledger, entry, partition, index = record.message_id
     return ledger, entry, partition, index
 
@@ -28,14 +25,16 @@ class Unsettled:
     Attributes:
         out: records in the order of their delivery: False if held by the application, True if returned and not yet
             redelivered.
-        aside: records set aside, by native consumer and place. They are not in ``out``. Publish time and redelivery
+        aside: records set aside, by native consumer and id. They are not in ``out``. Publish time and redelivery
             count; for an entry that was read again, the records themselves.
         reread: records in ``out`` or ``aside`` that the broker counts as acknowledged: it will never redeliver them.
         copies: messages that the broker sent again while their record was in ``out``.
     """
 
     out: dict[PulsarRecord, bool] = attrs.field(factory=dict, init=False)
-    aside: dict[NativeConsumer, dict[PlainId, tuple[int, int] | PulsarRecord]] = attrs.field(factory=dict, init=False)
+    aside: dict[NativeConsumer, dict[PlainWireId, tuple[int, int] | PulsarRecord]] = attrs.field(
+        factory=dict, init=False
+    )
     reread: set[PulsarRecord] = attrs.field(factory=set, init=False)
     copies: dict[PulsarRecord, list[MessageHandle]] = attrs.field(factory=dict, init=False)
 
@@ -74,7 +73,7 @@ class Unsettled:
         return delivered
 
     def set_aside(self, records: Iterable[ReceivedRecord]) -> list[SetAside]:
-        """Keep only the places of records until they are returned, or the records if a place does not suffice.
+        """Keep only the ids of records until they are returned, or the records if an id does not suffice.
 
         A pattern's consumer settles by messages, which contain their topic; ids of a topic that is not persistent
         identify nothing; and records that were read again are no longer sent by the broker.
@@ -88,21 +87,21 @@ class Unsettled:
             return record
         del self.out[record]
         self.copies.pop(record, None)
-        place = plain_id(record)
-        self.aside.setdefault(record.native_consumer, {})[place] = record.publish_time, record.redelivery_count
-        return place
+        message_id = plain_id(record)
+        self.aside.setdefault(record.native_consumer, {})[message_id] = record.publish_time, record.redelivery_count
+        return message_id
 
-    def _take_aside(self, place: PlainId) -> PulsarRecord | None:
+    def _take_aside(self, message_id: PlainWireId) -> PulsarRecord | None:
         for native_consumer, kept in self.aside.items():
-            known = kept.pop(place, None)
+            known = kept.pop(message_id, None)
             if isinstance(known, PulsarRecord):
                 return known
             if known is not None:
-                return PulsarRecord.light(native_consumer, WireId(*place), *known)
+                return PulsarRecord.light(native_consumer, WireId(*message_id), *known)
         return None
 
     def aside_at(self, record: PulsarRecord) -> int | None:
-        """Return the publish time of the record set aside at the place of ``record``; None if there is none."""
+        """Return the publish time of the record set aside with the id of ``record``; None if there is none."""
         known = self.aside.get(record.native_consumer, {}).get(plain_id(record))
         return known.publish_time if isinstance(known, PulsarRecord) else None if known is None else known[0]
 
@@ -114,12 +113,12 @@ class Unsettled:
         """
         dropped = []
         for native_consumer, kept in self.aside.items():
-            for place, known in list(kept.items()):
+            for message_id, known in list(kept.items()):
                 if isinstance(known, PulsarRecord):
                     continue
-                del kept[place]
+                del kept[message_id]
                 if known[1]:
-                    dropped.append(PulsarRecord.light(native_consumer, WireId(*place), *known))
+                    dropped.append(PulsarRecord.light(native_consumer, WireId(*message_id), *known))
         return dropped
 
     def forget(self, native_consumer: NativeConsumer) -> None:

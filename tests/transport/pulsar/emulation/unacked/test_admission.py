@@ -20,7 +20,7 @@ async def test_an_entry_that_comes_again(shared: bool, count: int) -> None:
     assert desk.unsettled.remove([gone]) == [gone]
     copies = batch(count)
     again = desk.admit(*copies)
-    assert [one.place for one in again] == [gone.place]
+    assert [one.record_key for one in again] == [gone.record_key]
     assert desk.consumer.acknowledged == [acknowledged.native, copies[0]]
     desk.acks.acknowledge([held])
     assert desk.consumer.acknowledged[2:] == [held.native, copies[1]]
@@ -31,7 +31,7 @@ async def test_new_records_after_the_repeated_ones() -> None:
     desk = Desk(True)
     desk.admit(*batch(entry=0), *batch(entry=1))
     assert desk.admit(*batch(entry=0), *batch(entry=1), FakeMessage(2, 0)) != []
-    assert [one.place for one in desk.admit(FakeMessage(2, 1), FakeMessage(3, 0))] == [(1, 2, 1), (1, 3, 0)]
+    assert [one.record_key for one in desk.admit(FakeMessage(2, 1), FakeMessage(3, 0))] == [(1, 2, 1), (1, 3, 0)]
 
 
 async def test_a_batch_that_came_again_in_the_middle() -> None:
@@ -41,7 +41,7 @@ async def test_a_batch_that_came_again_in_the_middle() -> None:
     desk.acks.acknowledge(records[:1])
     copies = whole_batch()
     records += desk.admit(*copies)
-    assert [one.place[2] for one in records] == [0, 1, 2, 3]
+    assert [one.record_key[2] for one in records] == [0, 1, 2, 3]
     desk.acks.acknowledge(records[1:])
     assert set(await desk.until_acknowledged(7)) == {one.native for one in records} | set(copies)
 
@@ -51,7 +51,7 @@ async def test_what_comes_again_behind_a_new_record_is_marked() -> None:
     desk = Desk(False)
     desk.acks.acknowledge(desk.admit(*(FakeMessage(entry) for entry in range(10))))
     records = desk.admit(FakeMessage(10), *(FakeMessage(entry) for entry in range(10)), FakeMessage(11))
-    assert [one.place[1] for one in records] == [10, *range(10), 11]
+    assert [one.record_key[1] for one in records] == [10, *range(10), 11]
     assert [one.redelivery_count for one in records] == [0, *[1] * 10, 0]
 
 
@@ -62,7 +62,7 @@ async def test_a_replay_is_delivered_and_marked(shared: bool) -> None:
     desk.acks.acknowledge(desk.admit(*whole_batch(0), FakeMessage(1), *whole_batch(2), *whole_batch(3))[:10])
     again = desk.admit(*whole_batch(0), FakeMessage(1), *whole_batch(2), *whole_batch(3), FakeMessage(4))
     places = [*((1, 0, index) for index in range(4)), (1, 1, -1), *((1, 2, index) for index in range(4)), (1, 3, 0)]
-    assert [one.place for one in again] == [*places, (1, 4, -1)]  # the other three are out
+    assert [one.record_key for one in again] == [*places, (1, 4, -1)]  # the other three are out
     assert all(one.redelivery_count == 1 for one in again[:9])
     assert again[-1].redelivery_count == 0
 
@@ -118,9 +118,9 @@ async def test_an_entry_that_was_read_again(shared: bool) -> None:
     unsettled.remove([gone])
     copies = batch()
     [again] = desk.admission.admit_reread(desk.native_consumer, [*copies])
-    assert (again.place, again.redelivery_count) == (gone.place, 1)
+    assert (again.record_key, again.redelivery_count) == (gone.record_key, 1)
     [rested] = unsettled.reread - {held, again}
-    assert rested.place == aside.place
+    assert rested.record_key == aside.record_key
     acks.acknowledge([held])
     acks.acknowledge([again], given_back=True)
     assert desk.consumer.acknowledged == [acknowledged.native]

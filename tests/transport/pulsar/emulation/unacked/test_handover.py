@@ -26,7 +26,7 @@ def messages(count: int) -> list[FakeMessage]:
 
 
 def places(records: list[PulsarRecord]) -> list[int]:
-    return [record.place[1] for record in records]
+    return [record.record_key[1] for record in records]
 
 
 @pytest.mark.parametrize("acknowledged", [True, False])

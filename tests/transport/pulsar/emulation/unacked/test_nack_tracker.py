@@ -15,7 +15,7 @@ from tests.kit.unacked import Desk, batch, whole_batch
 
 
 def places(records: list[PulsarRecord]) -> list[int]:
-    return [record.place[2] for record in records]
+    return [record.record_key[2] for record in records]
 
 
 async def taken(desk: Desk, count: int) -> list[PulsarRecord]:
@@ -81,7 +81,7 @@ async def test_acknowledgements_reach_the_broker_before_their_entry_goes_back() 
     assert desk.consumer.acknowledged == [acknowledged.native]
     copies = whole_batch(count=1)
     [again] = desk.admit(*copies)
-    assert again.place == given_back.place
+    assert again.record_key == given_back.record_key
     assert desk.consumer.acknowledged[1:] == [copies[0]]
     desk.acks.acknowledge([again, held, other])
     passed = await desk.until_acknowledged(7)  # each by itself, and the copies of those that were out
@@ -103,7 +103,7 @@ async def test_a_delayed_record_waits_here_for_its_time() -> None:
     assert desk.tracker.deliverable(records) == records[1:]
     assert desk.tracker.take(9) == []
     [late] = await taken(desk, 1)
-    assert (late.place, late.redelivery_count) == (records[0].place, 0)
+    assert (late.record_key, late.redelivery_count) == (records[0].record_key, 0)
 
 
 @pytest.mark.parametrize("forget", ["seek", "ids start over"])

@@ -9,7 +9,7 @@ import anyio
 import httpx
 import pytest
 
-from jmsaio.transport.base import Position, SubscriptionType
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.pulsar.emulation.unacked import settled
 from jmsaio.transport.pulsar.emulation.unacked.settled import CROSSING, Known, Settled
 from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
@@ -200,7 +200,7 @@ async def test_a_seek_by_another_client_is_obeyed(kit: Kit) -> None:
             await anyio.sleep(0.01)
         await box.receiver.settle(30)
         await other.receiver.settle(30)
-        await other.receiver.seek(Position.EARLIEST, 30)
+        await other.receiver.seek(StartPosition.EARLIEST, 30)
         got.clear()
         while got != sent:
             for one in (box, other):

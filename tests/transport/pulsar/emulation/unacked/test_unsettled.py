@@ -24,7 +24,7 @@ async def test_only_the_place_is_kept_of_what_was_set_aside() -> None:
         (record.message_id, record.publish_time, True) for record in records[:2]
     ]
     assert desk.unsettled.remove(turned) == turned
-    assert [one.place for one in desk.admit(*batch(count=2))] == [record.place for record in records[:2]]
+    assert [one.record_key for one in desk.admit(*batch(count=2))] == [record.record_key for record in records[:2]]
     desk.tracker.clear(bool)
     assert desk.unsettled.give_back(aside) == []
 

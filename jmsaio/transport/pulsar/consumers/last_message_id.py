@@ -1,4 +1,4 @@
-"""The last place of a topic, requested through a temporary consumer.
+"""The id of the last record of a topic, requested through a temporary consumer.
 
 pulsar-client offers this for consumers only. A reader would need no subscription, but one that starts at the latest
 record, inclusive, finds nothing if the topic ends with the marker of a transaction.
@@ -25,18 +25,20 @@ from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 Open = Callable[[Subscription, Wake], Awaitable[PulsarReceiver]]
 
 
-async def last_place(bridge: Bridge, open_receiver: Open, topic: str, timeout: float, closing: float) -> WireId | None:
-    """Return the last place that a reader of a topic without partitions, or of one partition, can receive now.
+async def last_message_id(
+    bridge: Bridge, open_receiver: Open, topic: str, timeout: float, closing: float
+) -> WireId | None:
+    """Return the id of the last record that a reader can receive now.
 
     Args:
         bridge: bridge to the native threads.
         open_receiver: opens the consumer.
-        topic: full topic name.
+        topic: full name of a topic without partitions, or of one partition.
         timeout: seconds for the request, which is repeated while the broker can't answer.
         closing: seconds for deleting the subscription and closing the consumer.
 
     Returns:
-        The place; None for an empty topic.
+        The id; None for an empty topic.
 
     Raises:
         JMSError: as by ``open_receiver``, or the broker's last answer.
@@ -49,7 +51,7 @@ async def last_place(bridge: Bridge, open_receiver: Open, topic: str, timeout: f
     receiver = await open_receiver(wanted, ignore)
     try:
         [native] = receiver.natives
-        ask = partial(bridge.ask, native.get_last_message_id_async, f"last place of {topic}", timeout)
+        ask = partial(bridge.ask, native.get_last_message_id_async, f"last record of {topic}", timeout)
         last: MessageIdHandle = await ask_again(bridge, ask, timeout)
     finally:
         with anyio.CancelScope(shield=True):

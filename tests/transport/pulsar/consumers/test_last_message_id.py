@@ -1,4 +1,4 @@
-"""``last_place``: what becomes of its subscription, whatever happens."""
+"""``last_message_id``: what becomes of its subscription, whatever happens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jmsaio.errors import JMSSecurityError, OperationTimeoutError
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Subscription, Wake
-from jmsaio.transport.pulsar.consumers.last_place import last_place
+from jmsaio.transport.pulsar.consumers.last_message_id import last_message_id
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import OK, FakeConsumer, from_thread
 from tests.transport.pulsar.conftest import HANG, Kit, send
@@ -58,10 +58,10 @@ class Desk:
         self.closed += 1
 
     async def ask(self, timeout: float = HANG) -> WireId | None:
-        return await last_place(Bridge(), self.open, TOPIC, timeout, HANG)
+        return await last_message_id(Bridge(), self.open, TOPIC, timeout, HANG)
 
 
-async def test_the_last_place_is_told_with_its_batch_index() -> None:
+async def test_the_last_message_id_is_returned_with_its_batch_index() -> None:
     desk = Desk([(OK, LAST)])
     assert await desk.ask() == WireId(1, 2, 3, 4)
     assert desk.closed == 1
