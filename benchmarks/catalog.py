@@ -11,24 +11,24 @@ from benchmarks.java_peer import CLASS_PATH, WEB_URL
 from benchmarks.layer.catalog import layer_scenarios
 from jmsaio.bench.catalog import broker_scenarios, embedded_scenarios
 from jmsaio.bench.child import find_target
-from jmsaio.bench.scenario import Group, Scenario
+from jmsaio.bench.scenario import Block, Scenario
 
 
 def pulsar_scenarios(url: str) -> list[Scenario]:
     """Raw pulsar-client, pulsar.asyncio, and what our wire format costs over pulsar-client at the least."""
     return [
-        Scenario("send.raw", "raw send_async, Python callback", Group.SEND, "benchmarks.raw:send", url),
-        Scenario("send.pulsar-asyncio", "pulsar.asyncio, workers await send", Group.SEND,
+        Scenario("send.raw", "raw send_async, Python callback", Block.SEND, "benchmarks.raw:send", url),
+        Scenario("send.pulsar-asyncio", "pulsar.asyncio, workers await send", Block.SEND,
                  "benchmarks.pulsar_asyncio:send", url),
-        Scenario("send.floor", "floor: groups and futures, no JMS", Group.SEND, "benchmarks.floor:send", url),
-        Scenario("receive.raw", "raw message_listener + acknowledge", Group.RECEIVE, "benchmarks.raw:receive", url,
+        Scenario("send.floor", "floor: groups and futures, no JMS", Block.SEND, "benchmarks.floor:send", url),
+        Scenario("receive.raw", "raw message_listener + acknowledge", Block.RECEIVE, "benchmarks.raw:receive", url,
                  prepare="benchmarks.raw:fill"),
-        Scenario("receive.pulsar-asyncio", "pulsar.asyncio receive + acknowledge", Group.RECEIVE,
+        Scenario("receive.pulsar-asyncio", "pulsar.asyncio receive + acknowledge", Block.RECEIVE,
                  "benchmarks.pulsar_asyncio:receive", url, prepare="benchmarks.raw:fill"),
-        Scenario("receive.floor", "floor: inline drain, no JMS", Group.RECEIVE, "benchmarks.floor:receive", url,
+        Scenario("receive.floor", "floor: inline drain, no JMS", Block.RECEIVE, "benchmarks.floor:receive", url,
                  prepare="benchmarks.floor:fill"),
-        Scenario("latency.raw", "raw send_async, message_listener", Group.LATENCY, "benchmarks.raw:latency", url),
-        Scenario("latency.pulsar-asyncio", "pulsar.asyncio", Group.LATENCY, "benchmarks.pulsar_asyncio:latency", url),
+        Scenario("latency.raw", "raw send_async, message_listener", Block.LATENCY, "benchmarks.raw:latency", url),
+        Scenario("latency.pulsar-asyncio", "pulsar.asyncio", Block.LATENCY, "benchmarks.pulsar_asyncio:latency", url),
     ]  # fmt: skip
 
 
@@ -36,9 +36,9 @@ def filter_scenarios(url: str) -> list[Scenario]:
     """Return a selector in the client and at the broker at ``url``, which has the filter plugin."""
     here = "benchmarks.filtering"
     return [
-        Scenario("filter.client", "selector in the client", Group.FILTER, f"{here}:in_client", url,
+        Scenario("filter.client", "selector in the client", Block.FILTER, f"{here}:in_client", url,
                  prepare=f"{here}:fill", timeout=900.0),
-        Scenario("filter.broker", "selector at the broker", Group.FILTER, f"{here}:at_broker", url,
+        Scenario("filter.broker", "selector at the broker", Block.FILTER, f"{here}:at_broker", url,
                  prepare=f"{here}:fill", timeout=900.0),
     ]  # fmt: skip
 
@@ -47,11 +47,11 @@ def java_scenarios(url: str, web_url: str, class_path: str) -> list[Scenario]:
     """Return the Java peer on the broker at ``url``."""
     extra = {CLASS_PATH: class_path, WEB_URL: web_url}
     return [
-        Scenario("send.java", "Starlight, CompletionListener", Group.SEND, "benchmarks.java_peer:send", url,
+        Scenario("send.java", "Starlight, CompletionListener", Block.SEND, "benchmarks.java_peer:send", url,
                  extra=extra),
-        Scenario("receive.java", "Starlight, AUTO_ACKNOWLEDGE", Group.RECEIVE, "benchmarks.java_peer:receive", url,
+        Scenario("receive.java", "Starlight, AUTO_ACKNOWLEDGE", Block.RECEIVE, "benchmarks.java_peer:receive", url,
                  extra=extra),
-        Scenario("latency.java", "Starlight, receive", Group.LATENCY, "benchmarks.java_peer:latency", url,
+        Scenario("latency.java", "Starlight, receive", Block.LATENCY, "benchmarks.java_peer:latency", url,
                  extra=extra),
     ]  # fmt: skip
 

@@ -17,7 +17,7 @@ import attrs
 from benchmarks.floor import wire_properties
 from jmsaio.bench.workload import Workload
 from jmsaio.config import Configuration
-from jmsaio.config.schemes import SCHEMES, Broker, Scheme
+from jmsaio.config.schemes import SCHEMES, BrokerAddress, Scheme
 from jmsaio.model.packed import pack, pack_name, unpack
 from jmsaio.model.wire import EXPIRATION, OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import Capabilities, LinkListener, SenderOptions, Subscription, Token, Transaction, Wake
@@ -259,7 +259,7 @@ def fill(work: Workload) -> None:
 @contextmanager
 def registered() -> Iterator[None]:
     """Have ``jmsaio.connect`` know its URL while the block lasts."""
-    SCHEMES["costless"] = Scheme("costless", __name__, lambda rest: Broker("costless", "", URL, ""))
+    SCHEMES["costless"] = Scheme("costless", __name__, lambda rest: BrokerAddress("costless", "", URL, ""))
     try:
         yield
     finally:

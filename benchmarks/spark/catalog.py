@@ -8,7 +8,7 @@ import time
 import attrs
 
 from benchmarks.spark.messages import CHARACTERS, SOURCE
-from jmsaio.bench.scenario import Group, Scenario
+from jmsaio.bench.scenario import Block, Scenario
 
 _HERE = "benchmarks.spark"
 _LARGE = "4096"
@@ -23,43 +23,43 @@ def spark_scenarios(raw_url: str, url: str) -> list[Scenario]:
     """
     stamp = time.time_ns()
     rows = [
-        Scenario("spark.loop-bare", "bare Reader loop", Group.SPARK_READ, f"{_HERE}.loops:bare", raw_url),
-        Scenario("spark.loop-columns", "Reader loop that builds the columns", Group.SPARK_READ,
+        Scenario("spark.loop-bare", "bare Reader loop", Block.SPARK_READ, f"{_HERE}.loops:bare", raw_url),
+        Scenario("spark.loop-columns", "Reader loop that builds the columns", Block.SPARK_READ,
                  f"{_HERE}.loops:columns", raw_url),
-        Scenario("spark.read-one", "Spark, one task", Group.SPARK_READ, f"{_HERE}.reading:one_task", url,
+        Scenario("spark.read-one", "Spark, one task", Block.SPARK_READ, f"{_HERE}.reading:one_task", url,
                  references=("spark.loop-columns", "spark.tuples")),
-        Scenario("spark.read-two", "Spark, two tasks", Group.SPARK_READ, f"{_HERE}.reading:two_tasks", url,
+        Scenario("spark.read-two", "Spark, two tasks", Block.SPARK_READ, f"{_HERE}.reading:two_tasks", url,
                  references=("spark.loop-columns", "spark.loop-bare", "spark.read-one")),
-        Scenario("spark.read-four", "Spark, four splits", Group.SPARK_READ, f"{_HERE}.reading:four_splits", url,
+        Scenario("spark.read-four", "Spark, four splits", Block.SPARK_READ, f"{_HERE}.reading:four_splits", url,
                  references=("spark.read-one",)),
-        Scenario("spark.three", "Spark, three columns", Group.SPARK_READ, f"{_HERE}.reading:three_columns", url,
+        Scenario("spark.three", "Spark, three columns", Block.SPARK_READ, f"{_HERE}.reading:three_columns", url,
                  references=("spark.read-one",)),
-        Scenario("spark.selector", "Spark, a selector passes 1 %", Group.SPARK_READ, f"{_HERE}.reading:selector", url,
+        Scenario("spark.selector", "Spark, a selector passes 1 %", Block.SPARK_READ, f"{_HERE}.reading:selector", url,
                  references=("spark.read-one",)),
-        Scenario("spark.tuples", "Spark, tuples in place of Arrow", Group.SPARK_READ, f"{_HERE}.reading:tuples", url),
-        Scenario("spark.archive", "archive to Parquet, two tasks", Group.SPARK_READ, f"{_HERE}.reading:archive", url,
+        Scenario("spark.tuples", "Spark, tuples in place of Arrow", Block.SPARK_READ, f"{_HERE}.reading:tuples", url),
+        Scenario("spark.archive", "archive to Parquet, two tasks", Block.SPARK_READ, f"{_HERE}.reading:archive", url,
                  references=("spark.read-two",)),
-        Scenario("spark.loop-4k", "Reader loop that builds the columns, 4 KB", Group.SPARK_READ,
+        Scenario("spark.loop-4k", "Reader loop that builds the columns, 4 KB", Block.SPARK_READ,
                  f"{_HERE}.loops:columns", raw_url, extra={CHARACTERS: _LARGE}),
-        Scenario("spark.read-4k", "Spark, one task, 4 KB", Group.SPARK_READ, f"{_HERE}.reading:one_task", url,
+        Scenario("spark.read-4k", "Spark, one task, 4 KB", Block.SPARK_READ, f"{_HERE}.reading:one_task", url,
                  extra={CHARACTERS: _LARGE}, references=("spark.loop-4k",)),
-        Scenario("spark.ready-one", "Spark, ready batches, one task", Group.SPARK_READ, f"{_HERE}.reading:ready_one",
+        Scenario("spark.ready-one", "Spark, ready batches, one task", Block.SPARK_READ, f"{_HERE}.reading:ready_one",
                  url),
-        Scenario("spark.ready-two", "Spark, ready batches, two tasks", Group.SPARK_READ, f"{_HERE}.reading:ready_two",
+        Scenario("spark.ready-two", "Spark, ready batches, two tasks", Block.SPARK_READ, f"{_HERE}.reading:ready_two",
                  url, references=("spark.ready-one",)),
-        Scenario("spark.loop-touch", "pulsar-client's part: each part of a message", Group.SPARK_PARTS,
+        Scenario("spark.loop-touch", "pulsar-client's part: each part of a message", Block.SPARK_PARTS,
                  f"{_HERE}.loops:touch", raw_url),
-        Scenario("spark.build", "records to columns", Group.SPARK_PARTS, f"{_HERE}.loops:build", raw_url,
+        Scenario("spark.build", "records to columns", Block.SPARK_PARTS, f"{_HERE}.loops:build", raw_url,
                  references=("spark.loop-touch",)),
-        Scenario("spark.batch-ready", "ready batches", Group.SPARK_STREAM, f"{_HERE}.streaming:ready", url),
-        Scenario("spark.batch", "from the broker", Group.SPARK_STREAM, f"{_HERE}.streaming:broker", url,
+        Scenario("spark.batch-ready", "ready batches", Block.SPARK_STREAM, f"{_HERE}.streaming:ready", url),
+        Scenario("spark.batch", "from the broker", Block.SPARK_STREAM, f"{_HERE}.streaming:broker", url,
                  references=("spark.batch-ready",)),
-        Scenario("spark.send-raw", "raw send_async, Python callback", Group.SPARK_WRITE, f"{_HERE}.loops:send_raw",
+        Scenario("spark.send-raw", "raw send_async, Python callback", Block.SPARK_WRITE, f"{_HERE}.loops:send_raw",
                  raw_url),
-        Scenario("spark.send-jmsaio", "jmsaio send_async", Group.SPARK_WRITE, f"{_HERE}.loops:send_jmsaio", url),
-        Scenario("spark.write", "Spark, one task", Group.SPARK_WRITE, f"{_HERE}.writing:write", url,
+        Scenario("spark.send-jmsaio", "jmsaio send_async", Block.SPARK_WRITE, f"{_HERE}.loops:send_jmsaio", url),
+        Scenario("spark.write", "Spark, one task", Block.SPARK_WRITE, f"{_HERE}.writing:write", url,
                  references=("spark.send-jmsaio", "spark.send-raw")),
-        Scenario("spark.write-dedup", "Spark, one task, dedup", Group.SPARK_WRITE, f"{_HERE}.writing:dedup", url,
+        Scenario("spark.write-dedup", "Spark, one task, dedup", Block.SPARK_WRITE, f"{_HERE}.writing:dedup", url,
                  references=("spark.write",)),
     ]  # fmt: skip
     return [attrs.evolve(row, extra=row.extra | _source(row, stamp)) for row in rows]
@@ -67,7 +67,7 @@ def spark_scenarios(raw_url: str, url: str) -> list[Scenario]:
 
 def _source(row: Scenario, stamp: int) -> dict[str, str]:
     """Return the queue that a row reads: one for each length of texts."""
-    if row.group is Group.SPARK_WRITE or "ready" in row.name:
+    if row.group is Block.SPARK_WRITE or "ready" in row.name:
         return {}
     return {SOURCE: f"bench-spark-{row.extra.get(CHARACTERS, 'usual')}-{stamp}"}
 

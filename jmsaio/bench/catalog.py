@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jmsaio.bench.scenario import Goal, Group, Scenario
+from jmsaio.bench.scenario import Block, Goal, Scenario
 
 #: URL of the embedded broker.
 EMBEDDED = "memory:"
@@ -11,19 +11,19 @@ _HERE = "jmsaio.bench.scenarios"
 
 #: Reference rows by group: the group's rows are shown as ratios to them if they were measured in the same run.
 REFERENCES = {
-    Group.SEND: ("send.raw", "send.pulsar-asyncio", "send.java", "send.floor"),
-    Group.RECEIVE: ("receive.raw", "receive.pulsar-asyncio", "receive.java", "receive.floor"),
-    Group.LATENCY: ("latency.raw", "latency.pulsar-asyncio", "latency.java"),
-    Group.EMBEDDED: ("embedded.bare",),
-    Group.SELECTOR: (),
-    Group.FILTER: ("filter.client",),
-    Group.IDLE: (),
+    Block.SEND: ("send.raw", "send.pulsar-asyncio", "send.java", "send.floor"),
+    Block.RECEIVE: ("receive.raw", "receive.pulsar-asyncio", "receive.java", "receive.floor"),
+    Block.LATENCY: ("latency.raw", "latency.pulsar-asyncio", "latency.java"),
+    Block.EMBEDDED: ("embedded.bare",),
+    Block.SELECTOR: (),
+    Block.FILTER: ("filter.client",),
+    Block.IDLE: (),
     # The rows of the layer and of Spark name their own references.
-    Group.LAYER: (),
-    Group.SPARK_READ: (),
-    Group.SPARK_PARTS: (),
-    Group.SPARK_STREAM: (),
-    Group.SPARK_WRITE: (),
+    Block.LAYER: (),
+    Block.SPARK_READ: (),
+    Block.SPARK_PARTS: (),
+    Block.SPARK_STREAM: (),
+    Block.SPARK_WRITE: (),
 }
 
 GOALS = (
@@ -64,16 +64,16 @@ GOALS = (
 def embedded_scenarios() -> list[Scenario]:
     """Return the rows that need no broker: embedded broker, selector and idle consumers."""
     return [
-        Scenario("embedded.bare", "bare loop: build, encode, decode, read", Group.EMBEDDED,
+        Scenario("embedded.bare", "bare loop: build, encode, decode, read", Block.EMBEDDED,
                  f"{_HERE}.bare:bare_loop", EMBEDDED),
-        Scenario("embedded.through", "send to acknowledge", Group.EMBEDDED, f"{_HERE}.through:through", EMBEDDED),
-        Scenario("embedded.send", "send_async only", Group.EMBEDDED, f"{_HERE}.sending:futures", EMBEDDED),
-        Scenario("embedded.receive", "receive and acknowledge only", Group.EMBEDDED,
+        Scenario("embedded.through", "send to acknowledge", Block.EMBEDDED, f"{_HERE}.through:through", EMBEDDED),
+        Scenario("embedded.send", "send_async only", Block.EMBEDDED, f"{_HERE}.sending:futures", EMBEDDED),
+        Scenario("embedded.receive", "receive and acknowledge only", Block.EMBEDDED,
                  f"{_HERE}.receiving:fill_and_receive", EMBEDDED),
-        Scenario("latency.embedded", "jmsaio, embedded broker", Group.LATENCY, f"{_HERE}.latency:latency", EMBEDDED),
-        Scenario("selector.three-terms", "three terms, properties not decoded", Group.SELECTOR,
+        Scenario("latency.embedded", "jmsaio, embedded broker", Block.LATENCY, f"{_HERE}.latency:latency", EMBEDDED),
+        Scenario("selector.three-terms", "three terms, properties not decoded", Block.SELECTOR,
                  f"{_HERE}.selecting:three_terms", EMBEDDED),
-        Scenario("idle.consumers", "idle consumers, each on its own queue", Group.IDLE,
+        Scenario("idle.consumers", "idle consumers, each on its own queue", Block.IDLE,
                  f"{_HERE}.idle:idle_consumers", EMBEDDED),
     ]  # fmt: skip
 
@@ -81,11 +81,11 @@ def embedded_scenarios() -> list[Scenario]:
 def broker_scenarios(url: str) -> list[Scenario]:
     """Return the rows of jmsaio on the broker at ``url``."""
     return [
-        Scenario("send.jmsaio", "jmsaio send_async", Group.SEND, f"{_HERE}.sending:futures", url),
-        Scenario("send.jmsaio-workers", "jmsaio, workers await send", Group.SEND, f"{_HERE}.sending:workers", url),
-        Scenario("receive.jmsaio", "jmsaio receive, AUTO", Group.RECEIVE, f"{_HERE}.receiving:receive", url,
+        Scenario("send.jmsaio", "jmsaio send_async", Block.SEND, f"{_HERE}.sending:futures", url),
+        Scenario("send.jmsaio-workers", "jmsaio, workers await send", Block.SEND, f"{_HERE}.sending:workers", url),
+        Scenario("receive.jmsaio", "jmsaio receive, AUTO", Block.RECEIVE, f"{_HERE}.receiving:receive", url,
                  prepare=f"{_HERE}.receiving:fill"),
-        Scenario("latency.jmsaio", "jmsaio", Group.LATENCY, f"{_HERE}.latency:latency", url),
+        Scenario("latency.jmsaio", "jmsaio", Block.LATENCY, f"{_HERE}.latency:latency", url),
     ]  # fmt: skip
 
 

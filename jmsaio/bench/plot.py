@@ -6,7 +6,7 @@ import os
 
 from jmsaio.bench.drawing import Bar, Panel, draw, require_matplotlib
 from jmsaio.bench.report import Report, Row
-from jmsaio.bench.scenario import METRICS, Group
+from jmsaio.bench.scenario import METRICS, Block
 
 
 def require_plot() -> None:
@@ -40,10 +40,10 @@ def _bar(row: Row) -> Bar:
     return Bar(label=row.scenario.title, value=value.median, low=value.low, high=value.high, strong=is_ours(row))
 
 
-def panels_of(report: Report) -> list[tuple[Group, list[Row]]]:
+def panels_of(report: Report) -> list[tuple[Block, list[Row]]]:
     """Return the groups that have rows, with their rows, in table order."""
     rows = report.rows()
-    panels = [(group, [row for row in rows if row.scenario.group is group]) for group in Group]
+    panels = [(group, [row for row in rows if row.scenario.group is group]) for group in Block]
     return [(group, found) for group, found in panels if found]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from jmsaio.bench.catalog import GOALS, REFERENCES
-from jmsaio.bench.scenario import METRICS, Goal, Group, Scenario
+from jmsaio.bench.scenario import METRICS, Block, Goal, Scenario
 from jmsaio.bench.statistics import Spread, paired_ratios, spread
 from jmsaio.bench.workload import Workload
 
@@ -196,7 +196,7 @@ def read_json(file: str | os.PathLike[str]) -> Report:
 
 
 def _scenario(item: dict[str, Any]) -> Scenario:
-    return Scenario(**{**item, "group": Group[item["group"]], "references": tuple(item.get("references", ()))})
+    return Scenario(**{**item, "group": Block[item["group"]], "references": tuple(item.get("references", ()))})
 
 
 def _summary(row: Row) -> dict[str, object]:

@@ -7,7 +7,7 @@ import enum
 import attrs
 
 
-class Group(enum.Enum):
+class Block(enum.Enum):
     """A block of comparable rows; the value is its title."""
 
     SEND = "Send"
@@ -25,7 +25,7 @@ class Group(enum.Enum):
 
 
 #: Groups of Spark rows.
-SPARK_GROUPS = frozenset({Group.SPARK_READ, Group.SPARK_PARTS, Group.SPARK_STREAM, Group.SPARK_WRITE})
+SPARK_GROUPS = frozenset({Block.SPARK_READ, Block.SPARK_PARTS, Block.SPARK_STREAM, Block.SPARK_WRITE})
 
 
 @attrs.frozen
@@ -46,18 +46,18 @@ class Metric:
 RATE = Metric("per_second", "/s")
 #: Main figure of each group.
 METRICS = {
-    Group.SEND: RATE,
-    Group.RECEIVE: RATE,
-    Group.LATENCY: Metric("p50_ms", "ms p50", 2),
-    Group.LAYER: Metric("cpu_us", "us CPU", 1),
-    Group.EMBEDDED: RATE,
-    Group.SELECTOR: RATE,
-    Group.FILTER: RATE,
-    Group.IDLE: Metric("kb_each", "kB each", 1),
-    Group.SPARK_READ: RATE,
-    Group.SPARK_PARTS: Metric("cpu_us", "us CPU", 1),
-    Group.SPARK_STREAM: Metric("batch_ms", "ms"),
-    Group.SPARK_WRITE: RATE,
+    Block.SEND: RATE,
+    Block.RECEIVE: RATE,
+    Block.LATENCY: Metric("p50_ms", "ms p50", 2),
+    Block.LAYER: Metric("cpu_us", "us CPU", 1),
+    Block.EMBEDDED: RATE,
+    Block.SELECTOR: RATE,
+    Block.FILTER: RATE,
+    Block.IDLE: Metric("kb_each", "kB each", 1),
+    Block.SPARK_READ: RATE,
+    Block.SPARK_PARTS: Metric("cpu_us", "us CPU", 1),
+    Block.SPARK_STREAM: Metric("batch_ms", "ms"),
+    Block.SPARK_WRITE: RATE,
 }
 
 
@@ -80,7 +80,7 @@ class Scenario:
 
     name: str
     title: str
-    group: Group
+    group: Block
     target: str
     url: str
     prepare: str | None = None

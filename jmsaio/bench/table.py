@@ -6,7 +6,7 @@ import io
 from typing import TYPE_CHECKING
 
 from jmsaio.bench.report import Ratio, Report, Row
-from jmsaio.bench.scenario import METRICS, SPARK_GROUPS, Goal, Group, Metric
+from jmsaio.bench.scenario import METRICS, SPARK_GROUPS, Block, Goal, Metric
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,7 +50,7 @@ def render_table(report: Report, width: int | None = None, color: bool = False) 
         file=text, width=width or 120, force_terminal=color, no_color=not color, highlight=False, emoji=False
     )
     rows = report.rows()
-    for group in Group:
+    for group in Block:
         block = [row for row in rows if row.scenario.group is group]
         if block:
             console.print(_table(group, block))
@@ -61,7 +61,7 @@ def render_table(report: Report, width: int | None = None, color: bool = False) 
     return text.getvalue()
 
 
-def _table(group: Group, rows: list[Row]) -> Table:
+def _table(group: Block, rows: list[Row]) -> Table:
     from rich import box
     from rich.table import Table
 
@@ -70,13 +70,13 @@ def _table(group: Group, rows: list[Row]) -> Table:
     table.add_column("row")
     table.add_column(f"median {metric.unit}", justify="right")
     table.add_column("spread", justify="right")
-    if group is Group.LATENCY:
+    if group is Block.LATENCY:
         table.add_column("p99 ms", justify="right")
     table.add_column("CPU us", justify="right")
     table.add_column("paired ratios")
     for row in rows:
         cells = [row.scenario.title, _number(row.value.median, metric), _extremes(row, metric)]
-        if group is Group.LATENCY:
+        if group is Block.LATENCY:
             cells.append(f"{row.details['p99_ms']:.2f}")
         cells.append("" if row.cpu_us is None else f"{row.cpu_us.median:.1f}")
         table.add_row(*cells, "\n".join(_remarks(row, metric)))

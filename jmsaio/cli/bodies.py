@@ -39,7 +39,7 @@ FIELDS = frozenset(("kind", "body", "body_types", "properties", "types", *(heade
 
 
 @attrs.frozen
-class Source:
+class BodySource:
     """The input of ``jmsaio send``.
 
     Attributes:

@@ -14,7 +14,7 @@ from jmsaio.config import Configuration, load
 from jmsaio.model.destinations import Topic, resolve
 
 if TYPE_CHECKING:
-    from jmsaio.maintenance.diagnosis import Check, State
+    from jmsaio.maintenance.diagnosis import Check, CheckState
 
 _STYLES = {"ok": "green", "warning": "yellow", "missing": "bold red", "unknown": "dim"}
 
@@ -59,26 +59,26 @@ def doctor(
 
 
 async def _doctor(config: Configuration, need: tuple[str, ...], topic: str | None, output: Output) -> int:
-    from jmsaio.maintenance.diagnosis import CHECKS, State
+    from jmsaio.maintenance.diagnosis import CHECKS, CheckState
     from jmsaio.maintenance.doctor import examine
 
     facts = await examine(config, need, topic)
-    counts: Counter[State] = Counter()
+    counts: Counter[CheckState] = Counter()
     unknown: dict[str, list[str]] = {}
     for check in CHECKS:
         state, found = check.judge(facts)
         counts[state] += 1
-        if state is State.UNKNOWN and not output.as_json:
+        if state is CheckState.UNKNOWN and not output.as_json:
             unknown.setdefault(found, []).append(check.name)
         else:
             _write(output, check, state, found, check.change.replace("NAMESPACE", config.system_namespace))
     for reason, names in unknown.items():
         output.line(printable(f"unknown  {', '.join(names)}: {reason}"), _STYLES["unknown"])
     output.remark(", ".join(f"{count} {state.value}" for state, count in counts.items()))
-    return ERROR if counts[State.MISSING] else OK
+    return ERROR if counts[CheckState.MISSING] else OK
 
 
-def _write(output: Output, check: Check, state: State, found: str, change: str) -> None:
+def _write(output: Output, check: Check, state: CheckState, found: str, change: str) -> None:
     """Write one check, with its consequence and what to change if something is wrong."""
     wrong = state.value in ("warning", "missing")
     if output.as_json:

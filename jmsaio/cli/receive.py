@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen
-class Job:
+class ReceiveArguments:
     """The arguments of ``jmsaio receive``.
 
     Attributes:
@@ -101,11 +101,11 @@ def receive(
     if selector:
         Selector(selector)  # report a syntax error before connecting
     subscription = subscriptions[0] if subscriptions else None
-    job = Job(config, name, topic, selector, subscription, limit, timeout, headers)
+    job = ReceiveArguments(config, name, topic, selector, subscription, limit, timeout, headers)
     return run(_receive(job, make_output(as_json)))
 
 
-async def _receive(job: Job, output: Output) -> int:
+async def _receive(job: ReceiveArguments, output: Output) -> int:
     import jmsaio
 
     received = unreadable = 0
@@ -146,7 +146,7 @@ async def _receive(job: Job, output: Output) -> int:
     return OK
 
 
-def _consumer(session: Session, job: Job) -> Opening[MessageConsumer]:
+def _consumer(session: Session, job: ReceiveArguments) -> Opening[MessageConsumer]:
     if job.subscription is None:
         return session.create_consumer(destination(session, job.name, job.topic), job.selector)
     kind, name = job.subscription

@@ -12,7 +12,7 @@ import attrs
 import click
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from jmsaio.cli.bodies import KINDS, Source
+from jmsaio.cli.bodies import KINDS, BodySource
 from jmsaio.cli.common.connecting import connection_options, destination, read_connection, require_rest, run
 from jmsaio.cli.common.exits import OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable
@@ -41,7 +41,7 @@ class SendingStopped(JMSError):
 
 
 @attrs.frozen
-class Job:
+class SendArguments:
     """The arguments of ``jmsaio send``.
 
     Attributes:
@@ -58,7 +58,7 @@ class Job:
     config: dict[str, object]
     name: str
     topic: bool
-    source: Source
+    source: BodySource
     repeat: int
     properties: Mapping[str, Property]
     headers: Mapping[str, str | None]
@@ -136,11 +136,11 @@ def send(
         raise click.UsageError("with --json-lines each line names its kind; leave out --as")
     typed = _parse_properties(properties)
     options = {"priority": priority, "time_to_live": ttl, "delivery_delay": delay}
-    job = Job(
+    job = SendArguments(
         config=read_connection(url, settings),
         name=name,
         topic=topic,
-        source=Source(bodies, files, kind or "text", lines, records),
+        source=BodySource(bodies, files, kind or "text", lines, records),
         repeat=count,
         properties=typed,
         headers=headers,
@@ -160,7 +160,7 @@ def _parse_properties(texts: tuple[str, ...]) -> dict[str, Property]:
 
 
 @contextlib.asynccontextmanager
-async def _connected(job: Job) -> AsyncIterator[Connection]:
+async def _connected(job: SendArguments) -> AsyncIterator[Connection]:
     import jmsaio
 
     async with jmsaio.connect(job.config) as connection:
@@ -171,7 +171,7 @@ async def _connected(job: Job) -> AsyncIterator[Connection]:
         yield connection
 
 
-async def _send(job: Job, output: Output) -> int:
+async def _send(job: SendArguments, output: Output) -> int:
     known = job.source.count()
     total = None if known is None else known * job.repeat
     messages = job.source.messages()
@@ -187,7 +187,9 @@ async def _send(job: Job, output: Output) -> int:
     ):
         with _progress(output, total) as progress:
             task = progress.add_task(f"sending to {printable(job.name)}", total=total)
-            window = Window(output, single=total == 1, advance=lambda done: progress.update(task, completed=done))
+            window = SendsInFlight(
+                output, single=total == 1, advance=lambda done: progress.update(task, completed=done)
+            )
             try:
                 while message is not None:
                     _prepare(session, message, job)
@@ -212,12 +214,12 @@ async def _send(job: Job, output: Output) -> int:
     return OK
 
 
-def _summary(sent: int, job: Job) -> str:
+def _summary(sent: int, job: SendArguments) -> str:
     return f"{sent} message{'' if sent == 1 else 's'} sent to {printable(job.name)}"
 
 
 @attrs.define
-class Window:
+class SendsInFlight:
     """The sends in flight, whose receipts are reported in order.
 
     Attributes:
@@ -293,7 +295,7 @@ class Window:
             future.cancel()
 
 
-def _prepare(session: Session, message: Message, job: Job) -> None:
+def _prepare(session: Session, message: Message, job: SendArguments) -> None:
     """Set the properties and headers given as options."""
     for name, value in job.properties.items():
         message.set_object_property(name, value)

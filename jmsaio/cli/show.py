@@ -77,8 +77,8 @@ def to_text(message: Message, *, headers: bool = False) -> Text:
         hidden = ("message_id", "kind", "body", "body_types", "properties", "types")
         for name, value in to_json(message).items():
             if name not in hidden:
-                told = _clock(value) if name in _TIMES and value else printable(str(value))
-                text.append(f"\n  {name}: {told}", style="dim")
+                shown = _clock(value) if name in _TIMES and value else printable(str(value))
+                text.append(f"\n  {name}: {shown}", style="dim")
     text.append("\n")
     text.append(_body_text(message))
     return text

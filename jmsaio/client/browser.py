@@ -150,7 +150,7 @@ class QueueBrowser(AsyncClosing):
 
     async def stream(self) -> AsyncIterator[Message]:
         """Yield the messages of ``get_enumeration`` one by one, read on demand."""
-        self._runtime.home.check()
+        self._runtime.affinity.check()
         self._check_open()
         connection = self._runtime.connection
         config = connection.configuration
@@ -248,7 +248,7 @@ class QueueBrowser(AsyncClosing):
             await reader.aclose(connection.configuration.close_timeout)
 
     def _check_open(self) -> None:
-        self._runtime.home.check_process()
+        self._runtime.affinity.check_process()
         if self._runtime.closing:
             raise ObjectClosedError("the session of the browser is closed; create a new one")
 

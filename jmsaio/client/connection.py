@@ -39,7 +39,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import created_by, public
-from jmsaio.rules.ledger import Ledger, Scope
+from jmsaio.rules.ledger import DeliveryLedger, Scope
 from jmsaio.rules.lifecycle import Event, State, advance
 from jmsaio.transport.base import LinkChange
 
@@ -159,7 +159,7 @@ class Connection(AsyncClosing):
 
     async def start(self) -> None:
         """Start or restart delivery. No effect on a started connection. Raises ObjectClosedError."""
-        self._runtime.home.check()
+        self._runtime.affinity.check()
         self._state = advance(self._state, Event.START, "connection")
         self._used = True
         self._runtime.started = True
@@ -178,7 +178,7 @@ class Connection(AsyncClosing):
 
         Cancelling: the connection is stopped, but a listener might still run.
         """
-        self._runtime.home.check()
+        self._runtime.affinity.check()
         callback_context.refuse("stop of a connection", self._runtime, (CallbackKind.LISTENER,))
         self._state = advance(self._state, Event.STOP, "connection")
         self._used = True
@@ -218,7 +218,7 @@ class Connection(AsyncClosing):
     create_topic_session = create_queue_session
 
     async def _create_session(self, mode: AcknowledgeMode, scope: str | None) -> Session:
-        self._runtime.home.check()
+        self._runtime.affinity.check()
         self._check_open()
         config = self._runtime.configuration
         available = self._runtime.transport.capabilities.transactions or config.emulate_transactions
@@ -234,7 +234,7 @@ class Connection(AsyncClosing):
         runtime = SessionRuntime(
             connection=self._runtime,
             mode=mode,
-            ledger=Ledger(_scope(mode, scope or config.acknowledge_scope)),
+            ledger=DeliveryLedger(_scope(mode, scope or config.acknowledge_scope)),
             when_ended=self._session_ended,
         )
         transacting = None
@@ -316,11 +316,11 @@ class Connection(AsyncClosing):
 
         Cancelling: the connection continues to close.
         """
-        home, config = self._runtime.home, self._runtime.configuration
-        if home.forked:
+        affinity, config = self._runtime.affinity, self._runtime.configuration
+        if affinity.forked:
             self._state = State.CLOSED  # everything here belongs to the parent
             return
-        home.check()
+        affinity.check()
         await self._close_by(Deadline.after(config.close_timeout))
 
     async def _close_by(self, deadline: Deadline) -> None:
@@ -381,7 +381,7 @@ class Connection(AsyncClosing):
         await errors.guard(partial(self._on_closed, self, deadline))
 
     def _check_open(self) -> None:
-        self._runtime.home.check_process()
+        self._runtime.affinity.check_process()
         if self.closed and not callback_context.listens(self._runtime):
             raise ObjectClosedError("the connection is closed; create a new one")
 

@@ -153,7 +153,7 @@ class MessageConsumer(AsyncClosing):
         return self
 
     async def __anext__(self) -> Message:
-        self._runtime.home.check_process()
+        self._runtime.affinity.check_process()
         if self._inbox.by_priority:
             await asyncio.sleep(0)
         if self.closed and self._runtime.failure is None:  # also if closed between two messages
@@ -167,7 +167,7 @@ class MessageConsumer(AsyncClosing):
         return message
 
     def _check_receive(self) -> None:
-        self._runtime.home.check()
+        self._runtime.affinity.check()
         if self._closed or self._runtime.consumers_closed:
             raise ObjectClosedError("the consumer is closed; create a new one")
         if self._listener is not None:
@@ -319,7 +319,7 @@ class MessageConsumer(AsyncClosing):
             IllegalStateError: a receive is waiting.
             IllegalArgumentError: the listener can't be called.
         """
-        self._runtime.home.check()
+        self._runtime.affinity.check()
         self._check_open()
         function = function_of(listener, "on_message")
         if listener is not None and function is None:
@@ -403,10 +403,10 @@ class MessageConsumer(AsyncClosing):
         """
         if self.closed:
             return
-        if self._runtime.home.forked:
+        if self._runtime.affinity.forked:
             self._closed = True  # its subscription belongs to the parent
             return
-        self._runtime.home.check()
+        self._runtime.affinity.check()
         self._closed = True
         self._listener = None
         self._inbox.notify()
@@ -419,7 +419,7 @@ class MessageConsumer(AsyncClosing):
                 await self._returned
 
     def _check_open(self) -> None:
-        self._runtime.home.check_process()
+        self._runtime.affinity.check_process()
         if self.closed:
             raise ObjectClosedError("the consumer is closed; create a new one")
 

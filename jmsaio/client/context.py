@@ -304,11 +304,11 @@ class Context(AsyncClosing):
         """Close the session, and with the last context the connection. Idempotent; see ``Session.close``."""
         if self._closed:
             return
-        home = self._session._runtime.home
-        if home.forked:
+        affinity = self._session._runtime.affinity
+        if affinity.forked:
             self._closed = True
             return
-        home.check()
+        affinity.check()
         callback_context.refuse("close of a context", self._session._runtime)
         self._closed = True
         try:
@@ -319,7 +319,7 @@ class Context(AsyncClosing):
                 await self._shared.connection.close()
 
     def _check_open(self) -> None:
-        self._session._runtime.home.check_process()
+        self._session._runtime.affinity.check_process()
         if self.closed and not callback_context.listens(self._session._runtime):
             raise ObjectClosedError("the context is closed; create a new one")
 

@@ -16,10 +16,10 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
+from jmsaio.client.lifetime.affinity import Affinity
 from jmsaio.client.lifetime.closing import AsyncClosing
 from jmsaio.client.lifetime.deadline import Deadline
 from jmsaio.client.lifetime.first_error import FirstError
-from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pool import SenderPool
@@ -59,7 +59,7 @@ class ConnectionFactory(AsyncClosing):
     _connections: dict[Connection, None]
     _credentials: tuple[str | None, str | None] | None
     _opening: asyncio.Lock
-    _home: Home | None
+    _affinity: Affinity | None
     _closed: bool
 
     def __init__(self, config: Config = None, **options: Unpack[FactoryOptions]) -> None:
@@ -71,7 +71,7 @@ class ConnectionFactory(AsyncClosing):
         self._connections = {}
         self._credentials = None
         self._opening = asyncio.Lock()
-        self._home = None
+        self._affinity = None
         self._closed = False
 
     @property
@@ -160,10 +160,10 @@ class ConnectionFactory(AsyncClosing):
         owned: bool,
         read_max: int | None = None,
     ) -> Connection:
-        if self._home is None:
+        if self._affinity is None:
             _require_asyncio()
-            self._home = Home.here()
-        self._home.check()
+            self._affinity = Affinity.here()
+        self._affinity.check()
         if self._closed:
             raise ObjectClosedError("the connection factory is closed; create a new one")
         async with self._opening:
@@ -234,11 +234,11 @@ class ConnectionFactory(AsyncClosing):
 
         Cancelling: call it again.
         """
-        if self._home is not None:
-            if self._home.forked:
+        if self._affinity is not None:
+            if self._affinity.forked:
                 self._closed = True  # everything here belongs to the parent
                 return
-            self._home.check()
+            self._affinity.check()
         for connection in self._connections:
             callback_context.refuse("close of the factory", connection._runtime)
         await self._close_by(Deadline.after(self.configuration.close_timeout))

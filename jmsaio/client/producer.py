@@ -202,8 +202,8 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         ``settings`` replace the producer's.
         """
         runtime = self._runtime
-        runtime.home.check()
-        loop = runtime.home.loop
+        runtime.affinity.check()
+        loop = runtime.affinity.loop
         if self._closed or (runtime.closing and runtime.refuses()):
             raise ObjectClosedError("the producer is closed; create a new one")
         if completion_listener is not UNSET:
@@ -317,10 +317,10 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         callback_context.refuse("close of a producer", self, (CallbackKind.COMPLETION,))
         if self._closed:
             return
-        if self._runtime.home.forked:
+        if self._runtime.affinity.forked:
             self._closed = True  # its pending sends belong to the parent
             return
-        self._runtime.home.check()
+        self._runtime.affinity.check()
         self._closed = True
         self._plain.stop()
         self._runtime.children.pop(self, None)

@@ -24,11 +24,11 @@ _KINDS = {bool: Kind.FLAG, int: Kind.INTEGER, float: Kind.NUMBER, str: Kind.TEXT
 #: The declarations of the decorated classes, added when those are imported and never changed afterwards.
 _directories: dict[Section, Directory] = {}
 _sections: dict[type, Section] = {}
-_groups: dict[type, Mapping[str, Group]] = {}
+_groups: dict[type, Mapping[str, SectionField]] = {}
 
 
 @attrs.frozen
-class Group:
+class SectionField:
     """A field that holds a section.
 
     Attributes:
@@ -106,7 +106,7 @@ def declares(*sections: Section, also: tuple[Option, ...] = ()) -> Callable[[typ
             _directories[section] = Directory((*_options(declaring, section), *also), written_names)
         _sections[declaring] = sections[0]
         fields = [field for field in attrs.fields(declaring) if _GROUP in field.metadata]  # type: ignore[arg-type]  # it is an attrs class
-        _groups[declaring] = {field.name: Group(field.name, *field.metadata[_GROUP]) for field in fields}
+        _groups[declaring] = {field.name: SectionField(field.name, *field.metadata[_GROUP]) for field in fields}
         return declaring
 
     return register
@@ -117,7 +117,7 @@ def directory(section: Section) -> Directory:
     return _directories[section]
 
 
-def groups(declaring: type) -> Mapping[str, Group]:
+def groups(declaring: type) -> Mapping[str, SectionField]:
     """Return the fields of a class that hold a section, by name."""
     return _groups[declaring]
 

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable
 
 from jmsaio.config.consumer import ConsumerConfig
-from jmsaio.config.declaring import Group, directory, groups
+from jmsaio.config.declaring import SectionField, directory, groups
 from jmsaio.config.keywords import KEYWORDS
 from jmsaio.config.options import EVERYWHERE, ON_MEMORY, Kind, Option, Section, Status
 
@@ -85,7 +85,7 @@ def connect_options() -> str:
     others: list[str] = []
     for name, keyword in KEYWORDS.items():
         declared = keyword.declared
-        if isinstance(declared, Group):
+        if isinstance(declared, SectionField):
             others.append(_entry(name, _group_type(declared), _sentence(declared.doc)))
         elif declared.status is Status.BUILT:
             entry = _entry(name, _option_type(declared), _sentence(declared.doc + _only_on(declared)))
@@ -166,7 +166,7 @@ def _option_type(option: Option) -> str:
     return f"{kind} | None" if option.optional else kind
 
 
-def _group_type(group: Group) -> str:
+def _group_type(group: SectionField) -> str:
     kind = f"{group.kind.__name__} | Mapping[str, object]"
     return f"{kind} | None" if group.optional else kind
 

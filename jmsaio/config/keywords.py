@@ -12,7 +12,7 @@ import attrs
 
 from jmsaio.config.configuration import ClientOptions, Configuration
 from jmsaio.config.consumer import ConsumerConfig
-from jmsaio.config.declaring import Group, directory, groups
+from jmsaio.config.declaring import SectionField, directory, groups
 from jmsaio.config.options import Option, Section, hint, nearest_name
 from jmsaio.config.producer import ProducerConfig
 from jmsaio.errors import ConfigurationError
@@ -38,7 +38,7 @@ class Keyword:
 
     name: str
     section: Section
-    declared: Option | Group
+    declared: Option | SectionField
 
 
 def _all() -> Iterator[Keyword]:

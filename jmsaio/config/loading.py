@@ -17,7 +17,7 @@ from jmsaio.config.keywords import KEYWORDS, check_unambiguous, find_keyword
 from jmsaio.config.mapping import flatten, take_group
 from jmsaio.config.options import Directory, Kind, Option, Section, Status
 from jmsaio.config.producer import ProducerConfig
-from jmsaio.config.schemes import SCHEMES, Broker, default_broker
+from jmsaio.config.schemes import SCHEMES, BrokerAddress, default_broker
 from jmsaio.config.sources import as_map, check_web_url, is_url, parse_broker, read_file, split_url
 from jmsaio.config.values import given, written
 from jmsaio.errors import ConfigurationError
@@ -102,7 +102,7 @@ def load(
     )
 
 
-def _read(config: object) -> tuple[dict[str, object], Broker | None]:
+def _read(config: object) -> tuple[dict[str, object], BrokerAddress | None]:
     """Return the options and the broker of the first argument."""
     if config is None:
         return {}, None
@@ -120,8 +120,8 @@ def _read(config: object) -> tuple[dict[str, object], Broker | None]:
 
 
 def _locate(
-    source: dict[str, object], broker: Broker | None, keywords: dict[str, object], environ: Mapping[str, str]
-) -> tuple[dict[str, object], Broker | None]:
+    source: dict[str, object], broker: BrokerAddress | None, keywords: dict[str, object], environ: Mapping[str, str]
+) -> tuple[dict[str, object], BrokerAddress | None]:
     """Return the options without the broker's URL, and the broker; the environment supplies a missing URL."""
     service = keywords.pop("service_url", None)
     for name in ("brokerServiceUrl", "service_url"):
@@ -180,13 +180,13 @@ def _take_flat(parts: _Parts, source: dict[str, object]) -> None:
         parts.written[field][name] = value
 
 
-def _named_by_web(source: Mapping[str, object], keywords: Mapping[str, object]) -> Broker:
+def _named_by_web(source: Mapping[str, object], keywords: Mapping[str, object]) -> BrokerAddress:
     """Return the broker if no URL names it: the one of the REST interface, else the default one."""
     web = [given[name] for given in (keywords, source) for name in _WEB & given.keys()]
     return parse_broker(check_web_url(str(web[0]))) if web else default_broker()
 
 
-def _by_tls(broker: Broker) -> Broker:
+def _by_tls(broker: BrokerAddress) -> BrokerAddress:
     """Return the broker with TLS at the same port: as in Java, ``useTls`` overrides the scheme of the URL."""
     scheme, _, hosts = broker.service_url.partition("://")
     if scheme != "pulsar":
@@ -232,7 +232,7 @@ def _browser_limit(values: dict[str, object], environ: Mapping[str, str]) -> Non
         values["ignored"] = (f"${ENVIRON_BROWSER} = {text[:40]!r} is not an integer: it counts as 0, no limit",)
 
 
-def _place(values: dict[str, object], broker: Broker | None) -> None:
+def _place(values: dict[str, object], broker: BrokerAddress | None) -> None:
     """Set the broker's address: as named, else as looked up through the REST interface, else in memory."""
     web = values.pop("web_service_url", None)
     web_url = None if web is None else check_web_url(str(web))

@@ -15,7 +15,7 @@ from jmsaio.errors import ConfigurationError
 
 
 @attrs.frozen
-class Broker:
+class BrokerAddress:
     """The address of a broker.
 
     Attributes:
@@ -47,26 +47,26 @@ class Scheme:
 
     name: str
     transport: str
-    read: Callable[[str], Broker]
+    read: Callable[[str], BrokerAddress]
     example: str = ""
     in_process: bool = False
     implied: frozenset[str] = frozenset()
 
 
-def _embedded(scheme: str) -> Callable[[str], Broker]:
+def _embedded(scheme: str) -> Callable[[str], BrokerAddress]:
     """Return a parser for the name of a broker in this process: ``scheme:`` or ``scheme://name``."""
 
-    def read(rest: str) -> Broker:
+    def read(rest: str) -> BrokerAddress:
         name = rest.removeprefix("//").rstrip("/")
         if (rest and not rest.startswith("//")) or "/" in name or "," in name:
             reason = f"this is not the URL of an embedded broker; write {scheme}: or {scheme}://name"
             raise ConfigurationError(reason, key="brokerServiceUrl")
-        return Broker(scheme, name, f"{scheme}://{name}" if name else f"{scheme}:", "")
+        return BrokerAddress(scheme, name, f"{scheme}://{name}" if name else f"{scheme}:", "")
 
     return read
 
 
-def _cluster(written: str, port: int, scheme: str, web: str | None = None) -> Callable[[str], Broker]:
+def _cluster(written: str, port: int, scheme: str, web: str | None = None) -> Callable[[str], BrokerAddress]:
     """Return a parser for hosts and ports: ``written://host:port,host:port``.
 
     Args:
@@ -76,7 +76,7 @@ def _cluster(written: str, port: int, scheme: str, web: str | None = None) -> Ca
         web: scheme of the REST interface at its default port of the first host; None: the URL itself names it.
     """
 
-    def read(place: str) -> Broker:
+    def read(place: str) -> BrokerAddress:
         if not place.startswith("//"):
             raise ConfigurationError(f"a broker URL needs '//' after {written}:", key="brokerServiceUrl")
         hosts, slash, path = place[2:].partition("/")
@@ -87,7 +87,7 @@ def _cluster(written: str, port: int, scheme: str, web: str | None = None) -> Ca
         places = [_host_port(each, port) for each in hosts.split(",")]
         service_url = f"{written}://" + ",".join(f"{host}:{number}" for host, number in places)
         rest = service_url if web is None else f"{web}://{places[0][0]}:{WEB_PORTS[web]}"
-        return Broker(scheme, "", service_url, rest)
+        return BrokerAddress(scheme, "", service_url, rest)
 
     return read
 
@@ -130,6 +130,6 @@ SCHEMES = {
 }
 
 
-def default_broker() -> Broker:
+def default_broker() -> BrokerAddress:
     """Return the broker to use if none is configured."""
     return next(iter(SCHEMES.values())).read("")

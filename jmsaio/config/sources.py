@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote_plus
 
 from jmsaio.config.options import nearest
-from jmsaio.config.schemes import SCHEMES, Broker
+from jmsaio.config.schemes import SCHEMES, BrokerAddress
 from jmsaio.errors import ConfigurationError
 
 #: Characters that can precede a secret in a URL without its scheme.
@@ -25,7 +25,7 @@ def is_url(text: str) -> bool:
     return "://" in text or (scheme is not None and scheme.in_process)
 
 
-def split_url(text: str) -> tuple[Broker, dict[str, object]]:
+def split_url(text: str) -> tuple[BrokerAddress, dict[str, object]]:
     """Parse a URL such as ``pulsar://host:6650,other:6650?jms.clientId=billing`` into broker and options.
 
     Names and values are URL-decoded ("+" is a space); the last value of a repeated name counts, as in Starlight.
@@ -48,7 +48,7 @@ def split_url(text: str) -> tuple[Broker, dict[str, object]]:
     return parse_broker(base), options
 
 
-def parse_broker(base: str) -> Broker:
+def parse_broker(base: str) -> BrokerAddress:
     """Parse a broker URL without a query.
 
     Raises:

@@ -79,8 +79,8 @@ def _compiler() -> Path:
     try:
         return tools.require("javac")
     except ToolError as error:
-        told = "the last broker was killed, and what it left behind can't be removed without a JDK (or start it fresh)"
-        raise ToolError(f"{told}: {error.reason}", error.tool) from error
+        text = "the last broker was killed, and what it left behind can't be removed without a JDK (or start it fresh)"
+        raise ToolError(f"{text}: {error.reason}", error.tool) from error
 
 
 def _run(arguments: list[str]) -> None:

@@ -88,8 +88,8 @@ def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
         java = java_version(text)
         version, enough = java, java is not None and java >= MINIMUM_JAVA
     if not enough:
-        told = f"is version {version}" if version is not None else f"does not report its version: {text.strip()[-200:]}"
-        raise ToolError(f"{_WANTED[tool]} is needed, but '{path}' {told}", tool)
+        why = f"is version {version}" if version is not None else f"does not report its version: {text.strip()[-200:]}"
+        raise ToolError(f"{_WANTED[tool]} is needed, but '{path}' {why}", tool)
     return path
 
 

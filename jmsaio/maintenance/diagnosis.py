@@ -21,7 +21,7 @@ _TESTED = "4"
 _SKEW = 2.0
 
 
-class State(enum.Enum):
+class CheckState(enum.Enum):
     """Result of a check. Only ``MISSING`` makes the command fail."""
 
     OK = "ok"
@@ -69,7 +69,7 @@ class Facts:
 
 
 #: Returns the state and what was found. Raises JMSError with the reason if the answer is unknown.
-Judge = Callable[[Facts], tuple[State, str]]
+Judge = Callable[[Facts], tuple[CheckState, str]]
 
 
 @attrs.frozen
@@ -82,22 +82,22 @@ class Check:
     change: str
     _judge: Judge
 
-    def judge(self, facts: Facts) -> tuple[State, str]:
+    def judge(self, facts: Facts) -> tuple[CheckState, str]:
         """Return the state, and what was found."""
         try:
             return self._judge(facts)
         except JMSError as error:
-            return State.UNKNOWN, f"not known: {error}"
+            return CheckState.UNKNOWN, f"not known: {error}"
 
 
-def _warn_if(bad: bool, found: str) -> tuple[State, str]:
-    return (State.WARNING if bad else State.OK), found
+def _warn_if(bad: bool, found: str) -> tuple[CheckState, str]:
+    return (CheckState.WARNING if bad else CheckState.OK), found
 
 
 def _switch(setting: str, policy: str = "", key: str = "") -> Judge:
     """Judge a switch that should be on: ``key`` of the namespace's policy if set, else the broker's setting."""
 
-    def judge(facts: Facts) -> tuple[State, str]:
+    def judge(facts: Facts) -> tuple[CheckState, str]:
         own = facts.policy(policy, {}).get(key) if policy else None
         value = facts.setting(setting) if own is None else str(own).lower()
         return _warn_if(value != "true", f"{setting}={value}")
@@ -108,7 +108,7 @@ def _switch(setting: str, policy: str = "", key: str = "") -> Judge:
 def _zero(setting: str, policy: str = "") -> Judge:
     """Judge a number that should be 0: the namespace's policy if set, else the broker's setting."""
 
-    def judge(facts: Facts) -> tuple[State, str]:
+    def judge(facts: Facts) -> tuple[CheckState, str]:
         own = facts.policy(policy) if policy else None
         value = int(facts.setting(setting) if own is None else own)
         return _warn_if(value > 0, f"{setting}={value}")
@@ -116,62 +116,62 @@ def _zero(setting: str, policy: str = "") -> Judge:
     return judge
 
 
-def _broker(facts: Facts) -> tuple[State, str]:
+def _broker(facts: Facts) -> tuple[CheckState, str]:
     connected = facts.found["connected"]
     if isinstance(connected, JMSError):
-        return State.MISSING, str(connected)
-    return State.OK, f"{facts.config.service_url} answers, and accepts this client"
+        return CheckState.MISSING, str(connected)
+    return CheckState.OK, f"{facts.config.service_url} answers, and accepts this client"
 
 
-def _version(facts: Facts) -> tuple[State, str]:
+def _version(facts: Facts) -> tuple[CheckState, str]:
     version = facts.known("version")
     return _warn_if(version.partition(".")[0] != _TESTED, f"Pulsar {version}")
 
 
-def _authentication(facts: Facts) -> tuple[State, str]:
+def _authentication(facts: Facts) -> tuple[CheckState, str]:
     accepts = facts.known("anonymous")
     return _warn_if(accepts, f"the broker {'accepts' if accepts else 'refuses'} clients without credentials")
 
 
 def _right(name: str) -> Judge:
-    def judge(facts: Facts) -> tuple[State, str]:
+    def judge(facts: Facts) -> tuple[CheckState, str]:
         where = facts.config.system_namespace
         if name == "administer" and facts.found["policies"] is None:
-            return State.MISSING, f"there is no namespace {where}"
+            return CheckState.MISSING, f"there is no namespace {where}"
         if facts.known(name):
-            return State.OK, f"this client may {name} in {where}"
-        state = State.MISSING if name in facts.needed else State.WARNING
+            return CheckState.OK, f"this client may {name} in {where}"
+        state = CheckState.MISSING if name in facts.needed else CheckState.WARNING
         return state, f"this client has no right to {name} in {where}"
 
     return judge
 
 
-def _rest(facts: Facts) -> tuple[State, str]:
+def _rest(facts: Facts) -> tuple[CheckState, str]:
     config, same, version = facts.config, facts.found["same cluster"], facts.found["version"]
     if not config.use_pulsar_admin:
-        return State.WARNING, "switched off with jms.usePulsarAdmin=false"
+        return CheckState.WARNING, "switched off with jms.usePulsarAdmin=false"
     if isinstance(version, JMSError):
-        return State.MISSING, str(version)
+        return CheckState.MISSING, str(version)
     if isinstance(same, JMSError):
         text = f"{config.web_service_url} answers; whether it is of this broker's cluster is not known: {same}"
-        return (State.UNKNOWN if config.web_service_named else State.MISSING), text
+        return (CheckState.UNKNOWN if config.web_service_named else CheckState.MISSING), text
     if not same:
-        return State.MISSING, f"{config.web_service_url} is the REST interface of another cluster"
-    return State.OK, f"{config.web_service_url} is of the same cluster"
+        return CheckState.MISSING, f"{config.web_service_url} is the REST interface of another cluster"
+    return CheckState.OK, f"{config.web_service_url} is of the same cluster"
 
 
-def _transactions(facts: Facts) -> tuple[State, str]:
+def _transactions(facts: Facts) -> tuple[CheckState, str]:
     enabled = facts.known("transactions")
     return _warn_if(not enabled, "enabled" if enabled else "disabled")
 
 
-def _filter(facts: Facts) -> tuple[State, str]:
+def _filter(facts: Facts) -> tuple[CheckState, str]:
     own = facts.policy("entryFilters", {}).get("entryFilterNames")
     names = _names(own or facts.setting("entryFilterNames"))
     if "jms" not in names:
-        return State.WARNING, f"not installed; entry filters: {', '.join(names) or 'none'}"
+        return CheckState.WARNING, f"not installed; entry filters: {', '.join(names) or 'none'}"
     delay = facts.setting("dispatcherEntryFilterRescheduledMessageDelay")
-    return State.OK, f"installed; dispatcherEntryFilterRescheduledMessageDelay={delay}"
+    return CheckState.OK, f"installed; dispatcherEntryFilterRescheduledMessageDelay={delay}"
 
 
 def _names(text: str) -> list[str]:
@@ -179,7 +179,7 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.strip("[]").split(",") if name.strip()]
 
 
-def _unacknowledged(facts: Facts) -> tuple[State, str]:
+def _unacknowledged(facts: Facts) -> tuple[CheckState, str]:
     kept, limits = facts.config.max_unacknowledged_rejected, {}
     for kind in ("Consumer", "Subscription"):
         own = facts.policy(f"max_unacked_messages_per_{kind.lower()}")
@@ -190,21 +190,25 @@ def _unacknowledged(facts: Facts) -> tuple[State, str]:
     return _warn_if(bad, f"{shown}; the client keeps up to {kept} rejected messages")
 
 
-def _types(facts: Facts) -> tuple[State, str]:
+def _types(facts: Facts) -> tuple[CheckState, str]:
     types = facts.policy("subscription_types_enabled") or _names(facts.setting("subscriptionTypesEnabled"))
     lacking = sorted({"Exclusive", "Failover", "Shared"} - set(types))
-    return (State.MISSING, f"not allowed: {', '.join(lacking)}") if lacking else (State.OK, ", ".join(sorted(types)))
+    return (
+        (CheckState.MISSING, f"not allowed: {', '.join(lacking)}")
+        if lacking
+        else (CheckState.OK, ", ".join(sorted(types)))
+    )
 
 
-def _retention(facts: Facts) -> tuple[State, str]:
+def _retention(facts: Facts) -> tuple[CheckState, str]:
     own = facts.policy("retention_policies", {})
     minutes = str(own.get("retentionTimeInMinutes", facts.setting("defaultRetentionTimeInMinutes")))
     size = str(own.get("retentionSizeInMB", facts.setting("defaultRetentionSizeInMB")))
     kept = f"acknowledged messages are kept for {minutes} minutes and up to {size} MB (-1: no limit)"
-    return State.OK, "acknowledged messages are deleted" if "0" in (minutes, size) else kept
+    return CheckState.OK, "acknowledged messages are deleted" if "0" in (minutes, size) else kept
 
 
-def _backlog(facts: Facts) -> tuple[State, str]:
+def _backlog(facts: Facts) -> tuple[CheckState, str]:
     policies = [quota["policy"] for quota in facts.policy("backlog_quota_map", {}).values()]
     limits = [facts.setting(f"backlogQuotaDefaultLimit{unit}") for unit in ("Bytes", "Second")]
     if not policies and any(int(limit) > 0 for limit in limits):
@@ -212,22 +216,22 @@ def _backlog(facts: Facts) -> tuple[State, str]:
     return _warn_if("consumer_backlog_eviction" in policies, ", ".join(policies) or "no limit")
 
 
-def _inactive(facts: Facts) -> tuple[State, str]:
+def _inactive(facts: Facts) -> tuple[CheckState, str]:
     own = facts.policy("inactive_topic_policies", {})
     deletes = own.get("deleteWhileInactive", facts.setting("brokerDeleteInactiveTopicsEnabled") == "true")
     mode = own.get("inactiveTopicDeleteMode", facts.setting("brokerDeleteInactiveTopicsMode"))
     return _warn_if(deletes and mode != "delete_when_no_subscriptions", mode if deletes else "inactive topics are kept")
 
 
-def _clock(facts: Facts) -> tuple[State, str]:
+def _clock(facts: Facts) -> tuple[CheckState, str]:
     skew = facts.known("skew")
     if abs(skew) <= _SKEW:
-        return State.OK, f"within {_SKEW:g} s of the broker's"
-    return State.WARNING, f"{abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} the broker's"
+        return CheckState.OK, f"within {_SKEW:g} s of the broker's"
+    return CheckState.WARNING, f"{abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} the broker's"
 
 
-def _metadata(facts: Facts) -> tuple[State, str]:
-    return State.OK, f"maxConsumerMetadataSize={facts.setting('maxConsumerMetadataSize')}"
+def _metadata(facts: Facts) -> tuple[CheckState, str]:
+    return CheckState.OK, f"maxConsumerMetadataSize={facts.setting('maxConsumerMetadataSize')}"
 
 
 _GRANT = "pulsar-admin namespaces grant-permission NAMESPACE --role ROLE --actions"

@@ -28,7 +28,7 @@ class Scope(enum.Enum):
 
 
 @attrs.define
-class Ledger(Generic[Inbox, Record]):
+class DeliveryLedger(Generic[Inbox, Record]):
     """Unsettled deliveries of one session, in the order of delivery.
 
     Attributes:

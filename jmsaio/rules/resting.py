@@ -77,7 +77,7 @@ class Resting:
     _last: dict[Hashable, Bundle] = attrs.field(factory=dict, init=False)
     _heap: list[tuple[float, int, Bundle]] = attrs.field(factory=list, init=False)
     _ready: dict[int, list[Bundle]] = attrs.field(factory=dict, init=False)
-    _hasty: deque[Bundle] = attrs.field(factory=deque, init=False)
+    _hastened: deque[Bundle] = attrs.field(factory=deque, init=False)
     _counts: dict[Hashable, int] = attrs.field(factory=dict, init=False)
     _returned: OrderedDict[EntryId, _Return] = attrs.field(factory=OrderedDict, init=False)
     _pending: deque[tuple[float, EntryId]] = attrs.field(factory=deque, init=False)
@@ -131,7 +131,7 @@ class Resting:
         bundles = [bundle for _, _, bundle in sorted(self._heap, key=lambda entry: entry[1])]
         bundles += [bundle for ready in self._ready.values() for bundle in ready]
         chosen = {bundle for bundle in bundles if owner is None or bundle.owner == owner}
-        self._hasty.extend(bundle for bundle in bundles if bundle in chosen)
+        self._hastened.extend(bundle for bundle in bundles if bundle in chosen)
         self._heap = [entry for entry in self._heap if entry[2] not in chosen]
         heapq.heapify(self._heap)
         for turns, ready in list(self._ready.items()):
@@ -142,8 +142,8 @@ class Resting:
     def take(self, now: float) -> Bundle | None:
         """Remove and return the next bundle to be returned, or None."""
         self._refill(now)
-        if self._hasty:
-            return self._leave(self._hasty.popleft(), now)
+        if self._hastened:
+            return self._leave(self._hastened.popleft(), now)
         heap, ready = self._heap, self._ready
         while heap and heap[0][0] <= now:
             bundle = heapq.heappop(heap)[2]
@@ -157,17 +157,17 @@ class Resting:
         self._budget -= len(bundle.records)
         return self._leave(bundle, now)
 
-    def take_hasty(self, owner: Hashable, now: float) -> Bundle | None:
+    def take_hastened(self, owner: Hashable, now: float) -> Bundle | None:
         """Remove and return the next bundle of ``owner`` after ``hasten``, or None."""
-        for bundle in self._hasty:
+        for bundle in self._hastened:
             if bundle.owner == owner:
-                self._hasty.remove(bundle)
+                self._hastened.remove(bundle)
                 return self._leave(bundle, now)
         return None
 
     def wait(self, now: float) -> float | None:
         """Return the seconds until ``take`` returns a bundle again, or None if nothing rests."""
-        if self._hasty:
+        if self._hastened:
             return 0.0
         budget = 0.0 if self._budget > 0 else (1 - self._budget) / RATE
         if self._ready:

@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, Kind
+from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, ColumnKind
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column
 from jmsaio.spark.options.table import table
 
 #: Type names of written columns, as the guide shows them.
-_WRITTEN: Final[Mapping[Kind, str]] = {kind: re.sub(r"[A-Z]{3,}(?:<.*?>)?", r"`\g<0>`", kind.value) for kind in Kind}
+_WRITTEN: Final[Mapping[ColumnKind, str]] = {
+    kind: re.sub(r"[A-Z]{3,}(?:<.*?>)?", r"`\g<0>`", kind.value) for kind in ColumnKind
+}
 GUIDE = pathlib.Path(__file__).parents[1] / "guide" / "spark.md"
 
 

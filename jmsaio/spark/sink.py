@@ -40,7 +40,7 @@ class Written(WriterCommitMessage):
     sent: tuple[Sent, ...]
 
 
-class _Writer:
+class _SinkWriter:
     """Base of both writers. Checks the table when Spark creates the writer, before a task starts.
 
     Args:
@@ -94,7 +94,7 @@ def _abort(messages: _Messages, what: str) -> None:
     _log.warning("%s failed: what its %d complete tasks sent stays", what, len(messages) - failed)
 
 
-class BatchWriter(_Writer, DataSourceArrowWriter):
+class BatchWriter(_SinkWriter, DataSourceArrowWriter):
     """Writer of a table."""
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -106,7 +106,7 @@ class BatchWriter(_Writer, DataSourceArrowWriter):
         _abort(messages, "write")
 
 
-class StreamWriter(_Writer, DataSourceStreamArrowWriter):
+class StreamWriter(_SinkWriter, DataSourceStreamArrowWriter):
     """Writer of a stream's batches."""
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

@@ -98,7 +98,7 @@ class Rules:
         return None
 
 
-class Pipe:
+class Forwarder:
     """Forwards bytes from one socket to the other according to the rules. Runs in the proxy's loop.
 
     Args:

@@ -10,14 +10,14 @@ from collections.abc import Mapping, MutableMapping
 
 import anyio
 
-from jmsaio.testing.direction import Direction, Pipe, Rules
+from jmsaio.testing.direction import Direction, Forwarder, Rules
 
 #: Maximum seconds to connect to the broker.
 _CONNECT_TIMEOUT = 10.0
 _LINGER = struct.pack("ii", 1, 0)
 
 
-class Link:
+class ConnectionPair:
     """A client's connection, and the corresponding one to the broker.
 
     Args:
@@ -27,9 +27,9 @@ class Link:
     """
 
     def __init__(
-        self, rules: Mapping[Direction, Rules], address: tuple[str, int], links: MutableMapping[Link, None]
+        self, rules: Mapping[Direction, Rules], address: tuple[str, int], links: MutableMapping[ConnectionPair, None]
     ) -> None:
-        self.pipes = {direction: Pipe(rules[direction], self.reset, self.finished) for direction in Direction}
+        self.pipes = {direction: Forwarder(rules[direction], self.reset, self.finished) for direction in Direction}
         self.client = Side(self, Direction.TO_BROKER)
         self.broker = Side(self, Direction.TO_CLIENT)
         self.task: asyncio.Task[None] | None = None
@@ -86,7 +86,7 @@ class Link:
 class Side(asyncio.Protocol):
     """One socket of a link: feeds its bytes into one pipe, and holds the other one back while it can't write."""
 
-    def __init__(self, link: Link, direction: Direction) -> None:
+    def __init__(self, link: ConnectionPair, direction: Direction) -> None:
         self.transport: asyncio.Transport | None = None
         self._link = link
         self._into = link.pipes[direction]

@@ -16,7 +16,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from jmsaio.testing.direction import Direction, FrameFault, Rules, Traffic
 from jmsaio.testing.frames import Command, Part
-from jmsaio.testing.link import Link
+from jmsaio.testing.link import ConnectionPair
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class FaultProxy:
         self._port = listen_port
         self._rules = {direction: Rules() for direction in Direction}
         self._rules[Direction.TO_CLIENT].rewrite = rewrite_lookups
-        self._links: dict[Link, None] = {}
+        self._links: dict[ConnectionPair, None] = {}
         self._server: asyncio.Server | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._portal: BlockingPortal | None = None
@@ -293,7 +293,7 @@ class FaultProxy:
     async def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: Link(self._rules, self._address, self._links).client, "127.0.0.1", self._port
+            lambda: ConnectionPair(self._rules, self._address, self._links).client, "127.0.0.1", self._port
         )
         self._port = self._server.sockets[0].getsockname()[1]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from jmsaio.bench.report import Report, Sample
-from jmsaio.bench.scenario import Group, Scenario
+from jmsaio.bench.scenario import Block, Scenario
 from jmsaio.bench.workload import Workload
 
 
@@ -11,11 +11,11 @@ from jmsaio.bench.workload import Workload
 def report() -> Report:
     """Two send rows and a latency row, two rounds, one failure."""
     rows = (
-        Scenario("send.raw", "raw", Group.SEND, "benchmarks.raw:send", "pulsar://b:6650"),
-        Scenario("send.jmsaio", "ours", Group.SEND, "jmsaio.bench.scenarios.sending:futures", "pulsar://b:6650"),
-        Scenario("latency.raw", "raw latency", Group.LATENCY, "benchmarks.raw:latency", "pulsar://b:6650"),
-        Scenario("idle.consumers", "idle", Group.IDLE, "jmsaio.bench.scenarios.idle:idle_consumers", "memory:"),
-        Scenario("send.java", "never measured", Group.SEND, "benchmarks.java_peer:send", "pulsar://b:6650"),
+        Scenario("send.raw", "raw", Block.SEND, "benchmarks.raw:send", "pulsar://b:6650"),
+        Scenario("send.jmsaio", "ours", Block.SEND, "jmsaio.bench.scenarios.sending:futures", "pulsar://b:6650"),
+        Scenario("latency.raw", "raw latency", Block.LATENCY, "benchmarks.raw:latency", "pulsar://b:6650"),
+        Scenario("idle.consumers", "idle", Block.IDLE, "jmsaio.bench.scenarios.idle:idle_consumers", "memory:"),
+        Scenario("send.java", "never measured", Block.SEND, "benchmarks.java_peer:send", "pulsar://b:6650"),
     )
     samples = (
         Sample(0, "send.raw", 0.5, 30.0, {"per_second": 10_000.0, "cpu_us": 50.0}),

@@ -2,7 +2,7 @@ from benchmarks.layer.catalog import layer_scenarios
 from benchmarks.spark.catalog import spark_scenarios
 from jmsaio.bench.catalog import GOALS, REFERENCES, embedded_scenarios, own_scenarios
 from jmsaio.bench.child import find_target
-from jmsaio.bench.scenario import Group
+from jmsaio.bench.scenario import Block
 
 URL = "pulsar://broker:6650"
 
@@ -29,7 +29,7 @@ def test_with_a_broker_its_rows_come_first() -> None:
 
 
 def test_every_group_has_references() -> None:
-    assert set(REFERENCES) == set(Group)
+    assert set(REFERENCES) == set(Block)
 
 
 def test_goals_speak_of_rows_and_references_that_exist() -> None:

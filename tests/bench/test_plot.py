@@ -5,14 +5,14 @@ import pytest
 
 from jmsaio.bench.plot import is_ours, panels_of, write_plot
 from jmsaio.bench.report import Report
-from jmsaio.bench.scenario import Group
+from jmsaio.bench.scenario import Block
 
 
 def test_a_panel_for_each_group_that_was_measured(report: Report) -> None:
     assert [(group, len(rows)) for group, rows in panels_of(report)] == [
-        (Group.SEND, 2),
-        (Group.LATENCY, 1),
-        (Group.IDLE, 1),
+        (Block.SEND, 2),
+        (Block.LATENCY, 1),
+        (Block.IDLE, 1),
     ]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio.bench.report import Report, Sample, find_goal, read_json, write_json
-from jmsaio.bench.scenario import Group, Scenario
+from jmsaio.bench.scenario import Block, Scenario
 from jmsaio.bench.statistics import Spread
 from jmsaio.bench.workload import Workload
 
@@ -32,8 +32,8 @@ def test_goals_are_found_and_missed_ones_told(report: Report) -> None:
 
 def test_a_row_of_its_own_references_is_compared_by_other_metrics_too(tmp_path: Path) -> None:
     rows = (
-        Scenario("spark.loop-columns", "loop", Group.SPARK_READ, "benchmarks.spark.loops:columns", "pulsar://b:6650"),
-        Scenario("spark.read-one", "ours", Group.SPARK_READ, "benchmarks.spark.reading:one_task", "pulsar://b:6650",
+        Scenario("spark.loop-columns", "loop", Block.SPARK_READ, "benchmarks.spark.loops:columns", "pulsar://b:6650"),
+        Scenario("spark.read-one", "ours", Block.SPARK_READ, "benchmarks.spark.reading:one_task", "pulsar://b:6650",
                  references=("spark.loop-columns",)),
     )  # fmt: skip
     samples = (
@@ -52,7 +52,7 @@ def test_a_row_of_its_own_references_is_compared_by_other_metrics_too(tmp_path: 
 
 def test_a_reference_that_a_row_and_its_group_name_is_compared_once() -> None:
     rows = tuple(
-        Scenario(name, "a row", Group.SEND, "benchmarks.floor:send", "pulsar://b:6650", references=("send.floor",))
+        Scenario(name, "a row", Block.SEND, "benchmarks.floor:send", "pulsar://b:6650", references=("send.floor",))
         for name in ("send.floor", "send.floor-uvloop")
     )
     samples = tuple(Sample(0, row.name, 0.5, 30.0, {"per_second": 1.0}) for row in rows)

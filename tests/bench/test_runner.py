@@ -4,7 +4,7 @@ import pytest
 
 from jmsaio.bench.report import read_json
 from jmsaio.bench.runner import MeasurementError, Progress, interleaved, measure, run, run_scenarios, select
-from jmsaio.bench.scenario import Group, Scenario
+from jmsaio.bench.scenario import Block, Scenario
 from jmsaio.bench.workload import Task, Workload
 
 TARGETS = """
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def scenario(name: str, target: str, **more: object) -> Scenario:
-    return Scenario(name, name, Group.SEND, f"targets:{target}", "memory:", **more)  # type: ignore[arg-type]  # test data
+    return Scenario(name, name, Block.SEND, f"targets:{target}", "memory:", **more)  # type: ignore[arg-type]  # test data
 
 
 def test_select_by_regular_expression() -> None:

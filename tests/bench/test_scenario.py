@@ -1,8 +1,8 @@
-from jmsaio.bench.scenario import METRICS, Goal, Group
+from jmsaio.bench.scenario import METRICS, Block, Goal
 
 
 def test_every_group_has_a_main_figure() -> None:
-    assert set(METRICS) == set(Group)
+    assert set(METRICS) == set(Block)
 
 
 def test_a_lower_bound_is_met_from_above() -> None:

@@ -2,7 +2,7 @@ import subprocess
 import sys
 
 from jmsaio.bench.report import Report, Sample
-from jmsaio.bench.scenario import Group, Scenario
+from jmsaio.bench.scenario import Block, Scenario
 from jmsaio.bench.table import render_table
 from jmsaio.bench.workload import Workload
 
@@ -28,7 +28,7 @@ def test_the_foot_says_what_was_measured(report: Report) -> None:
 
 
 def test_a_table_of_spark_alone_says_what_its_rows_are() -> None:
-    row = Scenario("spark.archive", "archive", Group.SPARK_READ, "benchmarks.spark.reading:archive", "pulsar://b:6650")
+    row = Scenario("spark.archive", "archive", Block.SPARK_READ, "benchmarks.spark.reading:archive", "pulsar://b:6650")
     sample = Sample(0, row.name, 0.5, 30.0, {"per_second": 9.0, "cpu_us": 7.0, "jvm_cpu_us": 3.0, "bytes_row": 144.0})
     text = " ".join(render_table(Report({}, Workload(), "asyncio", (row,), (sample,)), width=140).split())
     assert "3.0 us CPU of the JVM" in text

@@ -23,12 +23,12 @@ from jmsaio import (
     TextMessage,
     Topic,
 )
-from jmsaio.cli.bodies import Source, from_record, make
+from jmsaio.cli.bodies import BodySource, from_record, make
 from jmsaio.cli.show import to_json
 from jmsaio.model.messages.message import Property
 
 
-def read(source: Source) -> list[Message]:
+def read(source: BodySource) -> list[Message]:
     """All messages of a source."""
 
     async def collect() -> list[Message]:
@@ -59,33 +59,33 @@ def test_a_body_that_is_not_of_the_kind_is_refused(kind: str, body: bytes) -> No
 
 
 def test_texts_files_lines_and_a_pipe_become_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    def texts(source: Source) -> list[Any]:
+    def texts(source: BodySource) -> list[Any]:
         return [message.text for message in read(source)]
 
     lines = io.BytesIO(b"a\r\nb\n\nc")
-    assert texts(Source(("x", "y"), (), "text")) == ["x", "y"]
-    assert texts(Source((), (lines,), "text", lines=True)) == ["a", "b", "", "c"]
-    assert texts(Source((), (io.BytesIO(b"all\nof it"),), "text")) == ["all\nof it"]
+    assert texts(BodySource(("x", "y"), (), "text")) == ["x", "y"]
+    assert texts(BodySource((), (lines,), "text", lines=True)) == ["a", "b", "", "c"]
+    assert texts(BodySource((), (io.BytesIO(b"all\nof it"),), "text")) == ["all\nof it"]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"piped")))
-    assert texts(Source((), (), "text")) == ["piped"]
+    assert texts(BodySource((), (), "text")) == ["piped"]
     long = io.BytesIO(b"-" * 200_000 + b"\nend")
-    assert texts(Source((), (long,), "text", lines=True)) == ["-" * 200_000, "end"]
-    assert Source(("x",), (), "text").count() == 1
-    assert Source((), (), "text").count() == 1
-    assert Source((), (lines,), "text", lines=True).count() is None
+    assert texts(BodySource((), (long,), "text", lines=True)) == ["-" * 200_000, "end"]
+    assert BodySource(("x",), (), "text").count() == 1
+    assert BodySource((), (), "text").count() == 1
+    assert BodySource((), (lines,), "text", lines=True).count() is None
 
 
 def test_nothing_to_send_from_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
     with pytest.raises(click.UsageError, match="nothing to send"):
-        read(Source((), (), "text"))
+        read(BodySource((), (), "text"))
 
 
 @pytest.mark.anyio
 async def test_the_lines_of_an_open_pipe_are_messages_at_once() -> None:
     out, into = os.pipe()
     with os.fdopen(out, "rb") as pipe, os.fdopen(into, "wb", buffering=0) as writer:
-        source = Source((), (pipe,), "text", lines=True)
+        source = BodySource((), (pipe,), "text", lines=True)
         async with aclosing(source.messages()) as messages:
             for text in ("a", "b"):
                 writer.write(text.encode() + b"\n")
@@ -104,13 +104,13 @@ def test_an_empty_standard_input_is_refused(
     """What a command that failed leaves in a pipe is no message; an empty file or argument may be one."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
     with pytest.raises(click.UsageError, match="standard input is empty"):
-        read(Source((), (sys.stdin.buffer,) if named else (), "text", **many))
-    assert len(read(Source(("",), (io.BytesIO(b""),), "text"))) == 2
+        read(BodySource((), (sys.stdin.buffer,) if named else (), "text", **many))
+    assert len(read(BodySource(("",), (io.BytesIO(b""),), "text"))) == 2
 
 
 def test_a_header_message_needs_no_body() -> None:
     """Nothing is read for a message that has none."""
-    source = Source((), (), "header")
+    source = BodySource((), (), "header")
     assert [type(message) for message in read(source)] == [Message]
     assert source.count() == 1
 
@@ -118,14 +118,14 @@ def test_a_header_message_needs_no_body() -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        Source(("body",), (), "header"),
-        Source((), (io.BytesIO(b"body"),), "header"),
-        Source((), (io.BytesIO(b"\nbody"),), "header", lines=True),
-        Source((), (io.BytesIO(b'{"kind": "header", "body": "body"}'),), "text", records=True),
+        BodySource(("body",), (), "header"),
+        BodySource((), (io.BytesIO(b"body"),), "header"),
+        BodySource((), (io.BytesIO(b"\nbody"),), "header", lines=True),
+        BodySource((), (io.BytesIO(b'{"kind": "header", "body": "body"}'),), "text", records=True),
     ],
     ids=["argument", "file", "lines", "records"],
 )
-def test_a_body_for_a_header_message_is_refused(source: Source) -> None:
+def test_a_body_for_a_header_message_is_refused(source: BodySource) -> None:
     """The body would be dropped."""
     with pytest.raises(click.UsageError, match="header message has no body"):
         read(source)
@@ -134,7 +134,7 @@ def test_a_body_for_a_header_message_is_refused(source: Source) -> None:
 def test_lines_of_standard_input_are_read_for_header_messages_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\n\nbody\n")))
     with pytest.raises(click.UsageError, match="line 3: a header message has no body"):
-        read(Source((), (), "header", lines=True))
+        read(BodySource((), (), "header", lines=True))
 
 
 MESSAGES: list[Message] = [
@@ -177,7 +177,7 @@ def test_what_receive_writes_send_takes(message: Message) -> None:
 )  # fmt: skip
 def test_a_broken_line_is_told_with_its_number(line: bytes) -> None:
     with pytest.raises(click.UsageError, match="line 2: not a message in JSON"):
-        read(Source((), (io.BytesIO(b"{}\n" + line),), "text", records=True))
+        read(BodySource((), (io.BytesIO(b"{}\n" + line),), "text", records=True))
 
 
 @pytest.mark.parametrize(

@@ -17,16 +17,16 @@ import jmsaio
 from jmsaio.cli import main
 from jmsaio.cli.browse import _browse
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.receive import Job, _receive
+from jmsaio.cli.receive import ReceiveArguments, _receive
 from tests.client.delivery.test_malformed import BAD, poison
 
 
-def job(config: dict[str, Any], **more: Any) -> Job:
+def job(config: dict[str, Any], **more: Any) -> ReceiveArguments:
     values: dict[str, Any] = {
         "name": "orders", "topic": False, "selector": None, "subscription": None, "limit": 1, "timeout": 0.3,
         "headers": False,
     }  # fmt: skip
-    return Job(config=config, **(values | more))
+    return ReceiveArguments(config=config, **(values | more))
 
 
 async def send(config: dict[str, Any], *texts: str) -> None:
@@ -228,9 +228,9 @@ async def test_a_slow_reader_of_what_can_not_be_read_does_not_end_the_command(
 def test_how_long_it_waits_depends_on_how_much_is_wanted(
     monkeypatch: pytest.MonkeyPatch, options: list[str], timeout: float | None
 ) -> None:
-    jobs: list[Job] = []
+    jobs: list[ReceiveArguments] = []
 
-    async def note(job: Job, output: Output) -> int:
+    async def note(job: ReceiveArguments, output: Output) -> int:
         jobs.append(job)
         return 0
 

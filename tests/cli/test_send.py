@@ -15,16 +15,16 @@ import pytest
 
 import jmsaio
 from jmsaio.cli import main
-from jmsaio.cli.bodies import Source
+from jmsaio.cli.bodies import BodySource
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.send import Job, SendingStopped, Window, _send
+from jmsaio.cli.send import SendArguments, SendingStopped, SendsInFlight, _send
 from jmsaio.client.senders.receipt import Receipt
 from jmsaio.testing import embedded_broker
 
 
-def job(config: dict[str, Any], source: Source, **more: Any) -> Job:
+def job(config: dict[str, Any], source: BodySource, **more: Any) -> SendArguments:
     values: dict[str, Any] = {"topic": False, "repeat": 1, "properties": {}, "headers": {}, "options": {}}
-    return Job(config=config, name="orders", source=source, **(values | more))
+    return SendArguments(config=config, name="orders", source=source, **(values | more))
 
 
 async def received(config: dict[str, Any], count: int) -> list[Any]:
@@ -39,7 +39,7 @@ async def received(config: dict[str, Any], count: int) -> list[Any]:
 async def test_a_message_with_everything(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     sent = job(
         config,
-        Source(("tea",), (), "text"),
+        BodySource(("tea",), (), "text"),
         properties={"amount": jmsaio.Short(5)},
         headers={"correlation_id": "c", "type": "order", "reply_to": "topic:answers"},
         options={"priority": 7, "time_to_live": 60.0, "delivery_mode": jmsaio.DeliveryMode.NON_PERSISTENT},
@@ -60,7 +60,7 @@ async def test_a_message_with_everything(config: dict[str, Any], capsys: pytest.
 
 async def test_many_lines_in_order(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     lines = io.BytesIO(b"".join(f"{number}\n".encode() for number in range(300)))
-    source = Source((), (lines,), "text", lines=True)
+    source = BodySource((), (lines,), "text", lines=True)
     assert await _send(job(config, source), Output(as_json=False)) == 0
     assert capsys.readouterr().out.strip() == "300 messages sent to orders"
     assert [message.text for message in await received(config, 300)] == [str(number) for number in range(300)]
@@ -70,7 +70,7 @@ async def test_a_line_of_receive_keeps_its_headers(config: dict[str, Any]) -> No
     """Priority, delivery mode and reply destination; an option of the command wins."""
     line = b'{"body": "tea", "priority": 7, "delivery_mode": "NON_PERSISTENT", "reply_to": "topic:answers"}\n'
     for options in ({}, {"priority": 2}):
-        source = Source((), (io.BytesIO(line),), "text", records=True)
+        source = BodySource((), (io.BytesIO(line),), "text", records=True)
         assert await _send(job(config, source, options=options), Output(as_json=True)) == 0
     first, second = await received(config, 2)
     assert [first.jms_priority, second.jms_priority] == [7, 2]
@@ -81,25 +81,27 @@ async def test_a_line_of_receive_keeps_its_headers(config: dict[str, Any]) -> No
 async def test_repeated_messages_are_sent_in_order_with_ids_of_their_own(
     config: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await _send(job(config, Source(("a", "b"), (), "text"), repeat=3), Output(as_json=True)) == 0
+    assert await _send(job(config, BodySource(("a", "b"), (), "text"), repeat=3), Output(as_json=True)) == 0
     ids = [json.loads(line)["message_id"] for line in capsys.readouterr().out.splitlines()]
     assert len(set(ids)) == 6
     assert [message.text for message in await received(config, 6)] == ["a", "a", "a", "b", "b", "b"]
 
 
 async def test_an_empty_input_sends_nothing(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    source = Source((), (io.BytesIO(b""),), "text", lines=True)
+    source = BodySource((), (io.BytesIO(b""),), "text", lines=True)
     assert await _send(job(config, source), Output(as_json=False)) == 0
     assert "nothing to send" in capsys.readouterr().err
 
 
 async def test_every_send_says_what_it_sent(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     """Also one of one line, and one that ends at a broken line."""
-    assert await _send(job(config, Source((), (io.BytesIO(b"a\n"),), "text", lines=True)), Output(as_json=False)) == 0
+    assert (
+        await _send(job(config, BodySource((), (io.BytesIO(b"a\n"),), "text", lines=True)), Output(as_json=False)) == 0
+    )
     assert capsys.readouterr().out == "1 message sent to orders\n"
-    assert await _send(job(config, Source(("b",), (), "text")), Output(as_json=False)) == 0
+    assert await _send(job(config, BodySource(("b",), (), "text")), Output(as_json=False)) == 0
     assert capsys.readouterr().out.startswith("sent ID:")
-    broken = Source((), (io.BytesIO(b'{"body": "c"}\n{"body": "d"}\n{\n'),), "text", records=True)
+    broken = BodySource((), (io.BytesIO(b'{"body": "c"}\n{"body": "d"}\n{\n'),), "text", records=True)
     with pytest.raises(click.UsageError, match=r"2 sent, then: .*line 3: not a message in JSON"):
         await _send(job(config, broken), Output(as_json=False))
     assert [message.text for message in await received(config, 4)] == ["a", "b", "c", "d"]
@@ -109,7 +111,7 @@ async def test_a_send_that_fails_midway_says_what_became_of_all(
     config: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The error's class, and the messages that were sent, failed or are in doubt; those behind the first error, too."""
-    lines = Source((), (io.BytesIO(b"a\nb\nc\nd\ne\n"),), "text", lines=True)
+    lines = BodySource((), (io.BytesIO(b"a\nb\nc\nd\ne\n"),), "text", lines=True)
     with embedded_broker() as broker:
         broker.faults.delay_answers(0.1)
         broker.faults.fail_sends(error=jmsaio.ResourceAllocationError("the disk is full"))
@@ -129,7 +131,7 @@ def test_a_message_that_is_too_large_among_others(pulsar_broker: Any, capsys: py
     queue, bodies = f"cli-{uuid.uuid4()}", ["a", "b"]
     where = ["--url", pulsar_broker.service_url, "-o", f"webServiceUrl={pulsar_broker.web_service_url}"]
     large = io.BytesIO(b"x" * 6_000_000)
-    arguments = Source(tuple(bodies), (large,), "text")
+    arguments = BodySource(tuple(bodies), (large,), "text")
     config = {"brokerServiceUrl": where[1], "webServiceUrl": pulsar_broker.web_service_url}
     with pytest.raises(SendingStopped, match="2 sent, 1 failed, first MessageTooLargeError: "):
         asyncio.run(_send(attrs.evolve(job(config, arguments), name=queue), Output(as_json=True)))
@@ -149,7 +151,7 @@ async def test_an_interrupted_send_says_what_it_sent(
     config: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The number is that of the messages which the broker has confirmed."""
-    endless = Source((), (Endless(),), "text", lines=True)
+    endless = BodySource((), (Endless(),), "text", lines=True)
     async with jmsaio.connect(config | {"memory_limit": 10_000_000}):
         task = asyncio.create_task(_send(job(config, endless), Output(as_json=False)))
         await asyncio.sleep(0.2)
@@ -189,7 +191,7 @@ def test_send_receive_and_browse_on_a_real_broker(pulsar_broker: Any, capsys: py
 
 async def test_no_more_than_so_many_messages_are_on_their_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jmsaio.cli.send._PENDING", 2)
-    window = Window(Output(as_json=True), False, lambda _: None)
+    window = SendsInFlight(Output(as_json=True), False, lambda _: None)
     loop = asyncio.get_running_loop()
     sends: list[asyncio.Future[Any]] = [loop.create_future() for _ in range(3)]
 

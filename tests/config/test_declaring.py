@@ -8,7 +8,16 @@ import pytest
 
 from jmsaio.config import Backoff, Configuration, ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.config.configuration import ClientOptions
-from jmsaio.config.declaring import Group, check_fields, declares, described, directory, groups, option, written_names
+from jmsaio.config.declaring import (
+    SectionField,
+    check_fields,
+    declares,
+    described,
+    directory,
+    groups,
+    option,
+    written_names,
+)
 from jmsaio.config.options import ON_PULSAR, Kind, Option, Section, Status
 from jmsaio.config.values import default
 from jmsaio.errors import ConfigurationError
@@ -80,7 +89,7 @@ def test_fields_are_read_as_their_options(sample: Any) -> None:
 def test_a_group_is_a_field_with_a_section_of_its_own() -> None:
     assert groups(DeadLetterPolicy) == {}
     doc = groups(ConsumerConfig)["dead_letter"].doc
-    assert groups(ConsumerConfig)["dead_letter"] == Group(
+    assert groups(ConsumerConfig)["dead_letter"] == SectionField(
         "dead_letter", Section.DEAD_LETTER, DeadLetterPolicy, doc, optional=True
     )
     keys = {name: each.key for name, each in groups(Configuration).items()}

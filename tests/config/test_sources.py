@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from jmsaio.config.schemes import Broker
+from jmsaio.config.schemes import BrokerAddress
 from jmsaio.config.sources import as_map, check_web_url, is_url, parse_broker, read_file, split_url
 from jmsaio.errors import ConfigurationError
 
@@ -12,19 +12,19 @@ from jmsaio.errors import ConfigurationError
 @pytest.mark.parametrize(
     ("text", "broker"),
     [
-        ("memory:", Broker("memory", "", "memory:", "")),
-        ("memory://", Broker("memory", "", "memory:", "")),
-        ("MEMORY://orders", Broker("memory", "orders", "memory://orders", "")),
-        ("pulsar://h", Broker("pulsar", "", "pulsar://h:6650", "http://h:8080")),
-        ("pulsar://h:1,g/", Broker("pulsar", "", "pulsar://h:1,g:6650", "http://h:8080")),
-        ("pulsar+ssl://h", Broker("pulsar+ssl", "", "pulsar+ssl://h:6651", "https://h:8443")),
-        ("pulsar://[::1]:7", Broker("pulsar", "", "pulsar://[::1]:7", "http://[::1]:8080")),
-        ("pulsar://[::1]", Broker("pulsar", "", "pulsar://[::1]:6650", "http://[::1]:8080")),
-        ("http://h", Broker("pulsar", "", "http://h:8080", "http://h:8080")),
-        ("https://h:1", Broker("pulsar+ssl", "", "https://h:1", "https://h:1")),
+        ("memory:", BrokerAddress("memory", "", "memory:", "")),
+        ("memory://", BrokerAddress("memory", "", "memory:", "")),
+        ("MEMORY://orders", BrokerAddress("memory", "orders", "memory://orders", "")),
+        ("pulsar://h", BrokerAddress("pulsar", "", "pulsar://h:6650", "http://h:8080")),
+        ("pulsar://h:1,g/", BrokerAddress("pulsar", "", "pulsar://h:1,g:6650", "http://h:8080")),
+        ("pulsar+ssl://h", BrokerAddress("pulsar+ssl", "", "pulsar+ssl://h:6651", "https://h:8443")),
+        ("pulsar://[::1]:7", BrokerAddress("pulsar", "", "pulsar://[::1]:7", "http://[::1]:8080")),
+        ("pulsar://[::1]", BrokerAddress("pulsar", "", "pulsar://[::1]:6650", "http://[::1]:8080")),
+        ("http://h", BrokerAddress("pulsar", "", "http://h:8080", "http://h:8080")),
+        ("https://h:1", BrokerAddress("pulsar+ssl", "", "https://h:1", "https://h:1")),
     ],
 )
-def test_a_broker_url_gets_the_ports_it_leaves_out(text: str, broker: Broker) -> None:
+def test_a_broker_url_gets_the_ports_it_leaves_out(text: str, broker: BrokerAddress) -> None:
     assert parse_broker(text) == broker
 
 

@@ -11,7 +11,7 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters, Ended
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
-from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
+from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
@@ -46,7 +46,7 @@ class Desk:
         *,
         config: ConsumerConfig | None = None,
         prior: PriorDeliveries | None = None,
-        tally: Tally | None = None,
+        return_counts: ReturnCounts | None = None,
         letters: DeadLetters | None = None,
     ) -> None:
         kind = SubscriptionType.SHARED if shared else SubscriptionType.EXCLUSIVE
@@ -55,7 +55,7 @@ class Desk:
         self.bridge = Bridge()
         self.consumer = FakeConsumer()
         self.native_consumer = self.receive_from("t")
-        self.tracker = UnackedTracker(self.bridge, subscription, self._wake, prior, tally, letters)
+        self.tracker = UnackedTracker(self.bridge, subscription, self._wake, prior, return_counts, letters)
         self.unsettled = self.tracker._unsettled
         self.settled = self.tracker._settled
         self.acks = self.tracker._acks

@@ -49,7 +49,7 @@ class Part:
     """A sender or receiver with its natives."""
 
     natives: list[Native]
-    heard: int = 0
+    received_count: int = 0
     subscription: Subscription = EXCLUSIVE
     refusals: list[JMSSecurityError | None] = attrs.field(factory=list)
 
@@ -57,7 +57,7 @@ class Part:
 
     @property
     def waiting(self) -> list[tuple[Native, int]]:
-        return [(native, self.heard) for native in self.natives]
+        return [(native, self.received_count) for native in self.natives]
 
     def renew(self) -> None:
         self.renewed += 1

@@ -10,7 +10,7 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import JMSError
-from jmsaio.maintenance.diagnosis import CHECKS, Check, Facts, State
+from jmsaio.maintenance.diagnosis import CHECKS, Check, CheckState, Facts
 
 #: Of a broker that `jmsaio broker start` has started.
 SETTINGS = {
@@ -43,7 +43,9 @@ def outcome(name: str, given: Facts) -> tuple[str, str]:
 
 
 def test_a_good_broker_lacks_nothing() -> None:
-    assert {check.name: check.judge(facts())[0] for check in CHECKS if check.judge(facts())[0] is not State.OK} == {}
+    assert {
+        check.name: check.judge(facts())[0] for check in CHECKS if check.judge(facts())[0] is not CheckState.OK
+    } == {}
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: str(check.name))
@@ -173,7 +175,7 @@ def test_nothing_is_guessed() -> None:
     """Without any fact no check is good, and each says why."""
     none = Facts(load(NAMED), frozenset(["produce"]), dict.fromkeys(GOOD, JMSError("the reason")))
     found = {check.name: check.judge(none) for check in CHECKS}
-    assert {state for name, (state, _) in found.items() if name not in ("broker", "rest")} == {State.UNKNOWN}
+    assert {state for name, (state, _) in found.items() if name not in ("broker", "rest")} == {CheckState.UNKNOWN}
     assert all("the reason" in text for _, text in found.values())
     hidden = facts()
     hidden = attrs.evolve(hidden, found={**hidden.found, "settings": {}})

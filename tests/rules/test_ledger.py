@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jmsaio.rules.ledger import Ledger, Scope
+from jmsaio.rules.ledger import DeliveryLedger, Scope
 
 
-def filled(scope: Scope) -> tuple[Ledger[str, int], list[int]]:
-    ledger: Ledger[str, int] = Ledger(scope)
+def filled(scope: Scope) -> tuple[DeliveryLedger[str, int], list[int]]:
+    ledger: DeliveryLedger[str, int] = DeliveryLedger(scope)
     return ledger, [ledger.delivered(inbox, record) for record, inbox in enumerate(["a", "b", "a", "b"])]
 
 

@@ -124,9 +124,9 @@ def test_one_owner_or_all_can_have_theirs_back_at_once() -> None:
     add(resting, range(-3, 0), 0.0, "b")
     resting.hasten("b")
     assert resting.wait(0.0) == 0.0
-    bundle = resting.take_hasty("b", 0.0)
+    bundle = resting.take_hastened("b", 0.0)
     assert bundle is not None and bundle.owner == "b" and len(bundle.records) == 3
-    assert resting.take_hasty("b", 0.0) is None and resting.count("b") == 0
+    assert resting.take_hastened("b", 0.0) is None and resting.count("b") == 0
     resting.hasten()
     assert len(taken(resting, 0.0)) == 10 * BURST
 
@@ -145,9 +145,9 @@ def test_an_owner_gets_none_of_anothers_back() -> None:
     for owner, entry in (("a", 1), ("b", 2), ("a", 3)):
         add(resting, range(entry, entry + 1), 0.0, owner)
     resting.hasten()
-    bundle = resting.take_hasty("b", 0.0)
+    bundle = resting.take_hastened("b", 0.0)
     assert bundle is not None and entries(bundle) == [2]
-    assert resting.take_hasty("b", 0.0) is None
+    assert resting.take_hastened("b", 0.0) is None
     assert sorted(taken(resting, 0.0)) == [1, 3]
 
 
@@ -360,7 +360,7 @@ def test_a_record_that_went_back_twice_is_credited_once_it_stays_away() -> None:
     for now in (1.0, 2.5):
         resting.add("b", record(-1), now)
         resting.hasten("b")
-        assert resting.take_hasty("b", now) is not None
+        assert resting.take_hastened("b", now) is not None
     assert budget(resting, 1.0 + GONE) == pytest.approx(GONE * RATE)
     _, left = (budget(resting, 2.4 + GONE) for _ in range(2))
     assert budget(resting, 2.5 + GONE) == pytest.approx(left + 0.1 * RATE + GAIN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jmsaio.config import Configuration, load
-from jmsaio.config.schemes import Broker, Scheme
+from jmsaio.config.schemes import BrokerAddress, Scheme
 from jmsaio.errors import ConfigurationError
 from jmsaio.transport import memory
 from jmsaio.transport.base import Transport
@@ -14,11 +14,11 @@ OPENED: list[Configuration] = []
 BEHIND = "behind-loopback"
 
 
-def read(rest: str) -> Broker:
+def read(rest: str) -> BrokerAddress:
     """Read ``loopback://``; more is refused."""
     if rest != "//":
         raise ConfigurationError("write loopback:// and nothing behind it", key="brokerServiceUrl")
-    return Broker("loopback", "", "loopback://", "")
+    return BrokerAddress("loopback", "", "loopback://", "")
 
 
 async def open_transport(config: Configuration) -> Transport:

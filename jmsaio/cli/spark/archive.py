@@ -130,13 +130,13 @@ def _archive_on(
     from jmsaio.spark.jobs.pace import Pace, pace_text
     from jmsaio.spark.jobs.streaming import archive_on
 
-    def tell(record: Mapping[str, Any]) -> None:
+    def report(record: Mapping[str, Any]) -> None:
         if output.as_json:
             output.record(record)
         show(printable(pace_text(record)))
 
     output.remark("press Ctrl-C to stop")
-    return archive_on(session, order, stop, pace=Pace(entries=entries, interval=interval), tell=tell)
+    return archive_on(session, order, stop, pace=Pace(entries=entries, interval=interval), report=report)
 
 
 def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:

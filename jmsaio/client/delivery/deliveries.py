@@ -24,7 +24,7 @@ from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.messages.message import Acknowledge, Message
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
-from jmsaio.rules.ledger import Ledger
+from jmsaio.rules.ledger import DeliveryLedger
 
 #: Records to settle, by inbox.
 Commands = list[tuple[Inbox, list[ReceivedRecord]]]
@@ -45,7 +45,7 @@ class Deliveries:
     """
 
     mode: AcknowledgeMode
-    ledger: Ledger[Inbox, ReceivedRecord]
+    ledger: DeliveryLedger[Inbox, ReceivedRecord]
     inboxes: SessionInboxes
     check_call: Callable[[], None]
     receipt_timeout: float | None
@@ -196,7 +196,7 @@ def acknowledge_for_caller(inbox: Inbox, records: Sequence[ReceivedRecord]) -> N
 
     Records that another receiver received are settled there at once, because it might be closing.
     """
-    if inbox.acks_at_once or inbox.receiver.borrows:
+    if inbox.acks_at_once or inbox.receiver.has_adopted:
         inbox.acknowledge(records)
     else:
         inbox.acks.together(records)

@@ -279,7 +279,7 @@ class Inbox:
     def hand(self, record: ReceivedRecord, owner: SharingReceiver[Inbox]) -> None:
         """Add a sibling's record, after ``accepts``."""
         if owner is not self.receiver:
-            self.receiver.borrow(record, owner)
+            self.receiver.adopt(record, owner)
         self._expiring = self._expiring or record.may_expire
         self._largest = max(self._largest, record.size) if self.records else record.size
         self.records.append(record)
@@ -294,7 +294,7 @@ class Inbox:
             self.records.clear()
             self.records.extend(kept)
             for record in found:
-                self.receiver.let_go(record)
+                self.receiver.release(record)
             if len(kept) <= self._refill:
                 self._look_again()
         return found

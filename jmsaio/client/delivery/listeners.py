@@ -20,7 +20,7 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
 
 
-class Report(Protocol):
+class ReportProblem(Protocol):
     """Reports a problem that no caller can receive."""
 
     def __call__(self, error: Exception, circumstances: str = "") -> None:
@@ -58,7 +58,7 @@ class Listeners:
     """
 
     deliveries: Deliveries
-    report: Report
+    report: ReportProblem
     connection: object
     session: object
     _by_inbox: dict[Inbox, Listener] = attrs.field(factory=dict, init=False)

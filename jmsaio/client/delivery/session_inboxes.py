@@ -77,7 +77,7 @@ class SessionInboxes:
 
     async def close_settled(self, deadline: Deadline) -> None:
         """Close the lingering inboxes whose deliveries are all settled."""
-        for inbox in [one for one in self.lingering if not one.receiver.lent and not self.unsettled(one)]:
+        for inbox in [one for one in self.lingering if not one.receiver.transferred and not self.unsettled(one)]:
             self.lingering.pop(inbox, None)
             self.forget(inbox)
             await inbox.aclose(deadline.left())
@@ -111,7 +111,7 @@ class SessionInboxes:
 
     def _hand_over(self, inbox: Inbox) -> bool:
         """Leave an inbox to a session that has records of it; return False if none has any, or none can keep it."""
-        lent = inbox.receiver.lent
-        if lent and inbox.attached:
+        transferred = inbox.receiver.transferred
+        if transferred and inbox.attached:
             inbox.detach()
-        return any(borrower.keep is not None and borrower.keep(inbox, self.transport) for borrower in lent.values())
+        return any(adopter.keep is not None and adopter.keep(inbox, self.transport) for adopter in transferred.values())

@@ -28,45 +28,45 @@ class SharingReceiver(Generic[Inbox]):
     Attributes:
         own: the transport's receiver of the inbox.
         most: maximum number of its records that rest (see ``Siblings``).
-        lent: the receivers of siblings that have records of ``own``, by the record's ``id``.
+        transferred: the receivers of siblings that have records of ``own``, by the record's ``id``.
         keep: makes the session of this inbox keep another inbox until it is settled; returns False if it can't.
     """
 
     own: Receiver
     most: float = math.inf
-    lent: dict[int, SharingReceiver[Inbox]] = attrs.field(factory=dict, init=False)
+    transferred: dict[int, SharingReceiver[Inbox]] = attrs.field(factory=dict, init=False)
     keep: Callable[[Inbox, Transport], bool] | None = None
-    _borrowed: dict[int, tuple[ReceivedRecord, SharingReceiver[Inbox]]] = attrs.field(factory=dict, init=False)
+    _adopted: dict[int, tuple[ReceivedRecord, SharingReceiver[Inbox]]] = attrs.field(factory=dict, init=False)
     _unsettled: dict[SharingReceiver[Inbox], None] = attrs.field(factory=dict, init=False)
 
-    def borrow(self, record: ReceivedRecord, owner: SharingReceiver[Inbox]) -> None:
+    def adopt(self, record: ReceivedRecord, owner: SharingReceiver[Inbox]) -> None:
         """Settle ``record`` at ``owner`` from now on."""
-        self._borrowed[id(record)] = record, owner
-        owner.lent[id(record)] = self
+        self._adopted[id(record)] = record, owner
+        owner.transferred[id(record)] = self
 
     @property
-    def borrows(self) -> bool:
+    def has_adopted(self) -> bool:
         """Whether it has records that other receivers received."""
-        return bool(self._borrowed)
+        return bool(self._adopted)
 
     def owner(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
         """Return the receiver that received ``record``."""
-        borrowed = self._borrowed.get(id(record))
-        return self if borrowed is None else borrowed[1]
+        adopted = self._adopted.get(id(record))
+        return self if adopted is None else adopted[1]
 
-    def let_go(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
+    def release(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
         """Drop ``record`` from this inbox; return the receiver that received it."""
-        borrowed = self._borrowed.pop(id(record), None)
-        if borrowed is None:
+        adopted = self._adopted.pop(id(record), None)
+        if adopted is None:
             return self
-        borrowed[1].lent.pop(id(record), None)
-        return borrowed[1]
+        adopted[1].transferred.pop(id(record), None)
+        return adopted[1]
 
     def _apart(
         self, records: Sequence[ReceivedRecord], keep: bool = False
     ) -> dict[SharingReceiver[Inbox], list[ReceivedRecord]]:
         """Group records by the receiver that received them."""
-        find = self.owner if keep else self.let_go
+        find = self.owner if keep else self.release
         parts: dict[SharingReceiver[Inbox], list[ReceivedRecord]] = {}
         for record in records:
             parts.setdefault(find(record), []).append(record)
@@ -78,7 +78,7 @@ class SharingReceiver(Generic[Inbox]):
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Acknowledge records; those of a receiver that was closed meanwhile are redelivered, with a warning."""
-        if not self._borrowed:
+        if not self._adopted:
             self.own.acknowledge(records, transaction)
             return
         parts = self._apart(records)
@@ -94,7 +94,7 @@ class SharingReceiver(Generic[Inbox]):
 
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
         """Return records to the broker; those of a receiver that was closed meanwhile have already been returned."""
-        if not self._borrowed:
+        if not self._adopted:
             self.own.negative_acknowledge(records, delay, counted=counted)
             return
         parts = self._apart(records)
@@ -113,7 +113,7 @@ class SharingReceiver(Generic[Inbox]):
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead letters."""
-        self.let_go(record).own.dead_letter(record, properties)
+        self.release(record).own.dead_letter(record, properties)
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Count one more delivery of records."""
@@ -140,7 +140,7 @@ class SharingReceiver(Generic[Inbox]):
 
     async def aclose(self, timeout: float) -> None:
         """Return the unsettled records of other receivers, and close the inbox's own receiver."""
-        rest = [record for record, _ in self._borrowed.values()]
+        rest = [record for record, _ in self._adopted.values()]
         if rest:
             self.negative_acknowledge(rest, 0.0)
         await self.own.aclose(timeout)

@@ -102,7 +102,7 @@ class Siblings:
         Cancelling: all are returned nevertheless, so that none counts as delivered.
         """
         cancelled: asyncio.CancelledError | None = None
-        while (bundle := self._resting.take_hasty(inbox.receiver, self._timers.clock.steady())) is not None:
+        while (bundle := self._resting.take_hastened(inbox.receiver, self._timers.clock.steady())) is not None:
             self._return(bundle)
             try:
                 await asyncio.sleep(0)
@@ -114,7 +114,7 @@ class Siblings:
 
     def reject(self, inbox: Member, record: ReceivedRecord) -> None:
         """Hand a record that ``inbox`` rejects to a sibling that accepts it; else it rests after ``set_aside``."""
-        owner = inbox.receiver.let_go(record)
+        owner = inbox.receiver.release(record)
         if len(self._members) > 1:
             taker = self._taker(inbox, record)
             if taker is not None:

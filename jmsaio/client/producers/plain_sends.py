@@ -163,7 +163,7 @@ class PlainSends:
             return None
         sends, now = runtime.sends, int(stamper.wall() * 1000)
         if (
-            runtime.closing or self._stopped or loop is not runtime.home.loop or (now != sends.turn and sends.alone)
+            runtime.closing or self._stopped or loop is not runtime.affinity.loop or (now != sends.turn and sends.alone)
             or sends.lines
         ):  # fmt: skip
             return None

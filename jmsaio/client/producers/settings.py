@@ -155,7 +155,7 @@ class ProducerSettings:
         self.disable_message_timestamp = value
 
     def _check_open(self) -> None:
-        self._runtime.home.check_process()
+        self._runtime.affinity.check_process()
         if self._closed or self._runtime.refuses():
             raise ObjectClosedError("the producer is closed; create a new one")
 

@@ -12,7 +12,7 @@ from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.schemas import Schemas
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
-from jmsaio.client.lifetime.home import Home
+from jmsaio.client.lifetime.affinity import Affinity
 from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.subscriptions.selectors import SelectorReader
@@ -35,7 +35,7 @@ class ConnectionRuntime:
         transport: the transport.
         senders: the senders of the factory.
         broker: the broker's name in this process.
-        home: event loop and process.
+        affinity: event loop and process.
         uuid: identifies the connection.
         client_id: client identifier, or None.
         connection_id: carried by sent messages, so that noLocal recognizes them.
@@ -54,7 +54,7 @@ class ConnectionRuntime:
     transport: Transport
     senders: SenderPool
     broker: str
-    home: Home = attrs.field(factory=Home.here, init=False)
+    affinity: Affinity = attrs.field(factory=Affinity.here, init=False)
     uuid: str = attrs.field(factory=lambda: str(uuid.uuid4()), init=False)
     client_id: str | None = attrs.field(default=None, init=False)
     connection_id: str = attrs.field(init=False)
@@ -81,7 +81,13 @@ class ConnectionRuntime:
             self.report,
         )
         self.temporaries = Temporaries(
-            self.configuration, self.transport, self.senders, self.uuid, self.home, self.consumed_topics, self.report
+            self.configuration,
+            self.transport,
+            self.senders,
+            self.uuid,
+            self.affinity,
+            self.consumed_topics,
+            self.report,
         )
         self.inbox_bytes = Share(self.configuration.receive_buffer_bytes // 2)  # the rest is for the transport
 

@@ -111,7 +111,9 @@ def _claim_name(connection: ConnectionRuntime, request: ConsumerRequest, planned
         return _nothing
     subscription = planned.subscription
     topics = subscription.topics or (subscription.pattern or "",)
-    use = in_process.Use(topics, request.selector, request.no_local, request.kind is not ConsumerKind.DURABLE)
+    use = in_process.ActiveSubscription(
+        topics, request.selector, request.no_local, request.kind is not ConsumerKind.DURABLE
+    )
     in_process.claim_subscription(connection.broker, subscription.name, request.kind, use)
     return partial(in_process.release_subscription, connection.broker, subscription.name)
 

@@ -22,16 +22,16 @@ from jmsaio.client.delivery.dispatch import Dispatch
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listeners
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
+from jmsaio.client.lifetime.affinity import Affinity
 from jmsaio.client.lifetime.background_task import BackgroundTask
 from jmsaio.client.lifetime.deadline import Deadline
-from jmsaio.client.lifetime.home import Home
 from jmsaio.client.lifetime.opening import Closable
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pending import PendingSends
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
-from jmsaio.rules.ledger import Ledger
+from jmsaio.rules.ledger import DeliveryLedger
 from jmsaio.transport.base import Transport
 
 
@@ -42,7 +42,7 @@ class SessionRuntime:
     Attributes:
         connection: the part of its connection that all its sessions share.
         when_ended: called once its tasks have ended.
-        home: event loop and process.
+        affinity: event loop and process.
         callbacks: runs its listeners.
         dispatch: fills its inboxes.
         inboxes: its inboxes.
@@ -58,7 +58,7 @@ class SessionRuntime:
 
     connection: ConnectionRuntime
     when_ended: Callable[[SessionRuntime], None]
-    home: Home
+    affinity: Affinity
     callbacks: CallbackWorker
     dispatch: Dispatch
     inboxes: SessionInboxes
@@ -76,13 +76,13 @@ class SessionRuntime:
         self,
         connection: ConnectionRuntime,
         mode: AcknowledgeMode,
-        ledger: Ledger[Inbox, ReceivedRecord],
+        ledger: DeliveryLedger[Inbox, ReceivedRecord],
         when_ended: Callable[[SessionRuntime], None],
     ) -> None:
         config = connection.configuration
         self.connection = connection
         self.when_ended = when_ended
-        self.home = connection.home
+        self.affinity = connection.affinity
         self.callbacks = CallbackWorker(self._next_job)
         self.dispatch = Dispatch(self.callbacks.wake)
         self.inboxes = SessionInboxes(connection.transport, ledger.concerns, self.dispatch.forget)
@@ -127,13 +127,13 @@ class SessionRuntime:
 
     def check_open(self) -> None:
         """Raise ObjectClosedError if the session is closed, ForkError in a child process."""
-        self.home.check_process()
+        self.affinity.check_process()
         if self.refuses():
             raise ObjectClosedError("the session is closed; create a new one")
 
     def check_call(self) -> None:
         """Check as ``check_open`` for calls that use the event loop; raise IllegalStateError outside of it."""
-        self.home.check()
+        self.affinity.check()
         if self.closing:
             self.check_open()
 
@@ -188,10 +188,10 @@ class SessionRuntime:
 
     async def close(self, deadline: Deadline | None = None) -> None:
         """Request the session's end, and wait; see ``Session.close``."""
-        if self.home.forked:
+        if self.affinity.forked:
             self.closing = self.consumers_closed = True  # its tasks belong to the parent
             return
-        self.home.check()
+        self.affinity.check()
         self.closing = True
         for inbox in self.inboxes.open:
             inbox.notify()
@@ -276,6 +276,6 @@ class SessionRuntime:
         deadline = Deadline.after(self.close_timeout)
         await self._wait_for_callbacks(deadline.left(1))
         await self.inboxes.close_settled(deadline)
-        lent = bool(inbox.receiver.lent)
-        if inbox in self.inboxes.lingering and (lent or not self.deliveries.self_acknowledging):
+        transferred = bool(inbox.receiver.transferred)
+        if inbox in self.inboxes.lingering and (transferred or not self.deliveries.self_acknowledging):
             await inbox.stop(deadline.left())

@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 import attrs
 
-from jmsaio.client.lifetime.home import Home
+from jmsaio.client.lifetime.affinity import Affinity
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration
 from jmsaio.errors import (
@@ -48,7 +48,7 @@ class Temporaries:
         transport: the transport.
         senders: the senders of the factory.
         owner: uuid of the connection.
-        home: its event loop and process.
+        affinity: its event loop and process.
         consumed_topics: returns the topics of each of its inboxes.
         report: reports a problem that no caller can receive.
     """
@@ -57,7 +57,7 @@ class Temporaries:
     _transport: Transport
     _senders: SenderPool
     _owner: str
-    _home: Home
+    _affinity: Affinity
     _consumed_topics: Callable[[], Iterable[tuple[str, ...]]]
     _report: Callable[..., None]
     _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
@@ -147,7 +147,7 @@ class Temporaries:
 
     async def delete(self, topic: str) -> None:
         """Delete a destination. Raises JMSError while consumers of this connection use it. Idempotent."""
-        self._home.check()
+        self._affinity.check()
         if topic not in self._alive:
             return
         if any(topic in names for names in self._consumed_topics()):

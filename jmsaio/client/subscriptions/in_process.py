@@ -14,11 +14,11 @@ from jmsaio.client.subscriptions.plan import ConsumerKind
 from jmsaio.errors import InvalidClientIDError, JMSError
 
 _client_ids: set[tuple[str, str]] = set()
-_subscriptions: dict[tuple[str, str], Use] = {}
+_subscriptions: dict[tuple[str, str], ActiveSubscription] = {}
 
 
 @attrs.define
-class Use:
+class ActiveSubscription:
     """An active subscription: the topics (or pattern) and options with which it was opened, and its consumers."""
 
     topics: tuple[str, ...]
@@ -49,7 +49,7 @@ def release_client_id(broker: str, client_id: str) -> None:
     _client_ids.discard((broker, client_id))
 
 
-def claim_subscription(broker: str, name: str, kind: ConsumerKind, use: Use) -> None:
+def claim_subscription(broker: str, name: str, kind: ConsumerKind, use: ActiveSubscription) -> None:
     """Register a consumer of a named subscription.
 
     Args:

@@ -203,7 +203,7 @@ class SelectorReader:
             selectors.not_before = now + _PAUSE
             if isinstance(error, TimeoutError) or is_away(error):
                 self._not_before = now + _PAUSE
-            self._tell(subscription, error)
+            self._warn_once(subscription, error)
             return
         texts = {topic: text for topic, text in zip(topics, found, strict=True) if text is not None}
         if texts != {topic: selector.text for topic, selector in selectors.by_topic.items()}:
@@ -211,7 +211,7 @@ class SelectorReader:
             _log.info("subscription %s has the selector %s", subscription.name, selectors.text or "of its consumers")
         selectors.read, selectors.reported = now, None  # time of the request: the selector might have changed since
 
-    def _tell(self, subscription: Subscription, error: Exception) -> None:
+    def _warn_once(self, subscription: Subscription, error: Exception) -> None:
         """Warn of a failed reading, once per type of error: a client without permission fails on every subscription."""
         text = (
             f"the properties of subscription {subscription.name} can't be read: {str(error) or 'no answer'}; if an "

@@ -86,7 +86,7 @@ def avro_reader(definition: str) -> Callable[[bytes], Any]:
         tree = json.loads(definition)
     except (ValueError, RecursionError) as error:
         raise MessageFormatError(f"it is not JSON: {error}") from error
-    read = _Compiler().reader(tree, "", DEEPEST)
+    read = _ReaderCompiler().reader(tree, "", DEEPEST)
 
     def read_all(data: bytes) -> Any:
         source = _Input(data)
@@ -111,7 +111,7 @@ def decimal_digits(tree: dict[str, Any]) -> tuple[int, int] | None:
     return precision, scale
 
 
-class _Compiler:
+class _ReaderCompiler:
     """Builds the functions that read the types of one schema."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from jmsaio.model.headers import HEADER_COLUMNS
 from jmsaio.spark.model.schema import COLUMNS
 
 
-class Kind(enum.Enum):
+class ColumnKind(enum.Enum):
     """Type of a column; the value lists Spark's type names."""
 
     TEXT = "STRING"
@@ -37,38 +37,40 @@ class WriteColumn:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     doc: str
 
 
-_KINDS: Final = {"STRING": Kind.TEXT, "BINARY": Kind.BYTES, "INT": Kind.WHOLE}
+_KINDS: Final = {"STRING": ColumnKind.TEXT, "BINARY": ColumnKind.BYTES, "INT": ColumnKind.WHOLE}
 
 WRITE_COLUMNS: Final = (
-    WriteColumn("destination", Kind.TEXT, "queue or topic of the row, never NULL; an option for all rows wins"),
-    WriteColumn("text", Kind.TEXT, "body of a text message"),
-    WriteColumn("bytes", Kind.BYTES, "body of a bytes message; with `body_type` of any message, as on the wire"),
-    WriteColumn("payload", Kind.BYTES, "body of any message, as on the wire; needs `body_type`"),
+    WriteColumn("destination", ColumnKind.TEXT, "queue or topic of the row, never NULL; an option for all rows wins"),
+    WriteColumn("text", ColumnKind.TEXT, "body of a text message"),
+    WriteColumn("bytes", ColumnKind.BYTES, "body of a bytes message; with `body_type` of any message, as on the wire"),
+    WriteColumn("payload", ColumnKind.BYTES, "body of any message, as on the wire; needs `body_type`"),
     WriteColumn(
         "body_json",
-        Kind.TEXT,
+        ColumnKind.TEXT,
         "body of a map message (an object) or a stream message (an array) as JSON with types, as it"
         " is read; only in a table without `bytes` and `payload`",
     ),
-    WriteColumn("body_type", Kind.TEXT, "`text`, `bytes`, `map`, `stream`, `object`, or `header` without a body"),
-    WriteColumn("object_format", Kind.TEXT, "`json` where the String of an object message is JSON of jmsaio"),
-    WriteColumn("key", Kind.TEXT, "partition key, which is JMSXGroupID"),
-    WriteColumn("properties", Kind.TEXTS, "the properties by name, as text; one that is NULL is left out"),
-    WriteColumn("property_types", Kind.TEXTS, "type words of the properties that are not strings"),
-    WriteColumn("props", Kind.PROPERTIES, "properties with the types of their fields; one that is NULL is left out"),
+    WriteColumn("body_type", ColumnKind.TEXT, "`text`, `bytes`, `map`, `stream`, `object`, or `header` without a body"),
+    WriteColumn("object_format", ColumnKind.TEXT, "`json` where the String of an object message is JSON of jmsaio"),
+    WriteColumn("key", ColumnKind.TEXT, "partition key, which is JMSXGroupID"),
+    WriteColumn("properties", ColumnKind.TEXTS, "the properties by name, as text; one that is NULL is left out"),
+    WriteColumn("property_types", ColumnKind.TEXTS, "type words of the properties that are not strings"),
+    WriteColumn(
+        "props", ColumnKind.PROPERTIES, "properties with the types of their fields; one that is NULL is left out"
+    ),
     *(WriteColumn(each.name, _KINDS[each.type], each.written) for each in HEADER_COLUMNS if each.written),
-    WriteColumn("time_to_live", Kind.WHOLE, "milliseconds until it expires; NULL and 0 are never"),
-    WriteColumn("deliver_at", Kind.MOMENT, "not delivered before this time"),
-    WriteColumn("partition", Kind.WHOLE, "index of the partition, where the topic has partitions"),
-    WriteColumn("dedup_producer", Kind.TEXT, "name of its producer, never NULL; only with `dedup=columns`"),
-    WriteColumn("dedup_sequence", Kind.WHOLE, "its number, never NULL; only with `dedup=columns`"),
+    WriteColumn("time_to_live", ColumnKind.WHOLE, "milliseconds until it expires; NULL and 0 are never"),
+    WriteColumn("deliver_at", ColumnKind.MOMENT, "not delivered before this time"),
+    WriteColumn("partition", ColumnKind.WHOLE, "index of the partition, where the topic has partitions"),
+    WriteColumn("dedup_producer", ColumnKind.TEXT, "name of its producer, never NULL; only with `dedup=columns`"),
+    WriteColumn("dedup_sequence", ColumnKind.WHOLE, "its number, never NULL; only with `dedup=columns`"),
     WriteColumn(
         "dedup_previous",
-        Kind.WHOLE,
+        ColumnKind.WHOLE,
         "number of the row before it of its producer, NULL for the first: a task"
         " that has not sent that one before refuses it. `jmsaio.spark.with_dedup` adds it",
     ),
@@ -104,13 +106,13 @@ def _is_properties(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and all(field.type in FIELD_WORDS for field in kind)
 
 
-_FITS: Final[Mapping[Kind, Callable[[pa.DataType], bool]]] = {
-    Kind.TEXT: _is_text,
-    Kind.BYTES: lambda kind: kind in (pa.binary(), pa.large_binary()),
-    Kind.WHOLE: pa.types.is_signed_integer,
-    Kind.MOMENT: lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
-    Kind.TEXTS: _is_texts,
-    Kind.PROPERTIES: _is_properties,
+_FITS: Final[Mapping[ColumnKind, Callable[[pa.DataType], bool]]] = {
+    ColumnKind.TEXT: _is_text,
+    ColumnKind.BYTES: lambda kind: kind in (pa.binary(), pa.large_binary()),
+    ColumnKind.WHOLE: pa.types.is_signed_integer,
+    ColumnKind.MOMENT: lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
+    ColumnKind.TEXTS: _is_texts,
+    ColumnKind.PROPERTIES: _is_properties,
 }
 _KNOWN: Final = {column.name.lower(): column for column in WRITE_COLUMNS}
 _PROVIDED: Final = {name.lower(): name for name in PROVIDED}

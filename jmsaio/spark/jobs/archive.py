@@ -25,7 +25,7 @@ from jmsaio.spark.jobs.consuming import ArchiveCursor
 from jmsaio.spark.jobs.counting import Counted, count_files
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, places_json, plan_archive
 from jmsaio.spark.jobs.failures import own_errors
-from jmsaio.spark.jobs.manifest import Manifest, Part, read_manifest, write_manifest
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, read_manifest, write_manifest
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.values import time as read_time
 from jmsaio.spark.planning.losses import read_losses, write_loss
@@ -48,7 +48,7 @@ _ROW_GROUP: Final = 32 * 1024 * 1024
 
 
 @attrs.frozen
-class Run:
+class ArchiveRun:
     """Result of a run.
 
     Attributes:
@@ -60,17 +60,17 @@ class Run:
     """
 
     manifest: Manifest
-    parts: tuple[Part, ...]
+    parts: tuple[ArchivedPart, ...]
     files: int
     undecodable: int
     lost: tuple[str, ...] = ()
 
-    def followed_by(self, later: Run) -> Run:
+    def followed_by(self, later: ArchiveRun) -> ArchiveRun:
         """Combine this run with a later one of the same archive."""
         parts = {part.topic: part for part in self.parts}
         for part in later.parts:
             parts[part.topic] = parts[part.topic].followed_by(part) if part.topic in parts else part
-        return Run(
+        return ArchiveRun(
             manifest=later.manifest,
             parts=tuple(parts.values()),
             files=self.files + later.files,
@@ -106,7 +106,7 @@ def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
                 frame = session.read.format("jms").options(**options).load()
                 run = store_run(frame, order, archived, plan.extents)
                 cursor.follow(run.manifest)
-        return {**summarize(order, archived, run, take_untold(order), began), **cursor.summary()}
+        return {**summarize(order, archived, run, take_unreported(order), began), **cursor.summary()}
 
 
 def accept(order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Manifest:
@@ -116,20 +116,20 @@ def accept(order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Manife
     """
     if plan.losses:
         for sentence in plan.lost:
-            write_loss(order.untold, sentence)
+            write_loss(order.unreported, sentence)
         archived = archived.after_losses(plan.losses)
         write_manifest(order.folder, archived)
     return archived
 
 
-def take_untold(order: ArchiveOrder) -> tuple[str, ...]:
+def take_unreported(order: ArchiveOrder) -> tuple[str, ...]:
     """Return and delete the accepted losses that no summary has reported."""
-    lost = read_losses(order.untold)
-    shutil.rmtree(order.untold, ignore_errors=True)
+    lost = read_losses(order.unreported)
+    shutil.rmtree(order.unreported, ignore_errors=True)
     return lost
 
 
-def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents: Iterable[Extent]) -> Run:
+def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents: Iterable[Extent]) -> ArchiveRun:
     """Add the rows of a run to the archive, completely or not at all.
 
     Args:
@@ -148,11 +148,11 @@ def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents
     files = _publish(staging, order.folder, archived.runs + 1)
     manifest = archived.after_run(parts, lost)
     write_manifest(order.folder, manifest)
-    return Run(manifest, parts, files, undecodable, lost)
+    return ArchiveRun(manifest, parts, files, undecodable, lost)
 
 
 def summarize(
-    order: ArchiveOrder, archived: Manifest, added: Run | None, lost: Sequence[str], began: float
+    order: ArchiveOrder, archived: Manifest, added: ArchiveRun | None, lost: Sequence[str], began: float
 ) -> dict[str, Any]:
     """Build the summary of added messages.
 
@@ -164,7 +164,7 @@ def summarize(
         began: start of the first run, by ``time.monotonic``.
     """
     if added is None:
-        added = Run(archived, (), 0, 0)
+        added = ArchiveRun(archived, (), 0, 0)
     return {
         "job": "archive",
         "destination": order.destination,
@@ -246,7 +246,7 @@ def _write(frame: DataFrame, order: ArchiveOrder, staging: Path) -> None:
     writer.partitionBy(*_FOLDERS).mode("overwrite").parquet(str(staging))
 
 
-def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Counted]) -> Iterator[Part]:
+def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Counted]) -> Iterator[ArchivedPart]:
     """Yield what the run has added. Topics created during the run count as well."""
     by_topic, ends = {extent.topic: extent for extent in extents}, archived.ends()
     for topic in sorted({*by_topic, *found}):
@@ -257,7 +257,7 @@ def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Co
             starts.append(ends.get(topic) or row.low)
             stops.append(Place(row.high.ledger, row.high.entry + 1))
         times = (None, None) if row is None else (row.first, row.last)
-        yield Part(
+        yield ArchivedPart(
             topic=topic, start=min(starts), end=max(stops), rows=0 if row is None else row.rows, first=times[0],
             last=times[1],
         )  # fmt: skip
@@ -278,5 +278,5 @@ def _prefix(run: int) -> str:
     return f"run-{run:06d}-"
 
 
-def _shown(part: Part) -> dict[str, Any]:
+def _shown(part: ArchivedPart) -> dict[str, Any]:
     return {"topic": part.topic, "start": str(part.start), "end": str(part.end), "rows": part.rows}

@@ -31,7 +31,7 @@ from jmsaio.transport.topics import list_partitions
 #: Folder where tasks record losses, in the archive's folder; the underscore hides it from readers of the folder.
 _LOSSES: Final = "_losses"
 #: Folder where accepted losses are kept until a summary reports them.
-_UNTOLD: Final = "_untold"
+_UNREPORTED: Final = "_untold"
 _GONE: Final = "the topic, or the partition, does not exist any more"
 
 
@@ -77,9 +77,9 @@ class ArchiveOrder:
         return (self.folder / _LOSSES).absolute()
 
     @property
-    def untold(self) -> Path:
+    def unreported(self) -> Path:
         """Folder of accepted losses, until the summary of a run reports them."""
-        return self.folder / _UNTOLD
+        return self.folder / _UNREPORTED
 
     def manifest(self) -> Manifest:
         """Create the manifest of a new archive."""
@@ -177,7 +177,7 @@ async def _plan(order: ArchiveOrder, archived: Manifest, options: SourceOptions)
         stores = await look(transport, await list_sources(transport, source))
         kept = await _kept(transport, order, archived.ends(), stores)
         starts, losses = locate_all(archived.ends(), stores, kept)
-        Losses(order.fail_on_data_loss).tell_all(losses)
+        Losses(order.fail_on_data_loss).report_all(losses)
         wanted = attrs.evolve(wanted, source=source, data_loss_folder=None)
         if starts:
             wanted = attrs.evolve(wanted, starting=starts, starting_time=None)

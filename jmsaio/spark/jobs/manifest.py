@@ -29,7 +29,7 @@ _URL: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 @attrs.frozen(kw_only=True)
-class Part:
+class ArchivedPart:
     """Contents of an archive for one partition, or for a topic without partitions.
 
     Attributes:
@@ -51,10 +51,10 @@ class Part:
     last: int | None = None
     next: Place | None = attrs.field(default=attrs.Factory(lambda part: part.end, takes_self=True))
 
-    def followed_by(self, other: Part) -> Part:
+    def followed_by(self, other: ArchivedPart) -> ArchivedPart:
         """Combine this part with a later one of the same partition."""
         times = [time for time in (self.first, self.last, other.first, other.last) if time is not None]
-        return Part(
+        return ArchivedPart(
             topic=self.topic,
             start=min(self.start, other.start),
             end=max(self.end, other.end),
@@ -90,7 +90,7 @@ class Manifest:
     schema: int = schema.VERSION
     runs: int = 0
     lost: tuple[str, ...] = ()
-    parts: tuple[Part, ...] = ()
+    parts: tuple[ArchivedPart, ...] = ()
     id: str = ""
 
     @property
@@ -102,7 +102,7 @@ class Manifest:
         """Return the start of the next run, by topic; topics that no longer existed are left out."""
         return {part.topic: part.next for part in self.parts if part.next is not None}
 
-    def after_run(self, parts: Iterable[Part], lost: Iterable[str] = ()) -> Manifest:
+    def after_run(self, parts: Iterable[ArchivedPart], lost: Iterable[str] = ()) -> Manifest:
         """Return the manifest after another run with these parts."""
         by_topic = {part.topic: part for part in self.parts}
         for part in parts:
@@ -231,7 +231,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     new.replace(path)
 
 
-def _part_to_json(part: Part) -> dict[str, Any]:
+def _part_to_json(part: ArchivedPart) -> dict[str, Any]:
     return {
         "topic": part.topic,
         "start": str(part.start),
@@ -243,10 +243,10 @@ def _part_to_json(part: Part) -> dict[str, Any]:
     }
 
 
-def _part_from_json(data: Mapping[str, Any]) -> Part:
+def _part_from_json(data: Mapping[str, Any]) -> ArchivedPart:
     what = f"partition {data['topic']}"
     following = data["next"] if "next" in data else data["end"]
-    return Part(
+    return ArchivedPart(
         topic=data["topic"],
         start=parse_place(data["start"], what),
         end=parse_place(data["end"], what),

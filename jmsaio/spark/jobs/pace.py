@@ -9,12 +9,12 @@ from typing import Any, Final
 import attrs
 
 import jmsaio.spark
-from jmsaio.spark.jobs.archive import Run
+from jmsaio.spark.jobs.archive import ArchiveRun
 
 #: Default maximum entries per run.
 ENTRIES: Final = 100_000
 #: Function called with the record of each run.
-Tell = Callable[[Mapping[str, Any]], None]
+OnRun = Callable[[Mapping[str, Any]], None]
 
 
 @attrs.frozen(kw_only=True)
@@ -30,7 +30,7 @@ class Pace:
     interval: float | None = None
 
 
-def run_record(number: int, run: Run, progress: Mapping[str, Any] | None, entries: int) -> dict[str, Any]:
+def run_record(number: int, run: ArchiveRun, progress: Mapping[str, Any] | None, entries: int) -> dict[str, Any]:
     """Return the record of a stream's run.
 
     Args:

@@ -81,8 +81,8 @@ class ReplayOrder:
         return f"jmsaio-replay-{hashlib.sha256(whole.encode()).hexdigest()[:16]}"
 
 
-class Counted(NamedTuple):
-    """Counts of one archived destination; see ``Target``."""
+class DestinationCounts(NamedTuple):
+    """Counts of one archived destination; see ``ReplayTarget``."""
 
     source: str
     rows: int
@@ -92,7 +92,7 @@ class Counted(NamedTuple):
 
 
 @attrs.frozen
-class Target:
+class ReplayTarget:
     """Target of the messages of one archived destination.
 
     Attributes:
@@ -138,7 +138,7 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     archived = require_manifest(order.folder)
     configuration = configuration_of(parse_options(order.options(), Use.WRITE))
     frame = read_archive(session, order.folder)
-    targets: list[Target] = []
+    targets: list[ReplayTarget] = []
     with own_errors():
         if frame is not None:
             frame = frame if order.selector is None else select_rows(frame, order.selector)
@@ -161,14 +161,14 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     }
 
 
-def _counts(frame: DataFrame) -> list[Counted]:
+def _counts(frame: DataFrame) -> list[DestinationCounts]:
     """Return destination, rows, rows that can't be sent, partitions, and a topic."""
     bad, partitions = f.count("decode_error"), f.coalesce(f.max("partition") + 1, f.lit(0))
     counted = frame.groupBy("destination").agg(f.count("*") - bad, bad, partitions, f.min("topic"))
-    return [Counted(*row) for row in counted.orderBy("destination").collect()]
+    return [DestinationCounts(*row) for row in counted.orderBy("destination").collect()]
 
 
-def find_targets(counts: Iterable[Counted], mapping: Mapping[str, str]) -> list[Target]:
+def find_targets(counts: Iterable[DestinationCounts], mapping: Mapping[str, str]) -> list[ReplayTarget]:
     """Determine the target of each archived destination.
 
     Args:
@@ -184,14 +184,14 @@ def find_targets(counts: Iterable[Counted], mapping: Mapping[str, str]) -> list[
         kind, _, name = one.source.partition("://")
         target = left.pop(one.source, None) or left.pop(name, None) or one.source
         chosen = with_kind(target, kind)
-        targets.append(Target(one.source, chosen, one.rows, one.undecodable, one.partitions, one.topic))
+        targets.append(ReplayTarget(one.source, chosen, one.rows, one.undecodable, one.partitions, one.topic))
     if left and targets:
         known = ", ".join(each.source for each in targets)
         raise ConfigurationError(f"{', '.join(left)} is not in the archive, which has {known}: map one of these")
     return targets
 
 
-def check_targets(targets: Iterable[Target], namespace: str) -> None:
+def check_targets(targets: Iterable[ReplayTarget], namespace: str) -> None:
     """Reject targets that are origins of archived messages.
 
     Args:
@@ -216,7 +216,7 @@ def _topic(destination: str, namespace: str) -> str:
     return resolve(parse_destination_text(destination), namespace).topics[0]
 
 
-async def same_partitions(configuration: Configuration, targets: Iterable[Target], dedup: bool) -> list[str]:
+async def same_partitions(configuration: Configuration, targets: Iterable[ReplayTarget], dedup: bool) -> list[str]:
     """Return the archived destinations whose target has as many partitions as they have, or more.
 
     Args:
@@ -248,7 +248,7 @@ async def same_partitions(configuration: Configuration, targets: Iterable[Target
 
 
 def _send(
-    session: SparkSession, frame: DataFrame, order: ReplayOrder, targets: Iterable[Target], same: list[str],
+    session: SparkSession, frame: DataFrame, order: ReplayOrder, targets: Iterable[ReplayTarget], same: list[str],
     job: str | None,
 ) -> None:  # fmt: skip
     targets = list(targets)
@@ -275,7 +275,7 @@ def in_order(frame: DataFrame, tasks: int) -> DataFrame:
     return frame.repartition(tasks, "topic").sortWithinPartitions("topic", "position")
 
 
-def outgoing_rows(frame: DataFrame, targets: Iterable[Target], same: list[str]) -> DataFrame:
+def outgoing_rows(frame: DataFrame, targets: Iterable[ReplayTarget], same: list[str]) -> DataFrame:
     """Return the rows to write.
 
     Args:

@@ -19,12 +19,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jmsaio.errors import ConfigurationError, NotFoundError
-from jmsaio.spark.jobs.archive import Run, accept, open_archive, store_run, summarize, take_untold
+from jmsaio.spark.jobs.archive import ArchiveRun, accept, open_archive, store_run, summarize, take_unreported
 from jmsaio.spark.jobs.consuming import ArchiveCursor
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, plan_archive
 from jmsaio.spark.jobs.failures import find_cause, own_errors, reason_of
 from jmsaio.spark.jobs.manifest import Manifest
-from jmsaio.spark.jobs.pace import ENTRIES, Pace, Tell, outage_record, run_record
+from jmsaio.spark.jobs.pace import ENTRIES, OnRun, Pace, outage_record, run_record
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.offsets import from_json
 
@@ -55,7 +55,7 @@ def archive_once(
 
 
 def archive_on(
-    session: SparkSession, order: ArchiveOrder, stop: Callable[[], bool], *, pace: Pace, tell: Tell
+    session: SparkSession, order: ArchiveOrder, stop: Callable[[], bool], *, pace: Pace, report: OnRun
 ) -> dict[str, Any]:  # fmt: skip
     """Archive what the destination stores, and new messages, until stopped.
 
@@ -64,7 +64,7 @@ def archive_on(
         order: archive order; ``until`` is rejected.
         stop: called twice a second; once it returns True, the current run is finished and kept, and archiving ends.
         pace: size and interval of the runs; the interval is required.
-        tell: called with a record after each run, and when an outage begins or ends, in the thread of the caller; see
+        report: called with a record after each run, and when an outage begins or ends, in the thread of the caller; see
             ``run_record`` and ``outage_record``.
 
     Returns:
@@ -78,7 +78,7 @@ def archive_on(
     """
     if order.until is not None:
         raise ConfigurationError("a continuous archive has no end: omit until, or archive what is stored now")
-    return _archive(session, order, pace, stop, tell)
+    return _archive(session, order, pace, stop, report)
 
 
 def _no_one(record: Mapping[str, Any]) -> None:
@@ -86,7 +86,7 @@ def _no_one(record: Mapping[str, Any]) -> None:
 
 
 def _archive(
-    session: SparkSession, order: ArchiveOrder, pace: Pace, stop: Callable[[], bool], tell: Tell
+    session: SparkSession, order: ArchiveOrder, pace: Pace, stop: Callable[[], bool], report: OnRun
 ) -> dict[str, Any]:
     began = time.monotonic()
     with open_archive(order) as before:
@@ -96,8 +96,8 @@ def _archive(
         accepted = accept(order, before, plan)
         cursor = ArchiveCursor.begin(order, accepted)
         runs = _Runs(order, plan, accepted, cursor)
-        stopped = _run(session, runs, pace, stop, tell) if plan.extents or pace.interval is not None else None
-        summary = {**summarize(order, before, runs.added, take_untold(order), began), **cursor.summary()}
+        stopped = _run(session, runs, pace, stop, report) if plan.extents or pace.interval is not None else None
+        summary = {**summarize(order, before, runs.added, take_unreported(order), began), **cursor.summary()}
     return summary if stopped is None else {**summary, "stopped": stopped}
 
 
@@ -112,8 +112,8 @@ class _Runs:
         cursor: subscription that follows the archive.
         checkpoint: checkpoint folder of the stream.
         added: combined result of all runs.
-        untold: results of the unreported runs.
-        told: number of reported runs.
+        unreported: results of the unreported runs.
+        reported: number of reported runs.
         failure: the error of a failed run.
         at_work: a run is active.
         is_out: the broker was unreachable in Spark's last progress.
@@ -126,9 +126,9 @@ class _Runs:
     before: Manifest
     cursor: ArchiveCursor
     checkpoint: Path | None = None
-    added: Run | None = None
-    untold: deque[Run] = attrs.field(factory=deque)
-    told: int = 0
+    added: ArchiveRun | None = None
+    unreported: deque[ArchiveRun] = attrs.field(factory=deque)
+    reported: int = 0
     failure: Exception | None = None
     at_work: bool = False
     is_out: bool = False
@@ -147,7 +147,7 @@ class _Runs:
             extents = batch_extents(self.checkpoint, number, archived.ends())
             run = store_run(frame, self.order, archived, extents)
             self.added = run if self.added is None else self.added.followed_by(run)
-            self.untold.append(run)
+            self.unreported.append(run)
             self.cursor.follow(run.manifest)
         except Exception as error:  # Spark only quotes it
             self.failure = error
@@ -155,17 +155,17 @@ class _Runs:
         finally:
             self.at_work = False
 
-    def tell_next(self, progress: Mapping[str, Any] | None, pace: Pace, tell: Tell) -> None:
+    def report_next(self, progress: Mapping[str, Any] | None, pace: Pace, report: OnRun) -> None:
         """Report the oldest unreported run and forget it: a stream can have very many."""
-        tell(run_record(self.told, self.untold.popleft(), progress, pace.entries))
-        self.told += 1
+        report(run_record(self.reported, self.unreported.popleft(), progress, pace.entries))
+        self.reported += 1
 
 
-def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> str | None:
+def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], report: OnRun) -> str | None:
     """Add runs until everything is archived or one fails; return the reason if earlier runs were added."""
     try:
         with own_errors():
-            is_done = _stream(session, runs, pace, stop, tell)
+            is_done = _stream(session, runs, pace, stop, report)
     except Exception as error:
         failure = runs.failure
         cause = error if failure is None else find_cause(str(failure)) or failure
@@ -211,7 +211,7 @@ def batch_extents(checkpoint: Path, number: int, starts: Mapping[str, Place]) ->
     ]
 
 
-def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> bool:
+def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], report: OnRun) -> bool:
     """Run the query; return True if it ended by itself."""
     frame = session.readStream.format("jms").options(**stream_options(runs.order, runs.plan, pace)).load()
     with tempfile.TemporaryDirectory(prefix="jmsaio-", ignore_cleanup_errors=True) as folder:
@@ -220,32 +220,32 @@ def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], b
         timing: dict[str, Any] = {"availableNow": True} if pace.interval is None else {"processingTime": _POLL}
         query = writer.trigger(**timing).start()
         try:
-            return _watch(query, runs, pace, stop, tell)
+            return _watch(query, runs, pace, stop, report)
         finally:
             query.stop()
 
 
-def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bool], tell: Tell) -> bool:
+def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bool], report: OnRun) -> bool:
     """Report runs until the query ends, or stops with no active run. Return True if it ended by itself."""
     has_ended = False
     while not has_ended and (not runs.stopping or runs.at_work):
         has_ended = bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type] # takes a float, too
-        _tell(query, runs, pace, tell)
+        _report(query, runs, pace, report)
         runs.stopping = runs.stopping or stop()
     if runs.failure is not None:  # of the run that was active
         raise runs.failure
-    while runs.untold:
-        runs.tell_next(None, pace, tell)
+    while runs.unreported:
+        runs.report_next(None, pace, report)
     return has_ended and not runs.skipped
 
 
-def _tell(query: StreamingQuery, runs: _Runs, pace: Pace, tell: Tell) -> None:
+def _report(query: StreamingQuery, runs: _Runs, pace: Pace, report: OnRun) -> None:
     """Report the runs and outages in Spark's progress."""
     outage = outage_record(query.lastProgress)
     if runs.is_out is not (outage["unreachable"] is not None):
         runs.is_out = not runs.is_out
-        tell(outage)
-    recent = query.recentProgress if runs.untold else []
+        report(outage)
+    recent = query.recentProgress if runs.unreported else []
     known = {each["batchId"]: each for each in recent if "addBatch" in each["durationMs"]}  # others are idle
-    while runs.untold and runs.told in known:
-        runs.tell_next(known[runs.told], pace, tell)
+    while runs.unreported and runs.reported in known:
+        runs.report_next(known[runs.reported], pace, report)

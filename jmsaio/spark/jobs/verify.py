@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.spark.jobs.failures import reason_of
-from jmsaio.spark.jobs.manifest import Manifest, Part, require_manifest, time_text
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, require_manifest, time_text
 from jmsaio.spark.model.places import Place
 
 
@@ -93,7 +93,7 @@ def compare(manifest: Manifest, found: Mapping[str, Row]) -> Iterator[str]:
             yield from (f"{topic}: {sentence}" for sentence in _differences(part, row))
 
 
-def _differences(part: Part, row: Row) -> Iterator[str]:
+def _differences(part: ArchivedPart, row: Row) -> Iterator[str]:
     if row.rows != row.positions:
         yield f"{row.rows - row.positions} rows are there twice"
     if row.positions < part.rows:

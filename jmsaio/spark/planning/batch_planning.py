@@ -229,7 +229,7 @@ def _tell_missing(wanted: Wanted, stores: Iterable[str], losses: Losses) -> None
     for bound in (wanted.starting, wanted.ending):
         for topic, place in () if isinstance(bound, str) else bound.items():
             if topic not in stores:
-                losses.tell(Loss(topic, place, None, _GONE))
+                losses.report(Loss(topic, place, None, _GONE))
 
 
 async def _start(transport: Transport, topic: str, store: Stored, wanted: Wanted, losses: Losses) -> Place | None:
@@ -242,7 +242,7 @@ async def _start(transport: Transport, topic: str, store: Stored, wanted: Wanted
         return store.end if wanted.starting == LATEST else store.first
     place, loss = locate(topic, wanted.starting[topic], store)
     if loss is not None:
-        losses.tell(loss)
+        losses.report(loss)
     return place
 
 
@@ -253,7 +253,7 @@ def _end(topic: str, store: Stored, ending: Bound, losses: Losses) -> Place | No
     place, loss = locate(topic, ending[topic], store)
     loss = loss or beyond(topic, place, store, _WAITING)
     if loss is not None:
-        losses.tell(loss)
+        losses.report(loss)
     return place
 
 

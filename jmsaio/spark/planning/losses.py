@@ -26,7 +26,7 @@ class Losses:
         self._folder = folder
         self.count = 0
 
-    def tell(self, loss: Loss) -> None:
+    def report(self, loss: Loss) -> None:
         """Report a loss.
 
         Raises:
@@ -43,10 +43,10 @@ class Losses:
             except OSError as error:
                 _log.warning("the loss can't be noted in %s: %s", self._folder, error)
 
-    def tell_all(self, losses: Iterable[Loss]) -> None:
+    def report_all(self, losses: Iterable[Loss]) -> None:
         """Report each loss."""
         for loss in losses:
-            self.tell(loss)
+            self.report(loss)
 
 
 def write_loss(folder: Path, sentence: str) -> None:

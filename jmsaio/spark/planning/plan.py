@@ -9,7 +9,7 @@ import attrs
 
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range, Run
+from jmsaio.spark.planning.ranges import BEGINNING, EntryRun, Loss, Range
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 
 #: Reasons why a place no longer exists.
@@ -229,11 +229,11 @@ def _cut(whole: Range, entries: int, pieces: int) -> Iterable[Range]:
         start = _next(runs, index, end)
 
 
-def _length(run: Run) -> int:
+def _length(run: EntryRun) -> int:
     return run.stop - run.first
 
 
-def _next(runs: Sequence[Run], index: int, end: Place) -> Place:
+def _next(runs: Sequence[EntryRun], index: int, end: Place) -> Place:
     """Return the first entry after ``end``, which lies in a run or at its end."""
     if end.entry < runs[index].stop or index + 1 == len(runs):
         return end

@@ -18,7 +18,7 @@ BEGINNING: Final = Place(0, 0)
 _UNBOUND: Final = 2**63
 
 
-class Run(NamedTuple):
+class EntryRun(NamedTuple):
     """Consecutive entries of a ledger, from ``first`` to before ``stop``."""
 
     ledger: int
@@ -51,18 +51,18 @@ class Range:
         """First entry after the range."""
         return self.end.ledger, self.end.entry + (self.end.batch > 0)
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[EntryRun]:
         """Return the range's entries without acknowledged ones, in order.
 
         If the ledgers are unknown: the entries that must exist in the last ledger.
         """
         ledgers = self.ledgers or ((self.end.ledger, self.stop[1]),)
-        found: list[Run] = []
+        found: list[EntryRun] = []
         for ledger, entries in ledgers:
             first = self.start.entry if ledger == self.start.ledger else 0
             stop = min(entries, self.stop[1]) if ledger == self.end.ledger else entries
             if self.start.ledger <= ledger <= self.end.ledger and first < stop:
-                found += _without(Run(ledger, first, stop), self.acknowledged)
+                found += _without(EntryRun(ledger, first, stop), self.acknowledged)
         return found
 
     def entries(self) -> int:
@@ -70,7 +70,7 @@ class Range:
         return sum(run.stop - run.first for run in self.runs())
 
 
-def _without(run: Run, spans: Sequence[Span]) -> Iterator[Run]:
+def _without(run: EntryRun, spans: Sequence[Span]) -> Iterator[EntryRun]:
     """Yield the parts of a run outside of spans, which are in order."""
     ledger, first, stop = run
     for index in range(bisect_left(spans, (ledger, first), key=_last), len(spans)):
@@ -78,10 +78,10 @@ def _without(run: Run, spans: Sequence[Span]) -> Iterator[Run]:
         if low >= (ledger, stop):
             break
         if low > (ledger, first):
-            yield Run(ledger, first, low[1])
+            yield EntryRun(ledger, first, low[1])
         first = high[1] + 1 if high[0] == ledger else stop
     if first < stop:
-        yield Run(ledger, first, stop)
+        yield EntryRun(ledger, first, stop)
 
 
 def _last(span: Span) -> EntryId:
@@ -120,7 +120,7 @@ class Gap:
         hole: the first record missing from a batch that was partly received; None if only whole entries are missing.
     """
 
-    missing: tuple[Run, ...]
+    missing: tuple[EntryRun, ...]
     end: Place
     hole: Place | None = None
 
@@ -285,7 +285,7 @@ class RangeCheck:
         place = min(place, self._range.end)
         missing = self._missing_before(self._range.stop if is_end else place[:2])
         holes = self._holes(place, is_end)
-        missing = sorted(missing + [Run(hole.ledger, hole.entry, hole.entry + 1) for hole in holes])
+        missing = sorted(missing + [EntryRun(hole.ledger, hole.entry, hole.entry + 1) for hole in holes])
         return Gap(tuple(missing), place, holes[0] if holes else None) if missing else None
 
     def _holes(self, place: Place, is_end: bool) -> list[Place]:
@@ -299,13 +299,13 @@ class RangeCheck:
             holes.append(Place(ledger, entry, batch + 1))
         return [hole for hole in holes if not _holds(self._range.acknowledged, hole[:2])]
 
-    def _missing_before(self, entry: EntryId) -> list[Run]:
+    def _missing_before(self, entry: EntryId) -> list[EntryRun]:
         """Return the entries after the last seen one, up to before ``entry``."""
         ledger, number = self._seen
         if entry <= (ledger, number + 1):
             return []
         if not self._is_known:
-            run = Run(entry[0], number + 1 if entry[0] == ledger else 0, entry[1])
+            run = EntryRun(entry[0], number + 1 if entry[0] == ledger else 0, entry[1])
             return [run] if run.first < run.stop else []
         found = []
         for index in range(max(0, bisect_left(self._runs, (ledger, number + 1)) - 1), len(self._runs)):
@@ -315,7 +315,7 @@ class RangeCheck:
             if run.ledger > entry[0]:
                 break
             if run.ledger >= ledger and first < stop:
-                found.append(Run(run.ledger, first, stop))
+                found.append(EntryRun(run.ledger, first, stop))
         return found
 
 

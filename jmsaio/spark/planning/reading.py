@@ -205,7 +205,7 @@ class RangeReading:
         """Find out what the topic stores and open the reader; return False if the topic no longer exists."""
         store = await self._look()
         if store is None:
-            self.losses.tell(Loss(self._range.topic, self._range.start, None, _NO_TOPIC))
+            self.losses.report(Loss(self._range.topic, self._range.start, None, _NO_TOPIC))
             self._check.done = True
             return False
         self._store = store
@@ -441,9 +441,9 @@ class RangeReading:
             gone = [run for run in gap.missing if run.ledger not in kept]
             if gone:
                 reason = _NO_TOPIC if store is None else _DELETED
-                self.losses.tell(Loss(self._range.topic, Place(gone[0].ledger, gone[0].first), found, reason))
+                self.losses.report(Loss(self._range.topic, Place(gone[0].ledger, gone[0].first), found, reason))
         if gap.hole is not None and not self._options.config.read_compacted:
-            self.losses.tell(Loss(self._range.topic, gap.hole, found, _HOLE))
+            self.losses.report(Loss(self._range.topic, gap.hole, found, _HOLE))
         self._check.accept(gap)
 
 

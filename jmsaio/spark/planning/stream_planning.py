@@ -113,7 +113,7 @@ class StreamPlanner:
         looked = self._looked
         stores = await self._look()
         step = advance(start, stores, self._rate() if limited else Rate(), self._until, await self._kept(start))
-        self._tell(step.losses)
+        self._report(step.losses)
         if self._cursor is not None and self.options.move_cursor:
             await self._cursor.move(start, stores, again=self._looked != looked)
         if limited and not self._is_enough(start, stores, step):
@@ -154,15 +154,15 @@ class StreamPlanner:
         limits = Limits(self.options.min_partitions, self.options.max_entries_per_partition)
         begins = from_json(start)
         found, losses = between(begins, from_json(end), self._stores, limits, await self._kept(begins))
-        self._tell(losses)
+        self._report(losses)
         return found
 
     async def _kept(self, start: Offsets) -> Container[str]:
         """Return the topics whose subscription keeps unread messages."""
         return () if self._cursor is None else await self._cursor.kept(start)
 
-    def _tell(self, losses: Iterable[Loss]) -> None:
-        Losses(self.options.fail_on_data_loss, self.options.data_loss_folder).tell_all(losses)
+    def _report(self, losses: Iterable[Loss]) -> None:
+        Losses(self.options.fail_on_data_loss, self.options.data_loss_folder).report_all(losses)
 
     def _rate(self) -> Rate:
         return Rate(self.options.max_entries_per_trigger, self.options.max_bytes_per_trigger)

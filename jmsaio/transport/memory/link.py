@@ -45,7 +45,7 @@ class Link:
         self._changes: deque[LinkChange] = deque()
         self.listeners: set[LinkListener] = set()
 
-    def tell(self, change: LinkChange) -> None:
+    def notify(self, change: LinkChange) -> None:
         """Call the listeners with a change soon. With the broker's lock held, from any thread."""
         self._changes.append(change)
         self.defer(self)

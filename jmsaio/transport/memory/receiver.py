@@ -22,10 +22,10 @@ from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.names import compile_pattern
 from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.record import Source, StoredRecord
+from jmsaio.transport.memory.broker.record import RecordLog, StoredRecord
 from jmsaio.transport.memory.broker.replacement import renew
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
-from jmsaio.transport.memory.broker.transactions import State, Unit
+from jmsaio.transport.memory.broker.transactions import TransactionState, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.options import METADATA_TOO_LARGE
@@ -96,7 +96,7 @@ class MemoryReceiver:
         self._wanted = wanted
         self._wake = wake
         self._by_priority = by_priority
-        self._attached: dict[Source, Attachment] = {}
+        self._attached: dict[RecordLog, Attachment] = {}
         self._single: Attachment | None = None
         self._turn = 0
         self._failure: JMSError | None = None
@@ -133,7 +133,7 @@ class MemoryReceiver:
             size = self._queue_size(log, total)
             self._attach(log, subscription, size)
 
-    def _attach(self, log: Source, subscription: BrokerSubscription, size: int) -> None:
+    def _attach(self, log: RecordLog, subscription: BrokerSubscription, size: int) -> None:
         """Join a subscription; while the receiver is stopped, the new consumer receives nothing."""
         consumer = subscription.join(self, self._wanted.type, self._wanted.config, size, self._wanted.metadata)
         self._attached[log] = Attachment(subscription, consumer)
@@ -208,7 +208,7 @@ class MemoryReceiver:
             self._failure = reason
             self.notify()
             if isinstance(reason, ConsumerBusyError):
-                self._link.tell(LinkChange(str(reason), reason))
+                self._link.notify(LinkChange(str(reason), reason))
 
     def run_deferred(self) -> None:
         """Wake the application."""
@@ -270,7 +270,7 @@ class MemoryReceiver:
 
     def _acknowledge_in(self, unit: Unit, each: Attachment, number: int) -> None:
         subscription, consumer = each.subscription, each.consumer
-        if unit.state is not State.OPEN:
+        if unit.state is not TransactionState.OPEN:
             self._refused = TransactionRolledBackError(f"the transaction is {unit.state.value} already")
             subscription.give_back(consumer, number, None, counted=True)  # as its abort returned the others
             subscription.dispatch()

@@ -24,7 +24,7 @@ from jmsaio.transport.base import SenderOptions, Token, Transaction
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord, weigh
-from jmsaio.transport.memory.broker.transactions import State, Unit
+from jmsaio.transport.memory.broker.transactions import TransactionState, Unit
 from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.sequence_ids import SequenceIds
@@ -199,7 +199,7 @@ class MemorySender:
             result = WireId(-1, -1, log.partition)
         elif unit is None:
             result = log.append(record, size, sequence, broker.now(), self._name, self._schema_version)
-        elif unit.state is State.OPEN:
+        elif unit.state is TransactionState.OPEN:
             unit.send(log, record, size, sequence, self._name, self._schema_version)
         else:
             result = TransactionRolledBackError(f"the transaction of this message is {unit.state.value} already")
@@ -207,14 +207,14 @@ class MemorySender:
             unit.settled_one()
         if fault is not None and fault.stored:
             result = fault.error
-        told: _Result | _Numbered = result
+        reported: _Result | _Numbered = result
         if record.sequence_id is not None and unit is None:
-            told = _Numbered(result, log.name, sequence)
+            reported = _Numbered(result, log.name, sequence)
         if fault is not None and fault.delay > 0:
             timer = broker.timers.add(broker.steady() + fault.delay, self._come_late)
-            self._late[timer] = (token, told, size)
+            self._late[timer] = (token, reported, size)
         else:
-            self._outcomes.append((token, told, size))
+            self._outcomes.append((token, reported, size))
 
     def _come_late(self, argument: int, token: int) -> None:
         outcome = self._late.pop(token, None)
@@ -293,13 +293,13 @@ class MemorySender:
                 if type(result) is StoredRecord:  # not isinstance: twice as fast, and called for each message
                     settled((token,), result.message_id, None)
                 else:
-                    self._tell(token, result)
+                    self._report(token, result)
             except Exception as error:
                 context = {"message": "the callback of a sent record raised", "exception": error}
                 self._link.loop.call_exception_handler(context)
         self._changed.wake()
 
-    def _tell(self, token: Token, result: _Result | _Numbered) -> None:
+    def _report(self, token: Token, result: _Result | _Numbered) -> None:
         """Report an outcome other than that of a stored record without a sequence id."""
         if type(result) is _Numbered:
             result, partition, number = result

@@ -182,13 +182,13 @@ class MemoryTransport:
         for receiver in self._receivers:
             receiver.broker_down()
         text = f"the connection to the embedded broker {self._broker.name!r} is lost: it was taken down"
-        self._link.tell(LinkChange(text, BrokerUnavailableError(text), whole=True))
+        self._link.notify(LinkChange(text, BrokerUnavailableError(text), whole=True))
 
     def broker_up(self) -> None:
         """Handle the return of the broker."""
         parts: list[MemoryReceiver | MemoryReader] = [*self._receivers, *self._readers]
         text = f"the connection to the embedded broker {self._broker.name!r} is back"
-        self._link.tell(LinkChange(text, whole=True))
+        self._link.notify(LinkChange(text, whole=True))
         for part in parts:
             part.reconnect()
 

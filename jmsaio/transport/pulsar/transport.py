@@ -44,7 +44,7 @@ from jmsaio.transport.clock import Clock, SystemClock
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.consumers.last_message_id import last_message_id
-from jmsaio.transport.pulsar.consumers.opening import Opening
+from jmsaio.transport.pulsar.consumers.opening import ReceiverOpener
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
@@ -109,8 +109,8 @@ class PulsarTransport:
             self._client: ClientHandle = _pulsar.Client(config.service_url, client_configuration(config))
         except (RuntimeError, ValueError) as error:
             raise ConfigurationError(f"pulsar-client refused {config.service_url}: {error}") from error
-        self._bridge.hears_log = NATIVE_LOG.hears(self._client)
-        if not self._bridge.hears_log:
+        self._bridge.captures_log = NATIVE_LOG.captures(self._client)
+        if not self._bridge.captures_log:
             _log.warning(
                 "another user of pulsar-client in this process made its client first, and its log goes there:"
                 " each message gets an answer of its own, which is slower; connect with jmsaio first"
@@ -125,7 +125,7 @@ class PulsarTransport:
         self._owned = NativeClient(self._client)
         self.same_cluster = SameCluster(config, self._subscriber.partitions, self.open_reader)
         self._admin: RestAdmin | None = open_admin(config, self.same_cluster.check) if config.use_pulsar_admin else None
-        self._opening = Opening(self._subscribe, self._admin, config.close_timeout)
+        self._opening = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self._opening.open)
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
         self._reach = Reach(config)
@@ -280,7 +280,7 @@ class PulsarTransport:
             await self._unless_refused(start, f"open a producer to {topic}", topic)
         except OperationTimeoutError as error:
             await sender.aclose(0.0)
-            raise await self._told(error) from None
+            raise await self._with_cause(error) from None
         except BaseException:
             await sender.aclose(0.0)
             raise
@@ -311,7 +311,7 @@ class PulsarTransport:
             topic = next(iter(subscription.topics), None)
             receiver = await self._unless_refused(opening, f"subscribe {subscription.name}", topic)
         except OperationTimeoutError as error:
-            raise await self._told(error) from None
+            raise await self._with_cause(error) from None
         self._open[receiver] = None
         self._watch.start()
         return receiver
@@ -345,7 +345,7 @@ class PulsarTransport:
         try:
             native = await self._unless_refused(attempts.run(), f"open a reader of {options.topic}", options.topic)
         except OperationTimeoutError as error:
-            raise await self._told(error) from None
+            raise await self._with_cause(error) from None
         reader = PulsarReader(self._bridge, native, options, self._forget)
         self._open[reader] = None
         if isinstance(options.start, int):
@@ -400,7 +400,7 @@ class PulsarTransport:
                 return await self._reach.refusal_of(owner)
         return None
 
-    async def _told(self, error: OperationTimeoutError) -> JMSError:
+    async def _with_cause(self, error: OperationTimeoutError) -> JMSError:
         """Return ``error``, or an error with its cause if the broker is unreachable."""
         trouble = await self._reach.trouble()
         if self._reach.error is not None:

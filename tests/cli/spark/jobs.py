@@ -109,10 +109,10 @@ class Jobs:
         return {**self.archive_range(session, order), **({"stopped": self.stopped} if self.stopped else {})}
 
     def archive_on(
-        self, session: str, order: Order, stop: Stop, *, pace: Pace, tell: Callable[[dict[str, Any]], None]
+        self, session: str, order: Order, stop: Stop, *, pace: Pace, report: Callable[[dict[str, Any]], None]
     ) -> dict[str, Any]:
         self.asked.append(pace)
-        tell({"run": 1, "rows": 7})
+        report({"run": 1, "rows": 7})
         os.kill(os.getpid(), self.signal)
         end = time.monotonic() + 10
         while not stop() and time.monotonic() < end:

@@ -15,7 +15,7 @@ from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.model.messages.text_message import TextMessage
-from jmsaio.rules.ledger import Ledger, Scope
+from jmsaio.rules.ledger import DeliveryLedger, Scope
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered, numbers
 from tests.client.helpers import fill, rest, take, texts
 
@@ -151,7 +151,7 @@ async def test_what_was_recovered_and_not_delivered_again_comes_to_others_marked
 
 def deliveries(mode: AcknowledgeMode, check_call: Callable[[], None] = lambda: None) -> Deliveries:
     """The deliveries of a session that has no consumer yet."""
-    ledger: Ledger[Any, Any] = Ledger()
+    ledger: DeliveryLedger[Any, Any] = DeliveryLedger()
     transport: Any = object()  # is compared only
     return Deliveries(
         mode, ledger, SessionInboxes(transport, ledger.concerns, lambda _: None), check_call, None, close_timeout=1.0
@@ -241,9 +241,9 @@ async def test_what_a_sibling_received_is_acknowledged_there_at_once() -> None:
     """It may be closing, and does so once nothing of it is left."""
     receiver, other, found = Receiver(), Receiver(), deliveries(AcknowledgeMode.CLIENT)
     made, messages = inbox(receiver, Filter()), [TextMessage("x"), TextMessage("y")]
-    lent = numbered(2)
-    made.receiver.borrow(lent, inbox(other, Filter()).receiver)
-    for record, message in zip((numbered(1), lent), messages, strict=True):
+    transferred = numbered(2)
+    made.receiver.adopt(transferred, inbox(other, Filter()).receiver)
+    for record, message in zip((numbered(1), transferred), messages, strict=True):
         found.deliver(made, record, message, deferred=False)
         await message.acknowledge()
     assert (receiver.calls, other.calls) == ([("ack", 1)], [("ack", 2)])

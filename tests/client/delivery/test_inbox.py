@@ -410,10 +410,10 @@ async def test_what_is_withdrawn_is_no_longer_lent_and_makes_room() -> None:
     made.fill()
     handed = numbered(2, WANTED)
     made.hand(handed, giving.receiver)
-    assert made.fill() is False and len(giving.receiver.lent) == 1
+    assert made.fill() is False and len(giving.receiver.transferred) == 1
     asked.clear()
     assert made.withdraw(giving.receiver) == [handed]
-    assert (numbers(made), giving.receiver.lent, asked) == ([1], {}, [made])
+    assert (numbers(made), giving.receiver.transferred, asked) == ([1], {}, [made])
     assert made.withdraw(giving.receiver) == []
 
 
@@ -555,7 +555,7 @@ async def test_what_a_fill_leaves_at_the_receiver_is_known() -> None:
 async def test_a_record_that_a_sibling_returns_is_lent_to_no_one() -> None:
     made = inbox(Receiver(), Filter())
     made.hand(numbered(1), made.receiver)
-    assert made.receiver.lent == {}
+    assert made.receiver.transferred == {}
 
 
 async def test_what_is_handed_over_may_expire_in_the_inbox() -> None:

@@ -171,15 +171,15 @@ TRANSPORT: Any = object()
 
 
 async def test_only_lingering_inboxes_whose_records_are_all_settled_are_closed() -> None:
-    settled, unsettled, lent = (Receiver() for _ in range(3))
-    made = {name: inbox(receiver, Filter()) for name, receiver in (("s", settled), ("u", unsettled), ("l", lent))}
+    settled, unsettled, shared = (Receiver() for _ in range(3))
+    made = {name: inbox(receiver, Filter()) for name, receiver in (("s", settled), ("u", unsettled), ("l", shared))}
     forgotten: list[Inbox] = []
     inboxes = SessionInboxes(TRANSPORT, lambda one: one is made["u"], forgotten.append)
     for one in made.values():
         inboxes.linger(one)
-    SharingReceiver[Any](Receiver()).borrow(numbered(1), made["l"].receiver)  # type: ignore[arg-type]  # what is used of one
+    SharingReceiver[Any](Receiver()).adopt(numbered(1), made["l"].receiver)  # type: ignore[arg-type]  # what is used of one
     await inboxes.close_settled(Deadline.after(1.0))
-    assert [settled.calls, unsettled.calls, lent.calls] == [[("close",)], [], []]
+    assert [settled.calls, unsettled.calls, shared.calls] == [[("close",)], [], []]
     assert list(inboxes) == [made["u"], made["l"]] and forgotten == [made["s"]]
 
 
@@ -196,18 +196,18 @@ async def test_an_inbox_of_another_transport_is_not_kept() -> None:
 @pytest.mark.parametrize("kept", [None, False, True])
 async def test_an_inbox_whose_records_another_session_has_is_left_to_it_if_that_can_keep_it(kept: bool | None) -> None:
     """What the closing session did not deliver, or not settle, goes back either way."""
-    receiver, borrower, asked = Receiver([numbered(1), numbered(2)]), SharingReceiver[Any](Receiver()), []  # type: ignore[arg-type]  # what is used of one
+    receiver, adopter, asked = Receiver([numbered(1), numbered(2)]), SharingReceiver[Any](Receiver()), []  # type: ignore[arg-type]  # what is used of one
     made = inbox(receiver, Filter())
     made.fill()
     delivered = made.take()
     assert delivered is not None
-    borrower.borrow(numbered(3), made.receiver)
+    adopter.adopt(numbered(3), made.receiver)
 
     def keep(one: Inbox, transport: Any) -> bool:
         asked.append((one, transport))
         return bool(kept)
 
-    borrower.keep = None if kept is None else keep
+    adopter.keep = None if kept is None else keep
     inboxes = SessionInboxes(TRANSPORT, lambda _: True, lambda _: None)
     inboxes.open[made] = None
     inboxes.lingering[other := inbox(Receiver(), Filter())] = None

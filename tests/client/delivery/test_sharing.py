@@ -28,70 +28,70 @@ def pair(owner: Receiver) -> tuple[SharingReceiver[Any], SharingReceiver[Any], R
 
 async def test_each_record_is_settled_where_it_came_from() -> None:
     theirs = Receiver()
-    owner, borrower, mine = pair(theirs)
+    owner, adopter, mine = pair(theirs)
     records: list[Any] = [numbered(number) for number in range(6)]
     for record in records[3:]:
-        borrower.borrow(record, owner)
-    assert len(owner.lent) == 3 and borrower.owner(records[3]) is owner and borrower.owner(records[0]) is borrower
-    borrower.count_delivery([records[0], records[3]])
-    borrower.acknowledge([records[0], records[3]])
-    borrower.negative_acknowledge([records[1], records[4]], 2.0, counted=False)
-    borrower.dead_letter(records[2], {})
-    borrower.dead_letter(records[5], {})
+        adopter.adopt(record, owner)
+    assert len(owner.transferred) == 3 and adopter.owner(records[3]) is owner and adopter.owner(records[0]) is adopter
+    adopter.count_delivery([records[0], records[3]])
+    adopter.acknowledge([records[0], records[3]])
+    adopter.negative_acknowledge([records[1], records[4]], 2.0, counted=False)
+    adopter.dead_letter(records[2], {})
+    adopter.dead_letter(records[5], {})
     for receiver, first in ((mine, 0), (theirs, 3)):
         assert receiver.calls == [
             ("count", first), ("ack", first), ("nack", 2.0, False, first + 1), ("dead letter", first + 2, {}),
         ]  # fmt: skip
-    assert not owner.lent and borrower.owner(records[3]) is borrower
+    assert not owner.transferred and adopter.owner(records[3]) is adopter
 
 
 async def test_what_is_left_goes_back_at_close() -> None:
     theirs = Receiver()
-    owner, borrower, mine = pair(theirs)
-    borrower.borrow(numbered(1), owner)
-    await borrower.aclose(1.0)
+    owner, adopter, mine = pair(theirs)
+    adopter.adopt(numbered(1), owner)
+    await adopter.aclose(1.0)
     assert theirs.calls == [("nack", 0.0, True, 1)] and mine.calls == [("close",)]
 
 
 async def test_a_receiver_that_is_closed_has_given_everything_back(caplog: Any) -> None:
-    owner, borrower, _ = pair(Closed())
+    owner, adopter, _ = pair(Closed())
     records: list[Any] = [numbered(1), numbered(2)]
     for record in records:
-        borrower.borrow(record, owner)
-    borrower.acknowledge(records[:1])
-    borrower.negative_acknowledge(records[1:], 0.0)
-    assert "are redelivered" in caplog.text and not owner.lent
+        adopter.adopt(record, owner)
+    adopter.acknowledge(records[:1])
+    adopter.negative_acknowledge(records[1:], 0.0)
+    assert "are redelivered" in caplog.text and not owner.transferred
 
 
 async def test_acknowledgements_are_settled_wherever_they_went_each_once() -> None:
     theirs = Receiver()
-    owner, borrower, mine = pair(theirs)
+    owner, adopter, mine = pair(theirs)
     record: Any = numbered(1)
-    borrower.borrow(record, owner)
-    borrower.acknowledge([record])
+    adopter.adopt(record, owner)
+    adopter.acknowledge([record])
     for receipt in (True, False):
-        await borrower.settle(2.0, receipt=receipt)
+        await adopter.settle(2.0, receipt=receipt)
     assert theirs.calls == [("ack", 1), ("settle", 2.0, True)]
     assert mine.calls == [("settle", 2.0, True), ("settle", 2.0, False)]
 
 
 async def test_a_borrowed_record_is_let_go_once() -> None:
-    owner, borrower, _ = pair(Receiver())
+    owner, adopter, _ = pair(Receiver())
     record: Any = numbered(1)
-    borrower.borrow(record, owner)
-    assert borrower.let_go(record) is owner and not owner.lent
-    assert borrower.let_go(record) is borrower
+    adopter.adopt(record, owner)
+    assert adopter.release(record) is owner and not owner.transferred
+    assert adopter.release(record) is adopter
 
 
 async def test_a_refusal_of_the_inboxes_own_receiver_is_raised_and_costs_the_others_nothing() -> None:
     """Only the other receivers have closed by themselves."""
     theirs = Receiver()
-    owner, borrower = SharingReceiver[Any](theirs), SharingReceiver[Any](Closed())  # type: ignore[arg-type]  # what is used of one
+    owner, adopter = SharingReceiver[Any](theirs), SharingReceiver[Any](Closed())  # type: ignore[arg-type]  # what is used of one
     records: list[Any] = [numbered(number) for number in range(4)]
-    for lent in records[1::2]:
-        borrower.borrow(lent, owner)
+    for transferred in records[1::2]:
+        adopter.adopt(transferred, owner)
     with pytest.raises(ObjectClosedError):
-        borrower.acknowledge(records[:2])
+        adopter.acknowledge(records[:2])
     with pytest.raises(ObjectClosedError):
-        borrower.negative_acknowledge(records[2:], 0.0)
+        adopter.negative_acknowledge(records[2:], 0.0)
     assert theirs.calls == [("ack", 1), ("nack", 0.0, True, 3)]

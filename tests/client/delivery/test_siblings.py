@@ -305,7 +305,7 @@ async def test_a_cancelled_close_gives_all_back_in_short_steps(
     await take(consumer, 1)
     inbox, turns = consumer._inbox, 0
     inbox.detach()  # as its close begins
-    bundles = len(inbox.siblings._resting._hasty)
+    bundles = len(inbox.siblings._resting._hastened)
     giving = asyncio.create_task(inbox.siblings.give_back(inbox))
     await asyncio.sleep(0)
     giving.cancel()

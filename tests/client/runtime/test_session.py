@@ -229,7 +229,7 @@ async def test_a_start_wakes_listeners_for_what_arrived_while_the_connection_was
 
 async def test_a_closing_session_keeps_no_inbox_of_another(name: Name) -> None:
     async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as other:
-        inbox = (await other.create_consumer(jmsaio.Queue(name("lent"))))._inbox
+        inbox = (await other.create_consumer(jmsaio.Queue(name("transferred"))))._inbox
         session, transport = await connection.create_session(), connection._runtime.transport
         await session.close()
         assert session._runtime.keep(inbox, transport) is False and list(session._runtime.inboxes) == []
@@ -294,7 +294,7 @@ async def test_a_listener_that_closes_a_consumer_of_another_session_waits_for_th
 
 
 @pytest.mark.parametrize(
-    ("mode", "unsettled", "lent", "stops"),
+    ("mode", "unsettled", "transferred", "stops"),
     [
         (AcknowledgeMode.AUTO, 0, False, 0),
         (AcknowledgeMode.AUTO, 0, True, 1),
@@ -303,7 +303,7 @@ async def test_a_listener_that_closes_a_consumer_of_another_session_waits_for_th
     ],
 )
 async def test_the_receiver_of_a_closed_consumer_stops_where_its_inbox_can_not_be_closed_yet(
-    name: Name, monkeypatch: pytest.MonkeyPatch, mode: AcknowledgeMode, unsettled: int, lent: bool, stops: int
+    name: Name, monkeypatch: pytest.MonkeyPatch, mode: AcknowledgeMode, unsettled: int, transferred: bool, stops: int
 ) -> None:
     stopped: list[float] = []
     stop = MemoryReceiver.stop
@@ -319,7 +319,7 @@ async def test_the_receiver_of_a_closed_consumer_stops_where_its_inbox_can_not_b
         async with connection.create_session(mode) as session, session.create_consumer(queue) as consumer:
             await take(consumer, unsettled)
             receiver = consumer._inbox.receiver
-            if lent:
-                receiver.lent[1] = SharingReceiver(receiver.own)
+            if transferred:
+                receiver.transferred[1] = SharingReceiver(receiver.own)
             await consumer.close()
             assert (len(stopped), consumer._inbox.closed) == (stops, not stops)

@@ -81,8 +81,8 @@ async def test_a_durable_subscription_and_one_that_is_not_never_share_a_name(
     await session.unsubscribe(subscription, topic)
 
 
-def use(selector: str | None = None, shared: bool = True, topic: str = "t") -> in_process.Use:
-    return in_process.Use((topic,), selector, False, shared)
+def use(selector: str | None = None, shared: bool = True, topic: str = "t") -> in_process.ActiveSubscription:
+    return in_process.ActiveSubscription((topic,), selector, False, shared)
 
 
 def test_a_subscription_is_active_until_its_last_consumer_closes(name: Name) -> None:
@@ -107,7 +107,7 @@ def test_a_subscription_is_active_until_its_last_consumer_closes(name: Name) -> 
     ],
 )
 def test_a_second_consumer_has_the_kind_topic_and_selector_of_the_first(
-    name: Name, kind: ConsumerKind, second: in_process.Use, why: str
+    name: Name, kind: ConsumerKind, second: in_process.ActiveSubscription, why: str
 ) -> None:
     broker = name("broker")
     in_process.claim_subscription(broker, "s", ConsumerKind.SHARED, use())

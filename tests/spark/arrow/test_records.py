@@ -28,7 +28,7 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.arrow.columns import RowBatches
 from jmsaio.spark.arrow.records import RecordMaker
 from jmsaio.spark.arrow.types import ARROW
-from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, Kind
+from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, ColumnKind
 from jmsaio.spark.model.outgoing import OutgoingRow
 from jmsaio.spark.model.schema import Body, Property, Type, columns_of, find_column
 from tests.codec import golden_files
@@ -39,8 +39,9 @@ from tests.kit.records import Record
 NOW = 1_700_000_000_000
 CONNECTION = "0a0a0a0a-connection"
 KINDS = {
-    Kind.TEXT: pa.string(), Kind.BYTES: pa.binary(), Kind.WHOLE: pa.int64(), Kind.MOMENT: ARROW[Type.TIMESTAMP],
-    Kind.TEXTS: ARROW[Type.TEXTS], Kind.PROPERTIES: pa.struct([("n", pa.int32()), ("s", pa.string())]),
+    ColumnKind.TEXT: pa.string(), ColumnKind.BYTES: pa.binary(), ColumnKind.WHOLE: pa.int64(),
+    ColumnKind.MOMENT: ARROW[Type.TIMESTAMP], ColumnKind.TEXTS: ARROW[Type.TEXTS],
+    ColumnKind.PROPERTIES: pa.struct([("n", pa.int32()), ("s", pa.string())]),
 }  # fmt: skip
 TYPES = {column.name: KINDS[column.kind] for column in WRITE_COLUMNS}
 

@@ -9,28 +9,28 @@ import pytest
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.arrow.types import POSITION, TEXTS, TIMESTAMP, schema_of
-from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, Kind, WriteColumn, find_columns
+from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, ColumnKind, WriteColumn, find_columns
 from jmsaio.spark.model.schema import Body, columns_of
 
 GOOD = {
-    Kind.TEXT: [pa.string(), pa.large_string(), pa.null()],
-    Kind.BYTES: [pa.binary(), pa.large_binary(), pa.null()],
-    Kind.WHOLE: [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.null()],
-    Kind.MOMENT: [TIMESTAMP, pa.timestamp("ns", tz="Europe/Berlin"), pa.null()],
-    Kind.TEXTS: [TEXTS, pa.map_(pa.large_string(), pa.large_string()), pa.null()],
-    Kind.PROPERTIES: [
+    ColumnKind.TEXT: [pa.string(), pa.large_string(), pa.null()],
+    ColumnKind.BYTES: [pa.binary(), pa.large_binary(), pa.null()],
+    ColumnKind.WHOLE: [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.null()],
+    ColumnKind.MOMENT: [TIMESTAMP, pa.timestamp("ns", tz="Europe/Berlin"), pa.null()],
+    ColumnKind.TEXTS: [TEXTS, pa.map_(pa.large_string(), pa.large_string()), pa.null()],
+    ColumnKind.PROPERTIES: [
         pa.struct([("a", pa.string()), ("b", pa.bool_()), ("c", pa.int64()), ("d", pa.float32())]),
         pa.struct([]),
         pa.null(),
     ],
 }
 BAD = {
-    Kind.TEXT: [pa.binary(), pa.int32(), TEXTS],
-    Kind.BYTES: [pa.string(), POSITION],
-    Kind.WHOLE: [pa.float64(), pa.string(), pa.uint8(), pa.decimal128(5, 0)],
-    Kind.MOMENT: [pa.timestamp("us"), pa.int64(), pa.date32()],
-    Kind.TEXTS: [pa.map_(pa.string(), pa.int32()), pa.map_(pa.int32(), pa.string()), pa.string()],
-    Kind.PROPERTIES: [TEXTS, pa.struct([("a", TIMESTAMP)]), pa.struct([("a", pa.binary())])],
+    ColumnKind.TEXT: [pa.binary(), pa.int32(), TEXTS],
+    ColumnKind.BYTES: [pa.string(), POSITION],
+    ColumnKind.WHOLE: [pa.float64(), pa.string(), pa.uint8(), pa.decimal128(5, 0)],
+    ColumnKind.MOMENT: [pa.timestamp("us"), pa.int64(), pa.date32()],
+    ColumnKind.TEXTS: [pa.map_(pa.string(), pa.int32()), pa.map_(pa.int32(), pa.string()), pa.string()],
+    ColumnKind.PROPERTIES: [TEXTS, pa.struct([("a", TIMESTAMP)]), pa.struct([("a", pa.binary())])],
 }
 
 

@@ -20,7 +20,7 @@ from jmsaio.spark.jobs import archive
 from jmsaio.spark.jobs.archive import archive_range
 from jmsaio.spark.jobs.consuming import ArchiveCursor, subscription_of
 from jmsaio.spark.jobs.extent import ArchiveOrder, plan_archive
-from jmsaio.spark.jobs.manifest import Manifest, Part
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest
 from jmsaio.spark.model.places import Place
 from tests.spark.use import backlog, send
 from tests.support.broker import TestBroker
@@ -79,7 +79,7 @@ def test_a_subscription_with_consumers_is_refused_before_anything_is_archived(
 def test_a_move_that_fails_is_told_and_leaves_what_was_archived(tmp_path: Path) -> None:
     nowhere = {"url": "pulsar://127.0.0.1:1?connect_timeout=0.2"}
     order = ArchiveOrder(connection=nowhere, destination="queue://q", folder=tmp_path, consume="s")
-    archived = order.manifest().after_run([Part(topic="t", start=Place(1, 0), end=Place(1, 1))])
+    archived = order.manifest().after_run([ArchivedPart(topic="t", start=Place(1, 0), end=Place(1, 1))])
     cursor = ArchiveCursor(order)
     cursor.follow(archived)
     assert cursor.summary() == {"subscription": "s", "unmoved": ["t"]}
@@ -98,7 +98,7 @@ def test_what_the_broker_deletes_is_no_loss_unless_the_subscription_was_moved_on
     )
     send(pulsar_broker.url, queue, ["a", "b"])
     (first,) = plan_archive(order, order.manifest()).extents
-    archived = order.manifest().after_run([Part(topic=first.topic, start=first.start, end=first.end, rows=2)])
+    archived = order.manifest().after_run([ArchivedPart(topic=first.topic, start=first.start, end=first.end, rows=2)])
     ArchiveCursor.begin(order, archived)
     httpx.put(f"{topic}/unload", timeout=30).raise_for_status()
     send(pulsar_broker.url, queue, ["c"])

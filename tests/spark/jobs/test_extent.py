@@ -23,7 +23,7 @@ from jmsaio.spark.jobs.extent import (
     places_json,
     plan_archive,
 )
-from jmsaio.spark.jobs.manifest import Part
+from jmsaio.spark.jobs.manifest import ArchivedPart
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
@@ -130,7 +130,7 @@ def test_a_topic_that_was_deleted_is_a_loss_that_is_accepted_once(pulsar_broker:
     order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=Path("x"))
     (extent,) = plan_archive(order, order.manifest()).extents
     assert (extent.entries, extent.topic) == (2, topic)
-    archived = order.manifest().after_run([Part(topic=topic, start=extent.start, end=extent.end)])
+    archived = order.manifest().after_run([ArchivedPart(topic=topic, start=extent.start, end=extent.end)])
     assert plan_archive(order, archived).extents == ()
 
     delete(pulsar_broker, queue)
@@ -157,7 +157,7 @@ def test_an_archive_goes_on_where_the_newest_ledger_is_empty(pulsar_broker: Test
         assert [(each.entries, each.start) for each in first.extents] == [(2, before.extents[0].start)]
         for end in (before.ends(), first.ends()):
             (extent,) = before.extents
-            part = Part(topic=extent.topic, start=extent.start, end=end[extent.topic])
+            part = ArchivedPart(topic=extent.topic, start=extent.start, end=end[extent.topic])
             again = plan_archive(order, order.manifest().after_run([part]))
             assert (again.lost, again.extents) == ((), ())
         options = {**order.reader_options(), "endingOffsets": places_json(first.ends())}
@@ -184,7 +184,7 @@ def test_a_deleted_topic_does_not_block_the_others(pulsar_broker: TestBroker, na
     first = plan_archive(order, order.manifest())
     assert first.destination == several
     archived = order.manifest().after_run(
-        Part(topic=each.topic, start=each.start, end=each.end) for each in first.extents
+        ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in first.extents
     )
     delete(pulsar_broker, queues[1])
     send(pulsar_broker.url, queues[0], ["b"])
@@ -208,6 +208,6 @@ def test_of_a_destination_that_is_gone_nothing_is_left(pulsar_broker: TestBroker
     order = ArchiveOrder(
         connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=Path("x"), fail_on_data_loss=False
     )
-    part = Part(topic=f"persistent://public/default/{queue}", start=Place(1, 0), end=Place(1, 1))
+    part = ArchivedPart(topic=f"persistent://public/default/{queue}", start=Place(1, 0), end=Place(1, 1))
     plan = plan_archive(order, order.manifest().after_run([part]))
     assert (plan.destination, plan.extents, len(plan.lost)) == ("", (), 1)

@@ -8,13 +8,23 @@ from pathlib import Path
 import pytest
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.jobs.manifest import NAME, Manifest, Part, read_manifest, require_manifest, time_text, write_manifest
+from jmsaio.spark.jobs.manifest import (
+    NAME,
+    ArchivedPart,
+    Manifest,
+    read_manifest,
+    require_manifest,
+    time_text,
+    write_manifest,
+)
 from jmsaio.spark.model import schema
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.ranges import Loss
 
 TOPIC = "persistent://public/default/orders-partition-0"
-PART = Part(topic=TOPIC, start=Place(5, 0), end=Place(7, 3), rows=10, first=1_700_000_000_123, last=1_700_000_000_456)
+PART = ArchivedPart(
+    topic=TOPIC, start=Place(5, 0), end=Place(7, 3), rows=10, first=1_700_000_000_123, last=1_700_000_000_456
+)
 MANIFEST = Manifest(destination="queue://orders", selector="a = 'ä'", runs=1, parts=(PART,))
 
 
@@ -50,8 +60,10 @@ def test_a_write_that_fails_leaves_the_manifest_before(tmp_path: Path, monkeypat
 
 
 def test_a_later_run_extends_its_partition_and_adds_others() -> None:
-    other = Part(topic="persistent://public/default/orders-partition-1", start=Place(1, 0), end=Place(1, 1), rows=1)
-    later = Part(
+    other = ArchivedPart(
+        topic="persistent://public/default/orders-partition-1", start=Place(1, 0), end=Place(1, 1), rows=1
+    )
+    later = ArchivedPart(
         topic=TOPIC, start=Place(7, 3), end=Place(9, 1), rows=4, first=1_700_000_000_400, last=1_700_000_001_000
     )
     merged = MANIFEST.after_run([other, later], ["some are gone"])
@@ -59,27 +71,31 @@ def test_a_later_run_extends_its_partition_and_adds_others() -> None:
     assert merged.rows == 15
     assert merged.lost == ("some are gone",)
     assert merged.parts == (
-        Part(topic=TOPIC, start=Place(5, 0), end=Place(9, 1), rows=14, first=1_700_000_000_123, last=1_700_000_001_000),
+        ArchivedPart(
+            topic=TOPIC, start=Place(5, 0), end=Place(9, 1), rows=14, first=1_700_000_000_123, last=1_700_000_001_000
+        ),
         other,
     )
     assert merged.ends() == {TOPIC: Place(9, 1), other.topic: Place(1, 1)}
 
 
 def test_a_run_that_found_no_rows_moves_the_end_only() -> None:
-    merged = MANIFEST.after_run([Part(topic=TOPIC, start=Place(7, 3), end=Place(8, 0))])
+    merged = MANIFEST.after_run([ArchivedPart(topic=TOPIC, start=Place(7, 3), end=Place(8, 0))])
     assert merged.parts[0].end == Place(8, 0)
     assert (merged.parts[0].first, merged.parts[0].last) == (PART.first, PART.last)
 
 
 def test_accepted_losses_are_noted_and_not_told_again() -> None:
-    other = Part(topic="persistent://public/default/orders-partition-1", start=Place(1, 0), end=Place(1, 1), rows=1)
+    other = ArchivedPart(
+        topic="persistent://public/default/orders-partition-1", start=Place(1, 0), end=Place(1, 1), rows=1
+    )
     archived = MANIFEST.after_run([other])
     losses = [Loss(TOPIC, Place(7, 3), Place(2, 0), "trimmed"), Loss(other.topic, Place(1, 1), None, "deleted")]
     noted = archived.after_losses(losses)
     assert noted.ends() == {TOPIC: Place(2, 0)}
     assert (noted.runs, noted.rows, noted.lost) == (archived.runs, archived.rows, tuple(map(str, losses)))
     assert Manifest.from_json(noted.to_json()) == noted
-    on = noted.after_run([Part(topic=TOPIC, start=Place(2, 0), end=Place(2, 4), rows=4)])
+    on = noted.after_run([ArchivedPart(topic=TOPIC, start=Place(2, 0), end=Place(2, 4), rows=4)])
     assert (on.parts[0].start, on.parts[0].end, on.parts[0].next) == (Place(2, 0), Place(7, 3), Place(2, 4))
 
 

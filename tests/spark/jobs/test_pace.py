@@ -9,16 +9,16 @@ import attrs
 import pyspark  # noqa: F401 - the module under test needs it
 import pytest
 
-from jmsaio.spark.jobs.archive import Run
-from jmsaio.spark.jobs.manifest import Manifest, Part
+from jmsaio.spark.jobs.archive import ArchiveRun
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest
 from jmsaio.spark.jobs.pace import outage_record, pace_text, run_record
 from jmsaio.spark.model.places import Place
 
 PARTS = (
-    Part(topic="t", start=Place(1, 0), end=Place(1, 9), rows=6),
-    Part(topic="u", start=Place(2, 0), end=Place(2, 1)),
+    ArchivedPart(topic="t", start=Place(1, 0), end=Place(1, 9), rows=6),
+    ArchivedPart(topic="u", start=Place(2, 0), end=Place(2, 1)),
 )
-RUN = Run(Manifest(destination="queue://q", runs=3, parts=PARTS), PARTS, files=2, undecodable=0)
+RUN = ArchiveRun(Manifest(destination="queue://q", runs=3, parts=PARTS), PARTS, files=2, undecodable=0)
 
 
 def progress(behind: int, milliseconds: int) -> dict[str, Any]:
@@ -31,10 +31,12 @@ def progress(behind: int, milliseconds: int) -> dict[str, Any]:
 
 
 def test_runs_that_follow_each_other_are_summed() -> None:
-    later = Part(topic="u", start=Place(2, 1), end=Place(3, 4), rows=4)
-    both = RUN.followed_by(Run(attrs.evolve(RUN.manifest, runs=4), (later,), files=1, undecodable=2, lost=("lost",)))
+    later = ArchivedPart(topic="u", start=Place(2, 1), end=Place(3, 4), rows=4)
+    both = RUN.followed_by(
+        ArchiveRun(attrs.evolve(RUN.manifest, runs=4), (later,), files=1, undecodable=2, lost=("lost",))
+    )
     assert both.manifest.runs == 4
-    assert both.parts == (PARTS[0], Part(topic="u", start=Place(2, 0), end=Place(3, 4), rows=4))
+    assert both.parts == (PARTS[0], ArchivedPart(topic="u", start=Place(2, 0), end=Place(3, 4), rows=4))
     assert (both.files, both.undecodable, both.lost) == (3, 2, ("lost",))
 
 

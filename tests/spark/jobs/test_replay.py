@@ -19,9 +19,9 @@ from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.jobs.replay import (
     ORIGINAL_ID,
-    Counted,
+    DestinationCounts,
     ReplayOrder,
-    Target,
+    ReplayTarget,
     check_targets,
     find_targets,
     pacer,
@@ -33,8 +33,8 @@ from tests.support.broker import TestBroker
 
 SPACE = "persistent://public/default/"
 COUNTS = [
-    Counted("queue://orders", 5, 0, 0, f"{SPACE}orders"),
-    Counted("topic://news", 3, 1, 2, f"{SPACE}news-partition-1"),
+    DestinationCounts("queue://orders", 5, 0, 0, f"{SPACE}orders"),
+    DestinationCounts("topic://news", 3, 1, 2, f"{SPACE}news-partition-1"),
 ]
 
 
@@ -110,7 +110,7 @@ def test_targets_keep_partitions_where_they_can_and_must_deduplicate_where_asked
     pulsar_broker: TestBroker, name: Callable[[str], str]
 ) -> None:
     queue, configuration = name("target"), load(pulsar_broker.url)
-    target = Target("queue://orders", f"queue://{queue}", 5, 0, 2, f"{SPACE}orders-partition-0")
+    target = ReplayTarget("queue://orders", f"queue://{queue}", 5, 0, 2, f"{SPACE}orders-partition-0")
     assert asyncio.run(same_partitions(configuration, [target], dedup=False)) == []
     with pytest.raises(ConfigurationError, match=f"queue://{queue} does not exist; create it first"):
         asyncio.run(same_partitions(configuration, [target], dedup=True))

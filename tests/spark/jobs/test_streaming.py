@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from jmsaio.errors import ConfigurationError, NotFoundError
 from jmsaio.spark.jobs import streaming
-from jmsaio.spark.jobs.archive import Run, archive_range, store_run
+from jmsaio.spark.jobs.archive import ArchiveRun, archive_range, store_run
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.jobs.pace import Pace
@@ -55,7 +55,7 @@ def test_a_batch_is_what_spark_has_noted_before_it(tmp_path: Path) -> None:
 
 def test_an_archive_that_goes_on_has_no_end(spark: SparkSession) -> None:
     with pytest.raises(ConfigurationError, match="omit until"):
-        archive_on(spark, attrs.evolve(ORDER, until="2026-01-01"), bool, pace=Pace(interval=1), tell=print)
+        archive_on(spark, attrs.evolve(ORDER, until="2026-01-01"), bool, pace=Pace(interval=1), report=print)
 
 
 def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
@@ -67,12 +67,12 @@ def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
     )
     ids = send(pulsar_broker.url, queue, ["a", "b"])
 
-    def tell(record: Mapping[str, Any]) -> None:
+    def report(record: Mapping[str, Any]) -> None:
         told.append(record)
         if len(told) == 1:
             ids.extend(send(pulsar_broker.url, queue, ["c"]))
 
-    summary = archive_on(spark, order, lambda: len(told) > 1, pace=Pace(entries=2, interval=1), tell=tell)
+    summary = archive_on(spark, order, lambda: len(told) > 1, pace=Pace(entries=2, interval=1), report=report)
     assert [(each["run"], each["rows"], each["archived"]) for each in told] == [(1, 2, 2), (2, 1, 3)]
     assert (told[0]["entries_behind"], told[0]["seconds_left"]) == (0, 0)
     assert told[0]["rows_per_second"] is not None
@@ -96,7 +96,7 @@ def test_runs_before_a_failure_stay_and_the_next_call_goes_on(
         archive_once(spark, order)
     ids = send(pulsar_broker.url, queue, [str(number) for number in range(10)])
 
-    def fail_later(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents: Iterable[Extent]) -> Run:
+    def fail_later(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents: Iterable[Extent]) -> ArchiveRun:
         if archived.runs:
             raise OSError("no space left")
         return store_run(frame, order, archived, extents)

@@ -8,11 +8,11 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.jobs.manifest import Manifest, Part, write_manifest
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, write_manifest
 from jmsaio.spark.jobs.verify import compare, verify
 from jmsaio.spark.model.places import Place
 
-PART = Part(topic="t", start=Place(1, 0), end=Place(2, 5), rows=4, first=1000, last=2000)
+PART = ArchivedPart(topic="t", start=Place(1, 0), end=Place(2, 5), rows=4, first=1000, last=2000)
 MANIFEST = Manifest(destination="queue://t", parts=(PART,))
 FOUND = {
     "rows": 4, "positions": 4, "first": 1000, "last": 2000,
@@ -51,7 +51,7 @@ def test_partitions_that_one_side_lacks_are_named() -> None:
 
 
 def test_a_partition_without_rows_may_have_no_files() -> None:
-    empty = Manifest(destination="queue://t", parts=(Part(topic="t", start=Place(1, 0), end=Place(1, 1)),))
+    empty = Manifest(destination="queue://t", parts=(ArchivedPart(topic="t", start=Place(1, 0), end=Place(1, 1)),))
     assert list(compare(empty, {})) == []
 
 

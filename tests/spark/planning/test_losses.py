@@ -19,15 +19,15 @@ LOSS = Loss(T, Place(5, 1), Place(8, 0), "the broker has deleted them")
 
 def test_a_loss_fails_with_topic_places_and_option() -> None:
     with pytest.raises(DataLossError, match=r"from 5:1 on .* begins at 8:0: .* failOnDataLoss=false") as caught:
-        Losses(fail=True).tell(LOSS)
+        Losses(fail=True).report(LOSS)
     assert (caught.value.topic, caught.value.wanted, caught.value.found) == (T, "5:1", "8:0")
 
 
 def test_a_loss_that_may_be_is_a_warning_and_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     losses = Losses(fail=False)
     with caplog.at_level(logging.WARNING):
-        losses.tell(attrs.evolve(LOSS, found=None))
-        losses.tell(LOSS)
+        losses.report(attrs.evolve(LOSS, found=None))
+        losses.report(LOSS)
     assert losses.count == 2
     assert f"{T}: messages from 5:1 on are lost, nothing is stored behind it" in caplog.text
 
@@ -35,10 +35,10 @@ def test_a_loss_that_may_be_is_a_warning_and_is_counted(caplog: pytest.LogCaptur
 def test_losses_that_may_be_are_noted_once_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "lost"
     losses, other = Losses(fail=False, folder=str(folder)), attrs.evolve(LOSS, wanted=Place(6, 0))
-    losses.tell_all([LOSS, other])
-    Losses(fail=False, folder=str(folder)).tell(LOSS)
+    losses.report_all([LOSS, other])
+    Losses(fail=False, folder=str(folder)).report(LOSS)
     assert read_losses(folder) == (str(LOSS), str(other))
     (tmp_path / "file").touch()
-    Losses(fail=False, folder=str(tmp_path / "file")).tell(LOSS)
+    Losses(fail=False, folder=str(tmp_path / "file")).report(LOSS)
     assert "the loss can't be noted" in caplog.text
     assert read_losses(tmp_path / "none") == ()

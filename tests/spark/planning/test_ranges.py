@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place, parse_place, place_of
-from jmsaio.spark.planning.ranges import Gap, Range, RangeCheck, Run, Taken
+from jmsaio.spark.planning.ranges import EntryRun, Gap, Range, RangeCheck, Taken
 
 T = "persistent://public/default/t"
 LEDGERS = ((5, 4), (7, 0), (8, 3))
@@ -44,7 +44,7 @@ def test_a_range_is_runs_of_entries_that_are_not_acknowledged(
     start: tuple[int, ...], end: tuple[int, ...], acknowledged: tuple[object, ...], runs: list[tuple[int, int, int]]
 ) -> None:
     found = Range(T, Place(*start), Place(*end), LEDGERS, acknowledged)  # type: ignore[arg-type]  # plain tuples
-    assert found.runs() == [Run(*run) for run in runs]
+    assert found.runs() == [EntryRun(*run) for run in runs]
     assert found.entries() == sum(stop - first for _, first, stop in runs)
 
 
@@ -111,7 +111,7 @@ def test_entries_that_do_not_come_are_a_gap(come: list[str], used: int, missing:
     check = RangeCheck(Range(T, Place(5, 1), Place(8, 3), LEDGERS))
     taken = check.take(ids(*come))
     end = min(place_of(ids(*come)[used]), Place(8, 3))
-    assert (taken.used, taken.gap, check.done) == (used, Gap(tuple(Run(*run) for run in missing), end), False)
+    assert (taken.used, taken.gap, check.done) == (used, Gap(tuple(EntryRun(*run) for run in missing), end), False)
     assert taken.gap is not None
     check.accept(taken.gap)
     rest = check.take(ids(*come)[used:])
@@ -123,7 +123,7 @@ def test_what_is_missing_at_the_end_is_a_gap_until_it_is_accepted() -> None:
     check = RangeCheck(Range(T, Place(5, 1), Place(8, 1, 1), LEDGERS))
     check.take(ids("5:1", "5:2"))
     gap = check.finish()
-    assert gap == Gap((Run(5, 3, 4), Run(8, 0, 2)), Place(8, 1, 1))
+    assert gap == Gap((EntryRun(5, 3, 4), EntryRun(8, 0, 2)), Place(8, 1, 1))
     assert not check.done
     check.accept(gap)
     assert (check.finish(), check.done) == (None, True)
@@ -139,10 +139,10 @@ def test_acknowledged_entries_are_left_out_and_not_missed() -> None:
 def test_without_known_ledgers_gaps_are_found_inside_of_them() -> None:
     check = RangeCheck(Range(T, Place(5, 1), Place(9, 2)))
     taken = check.take(ids("5:1", "5:3"))
-    assert taken.gap == Gap((Run(5, 2, 3),), Place(5, 3))
+    assert taken.gap == Gap((EntryRun(5, 2, 3),), Place(5, 3))
     check.accept(taken.gap)
     assert check.take(ids("5:3", "8:0", "9:0")).gap is None
-    assert check.finish() == Gap((Run(9, 1, 2),), Place(9, 2))
+    assert check.finish() == Gap((EntryRun(9, 1, 2),), Place(9, 2))
 
 
 def test_a_batch_index_behind_a_batch_misses_nothing() -> None:
@@ -254,7 +254,7 @@ def test_what_is_missing_of_a_batch_is_a_hole_until_it_comes_or_is_accepted(
         gap = taken.gap
         assert gap is not None
         assert (gap.hole, taken.wanted, check.done) == (Place(*hole), [], False)
-        assert Run(hole[0], hole[1], hole[1] + 1) in gap.missing
+        assert EntryRun(hole[0], hole[1], hole[1] + 1) in gap.missing
         if accepted:
             check.accept(gap)
             assert check.take(ids(*come), lambda index: 3).gap is None
@@ -269,7 +269,7 @@ def test_the_rest_of_the_last_batch_is_missing_until_it_comes() -> None:
     check.take(ids("8:2:0", "8:2:1"), lambda index: 3)
     assert (check.is_last, check.finish(), check.done) == (
         True,
-        Gap((Run(8, 2, 3),), Place(8, 3), Place(8, 2, 2)),
+        Gap((EntryRun(8, 2, 3),), Place(8, 3), Place(8, 2, 2)),
         False,
     )
     assert (check.take(ids("8:1", "8:2:1"), lambda index: 3).wanted, check.done) == ([], False)

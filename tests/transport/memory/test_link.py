@@ -252,6 +252,6 @@ async def test_changes_of_the_link_are_told_in_their_order() -> None:
     link.listeners.add(lambda change: heard.append(change.text))
     with broker.lock:
         for text in ("lost", "back"):
-            link.tell(LinkChange(text))
+            link.notify(LinkChange(text))
     await asyncio.sleep(0)
     assert heard == ["lost", "back"]

@@ -10,7 +10,7 @@ from itertools import dropwhile
 
 from jmsaio.model.wire import EntryId, OutgoingRecord, WireId
 from jmsaio.transport.base import Cursor, StartPosition
-from jmsaio.transport.memory.broker.ports import Listener, Owner, Services
+from jmsaio.transport.memory.broker.ports import LogListener, SenderPort, Services
 from jmsaio.transport.memory.broker.record import StoredRecord
 
 
@@ -44,9 +44,9 @@ class Partition:
         self.partition = partition
         self.records: dict[int, StoredRecord] = {}
         self.next = 0
-        self.listeners: list[Listener] = []
+        self.listeners: list[LogListener] = []
         self.subscribed = 0
-        self.senders: set[Owner] = set()
+        self.senders: set[SenderPort] = set()
         self.terminated = False
         self.keeps_unread = False
         self.sequence_ids: dict[str, int] = {}
@@ -107,11 +107,11 @@ class Partition:
         if self.records.pop(record.number, None) is not None:
             self.broker.used -= record.size
 
-    def listen(self, listener: Listener) -> None:
+    def listen(self, listener: LogListener) -> None:
         """Publish new records to ``listener``; it reads the existing ones with ``after``."""
         self.listeners.append(listener)
 
-    def silence(self, listener: Listener) -> None:
+    def silence(self, listener: LogListener) -> None:
         """Stop publishing to ``listener``."""
         if listener in self.listeners:
             self.listeners.remove(listener)

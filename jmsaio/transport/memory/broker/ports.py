@@ -49,14 +49,14 @@ class Port(Protocol):
         """Handle the deletion of the topic or subscription; the application receives ``reason``, if there is one."""
 
 
-class Owner(Protocol):
+class SenderPort(Protocol):
     """A sender as used by a log."""
 
     def topic_ended(self, error: JMSError) -> None:
         """Handle the deletion or termination of the topic: later sends fail with ``error``."""
 
 
-class Listener(Protocol):
+class LogListener(Protocol):
     """Recipient of each new record of a log: a subscription or a reader."""
 
     def publish(self, record: StoredRecord, due: float | None) -> None:

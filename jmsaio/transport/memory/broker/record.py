@@ -16,7 +16,7 @@ OVERHEAD = 712
 _WIDEST = 4
 
 
-class Source(Protocol):
+class RecordLog(Protocol):
     """The topic or partition of a record.
 
     Attributes:
@@ -56,7 +56,7 @@ class StoredRecord:
 
     def __init__(
         self,
-        log: Source,
+        log: RecordLog,
         number: int,
         payload: bytes | None,
         properties: Mapping[str, str],

@@ -31,7 +31,7 @@ class Coordinator(Services, Protocol):
     def freed(self) -> None: ...
 
 
-class State(enum.Enum):
+class TransactionState(enum.Enum):
     """State of a transaction."""
 
     OPEN = "open"
@@ -60,7 +60,7 @@ class Unit:
         self.broker = broker
         self._timer = broker.timers.add(broker.steady() + timeout, self._overdue)
         broker.units.add(self)
-        self.state = State.OPEN
+        self.state = TransactionState.OPEN
         self.failure: JMSError | None = None
         self.acknowledged: set[tuple[BrokerSubscription, int]] = set()
         self.waiting = 0
@@ -122,14 +122,14 @@ class Unit:
         deleted = next((log.name for log, *_ in self._sent if self.broker.logs.get(log.name) is not log), None)
         if deleted is not None:
             self.failure = TransactionRolledBackError(f"topic {deleted} was deleted")
-        if self.state is State.OPEN and self.failure is not None:
+        if self.state is TransactionState.OPEN and self.failure is not None:
             self.abort()
-        if self.state is State.ABORTED:
+        if self.state is TransactionState.ABORTED:
             reason = self.failure.reason if self.failure is not None else "it was aborted before"
             raise TransactionRolledBackError(f"the transaction was rolled back: {reason}") from self.failure
-        if self.state is State.COMMITTED:
+        if self.state is TransactionState.COMMITTED:
             return
-        self.state = State.COMMITTED
+        self.state = TransactionState.COMMITTED
         for subscription, number in self.acknowledged:
             _, record = subscription.in_transaction.pop(number)
             subscription.settle(record)
@@ -141,9 +141,9 @@ class Unit:
 
     def abort(self) -> None:
         """Roll back: acknowledged records are redelivered, counted. Ignored if the transaction has ended."""
-        if self.state is not State.OPEN:
+        if self.state is not TransactionState.OPEN:
             return
-        self.state = State.ABORTED
+        self.state = TransactionState.ABORTED
         subscriptions = set()
         for subscription, number in self.acknowledged:
             subscription.roll_back(number)

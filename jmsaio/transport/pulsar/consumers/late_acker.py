@@ -69,10 +69,10 @@ class LateAcker:
         waiting, self._waiting = self._waiting, []
         for message in waiting:
             native.acknowledge_async(message, None)
-        self.let_go()
+        self.flush()
         return bool(waiting)
 
-    def let_go(self) -> None:
+    def flush(self) -> None:
         """Send queued acknowledgements through a temporary consumer: no other is reopened."""
         self._holding = False
         self._decided.set()

@@ -1,4 +1,4 @@
-"""``Opening``: opens receivers, including on kinds of subscriptions that pulsar-client lacks."""
+"""``ReceiverOpener``: opens receivers, including on kinds of subscriptions that pulsar-client lacks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("jmsaio")
 
 
 @attrs.define(eq=False)
-class Opening:
+class ReceiverOpener:
     """Opens the receivers of one transport.
 
     Args:

@@ -19,7 +19,7 @@ from jmsaio.transport.pulsar.consumers.sizing import Sizing
 from jmsaio.transport.pulsar.consumers.stopping import OpenNative, Stopping
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
-from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
+from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.emulation.unacked_tracker import UnackedTracker
 from jmsaio.transport.pulsar.native.bridge import Bridge, end
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle, MessageHandle
@@ -43,7 +43,7 @@ class PulsarReceiver:
         wake: called when records might be available.
         closed: called when the receiver is closed.
         prior: deliveries by stopped receivers of the transport.
-        tally: count of records of the subscription returned by this process.
+        return_counts: count of records of the subscription returned by this process.
         share: bytes prefetched by the receivers of the transport.
         letters: moves records returned too often to the dead letters; None without a policy.
 
@@ -60,7 +60,7 @@ class PulsarReceiver:
         wake: Wake,
         closed: Callable[[PulsarReceiver], None],
         prior: PriorDeliveries | None = None,
-        tally: Tally | None = None,
+        return_counts: ReturnCounts | None = None,
         share: Share | None = None,
         letters: DeadLetters | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class PulsarReceiver:
         self._wake = wake
         self._on_closed = closed
         self._letters = letters
-        self._unacked = UnackedTracker(bridge, subscription, self._woken, prior, tally, letters)
+        self._unacked = UnackedTracker(bridge, subscription, self._woken, prior, return_counts, letters)
         self._natives = NativeConsumers(bridge, subscription, self._woken)
         self._stopping = Stopping(bridge, subscription, self._unacked, self._natives, self._woken)
         self._share = Share(PREFETCH_BYTES) if share is None else share
@@ -100,7 +100,7 @@ class PulsarReceiver:
         return [native_consumer.native for native_consumer in self._natives if not native_consumer.stopped]
 
     @property
-    def heard(self) -> int:
+    def received_count(self) -> int:
         """Number of records received so far."""
         return sum(native_consumer.serial for native_consumer in self._natives)
 

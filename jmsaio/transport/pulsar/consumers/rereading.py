@@ -48,7 +48,7 @@ _CLOSED = "its consumer was closed before it was read again"
 _log = logging.getLogger("jmsaio")
 
 
-class ReceiverPart(Protocol):
+class RereadReceiver(Protocol):
     """The methods of a receiver used here."""
 
     @property
@@ -85,7 +85,7 @@ class Rereading:
 
     bridge: Bridge
     broker: str
-    receivers: Callable[[], Sequence[ReceiverPart]]
+    receivers: Callable[[], Sequence[RereadReceiver]]
     open_reader: Callable[[ReaderOptions], Awaitable[Reader]]
     report: Callable[[LinkChange], bool]
     _tasks: dict[asyncio.Task[None], Damage] = attrs.field(factory=dict, init=False)
@@ -112,7 +112,7 @@ class Rereading:
             task.cancel()
             self._report_loss(damage, why)
 
-    def concerned(self, damage: Damage) -> list[ReceiverPart]:
+    def concerned(self, damage: Damage) -> list[RereadReceiver]:
         """Return the receivers to which an entry might have been addressed. For any thread."""
         return [receiver for receiver in self.receivers() if receiver.receives(damage)]
 
@@ -203,7 +203,7 @@ class Rereading:
                 await reader.aclose(_CLOSE)
         return natives
 
-    def _closed(self, receiver: ReceiverPart, damage: Damage) -> None:
+    def _closed(self, receiver: RereadReceiver, damage: Damage) -> None:
         count = receiver.unsettled(damage.ledger, damage.entry)
         if count:
             self._report_loss(damage, f"it was read again, but {count} of its messages were not acknowledged when their"

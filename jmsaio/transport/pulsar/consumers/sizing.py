@@ -136,7 +136,7 @@ class Sizing:
             self._stopping.woken()
         finally:
             self._changing = False
-            self._stopping.let_go()
+            self._stopping.flush()
 
     async def _attempt(self) -> bool:
         """Stop and resume; return False if the broker is unreachable, or has not noticed the old consumer's end.

@@ -73,7 +73,7 @@ class Stopping:
 
         Args:
             timeout: seconds to wait.
-            briefly: ``resume`` follows at once and sends acknowledgements made until then; otherwise ``let_go``.
+            briefly: ``resume`` follows at once and sends acknowledgements made until then; otherwise ``flush``.
 
         Cancellation: closing continues.
         """
@@ -127,11 +127,11 @@ class Stopping:
         passed = [acker.hand_over(native) for acker, native in zip(self._ackers, natives, strict=True)]
         self._unacked.resume(self._since, any(passed))
 
-    def let_go(self) -> None:
+    def flush(self) -> None:
         """Send late acknowledgements without ``resume``, which does not follow or has failed."""
         self._briefly = False
         for acker in self._ackers:
-            acker.let_go()
+            acker.flush()
 
     async def drain(self, timeout: float) -> None:
         """Wait until late acknowledgements are sent.

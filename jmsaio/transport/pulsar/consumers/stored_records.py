@@ -37,7 +37,7 @@ class _EntryData:
         self.schema_version: object = _UNKNOWN
 
 
-class StoredRecord(PulsarRecord):
+class ReaderRecord(PulsarRecord):
     """A ``PulsarRecord`` of a reader, with a known id and an entry shared with others.
 
     Args:
@@ -115,7 +115,7 @@ class StoredRecords:
             (ledger, number, partition, index), entry = first, self._entry
             end = start + self._known(natives, start, first)
             for native in natives[start:end]:
-                made.append(StoredRecord(native, source, _wire_id((ledger, number, partition, index)), entry))
+                made.append(ReaderRecord(native, source, _wire_id((ledger, number, partition, index)), entry))
                 index += 1
             self._last, start = WireId(ledger, number, partition, index - 1), end
         return made

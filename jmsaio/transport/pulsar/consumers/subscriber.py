@@ -19,7 +19,7 @@ from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.stopping import queue_size
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
-from jmsaio.transport.pulsar.emulation.unacked.tally import tally
+from jmsaio.transport.pulsar.emulation.unacked.return_counts import return_counts
 from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.native.handles import ClosableHandle, ConsumerHandle, ReaderHandle, SubscribingClientHandle
@@ -61,7 +61,7 @@ class Subscriber:
     ) -> PulsarReceiver:
         """Subscribe; see ``PulsarTransport.open_receiver``."""
         self.bridge.check()
-        counts, policy = tally(self.broker, subscription.identity), subscription.config.dead_letter
+        counts, policy = return_counts(self.broker, subscription.identity), subscription.config.dead_letter
         letters = None
         if policy is not None:
             letters = DeadLetters(policy, subscription.name, self.open_sender, self._open_other, self.keep_letters)

@@ -18,8 +18,8 @@ from jmsaio.transport.pulsar.emulation.unacked.delayed_records import DelayedRec
 from jmsaio.transport.pulsar.emulation.unacked.handover import Handover
 from jmsaio.transport.pulsar.emulation.unacked.nack_tracker import NackTracker
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
-from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.native.handles import MessageHandle
@@ -43,7 +43,7 @@ class UnackedTracker:
         subscription: the subscription.
         woken: called when ``take`` has records.
         prior: deliveries of stopped receivers, shared by all receivers of a transport.
-        tally: count of returned records of a shared subscription, shared by all its receivers in this process.
+        return_counts: count of returned records of a shared subscription, shared by all its receivers in this process.
         letters: moves records returned too often to the dead letters; None without a policy.
 
     Attributes:
@@ -59,7 +59,7 @@ class UnackedTracker:
         subscription: Subscription,
         woken: Callable[[], object] = ignore,
         prior: PriorDeliveries | None = None,
-        tally: Tally | None = None,
+        return_counts: ReturnCounts | None = None,
         letters: DeadLetters | None = None,
     ) -> None:
         self.shared = shared = subscription.type in SHARED
@@ -67,18 +67,18 @@ class UnackedTracker:
         self._subscription = subscription
         self._letters = letters
         self._timeout = subscription.config.ack_timeout
-        self._tally = Tally() if tally is None else tally
+        self._return_counts = ReturnCounts() if return_counts is None else return_counts
         prior = PriorDeliveries() if prior is None else prior
         source = ", ".join(subscription.topics) or subscription.pattern or ""
         delayed = None if shared else DelayedRecords(source)
         self._unsettled = unsettled = Unsettled()
         if shared:
-            self._tally.join(self)
+            self._return_counts.join(self)
         self._settled = settled = Settled()
         self._acks = acks = AckGrouping(bridge, unsettled, settled)
         self._handover = handover = Handover(prior, subscription.name, unsettled, acks, self._redeliver)
         self._admission = Admission(bridge, shared, unsettled, settled, acks, handover)
-        self._nacks = NackTracker(bridge, unsettled, acks, handover, self._tally, delayed, woken)
+        self._nacks = NackTracker(bridge, unsettled, acks, handover, self._return_counts, delayed, woken)
         self.take, self.room, self.admit = self._nacks.take, self._nacks.room, self._admission.admit
         self._timeouts = DelayQueue[weakref.ref[PulsarRecord]](bridge.loop, self._timed_out)
 
@@ -111,7 +111,7 @@ class UnackedTracker:
         """Return the records of ``taken`` to deliver now. The rest is kept here, or moved to the dead letters."""
         if not self.shared:
             taken = self._nacks.keep_early(taken)
-        elif self._tally:
+        elif self._return_counts:
             taken = self._without_copies(taken)
             self._count_redeliveries(taken)
         if self._letters is not None:
@@ -123,7 +123,7 @@ class UnackedTracker:
 
     def _without_copies(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
         """Keep back records also received by another receiver of this process, which settles them."""
-        held, settled = self._tally.copies(self, taken, self._bridge.loop.time())
+        held, settled = self._return_counts.copies(self, taken, self._bridge.loop.time())
         if not held and not settled:
             return taken
         self._acks.acknowledge(settled)
@@ -136,7 +136,7 @@ class UnackedTracker:
         for record in taken:
             counted = record.native.redelivery_count() if record.redelivery_count else 0
             if counted:
-                count = self._tally.redeliveries(record.record_key, counted)
+                count = self._return_counts.redeliveries(record.record_key, counted)
                 record.redelivery_count = max(count, int(self._handover.was_delivered(record)))
 
     def _without_dead(self, taken: list[PulsarRecord], letters: DeadLetters) -> list[PulsarRecord]:
@@ -225,7 +225,7 @@ class UnackedTracker:
         includes the rejections of other processes.
         """
         here = self.shared and self._subscription.selective
-        return self._tally.failures(record.record_key) if here else record.redelivery_count
+        return self._return_counts.failures(record.record_key) if here else record.redelivery_count
 
     def _timed_out(self, references: list[weakref.ref[PulsarRecord]]) -> None:
         """Return records that were not acknowledged in time. pulsar-client's own timer needs at least 10 s."""
@@ -292,12 +292,12 @@ class UnackedTracker:
         self._settled.clear()
         self._acks.clear()
         self._handover.forget(moved)
-        self._tally.moved()
+        self._return_counts.moved()
         self._nacks.clear()
 
     def close(self) -> None:
         """Stop redelivery from here. Records that are out can be acknowledged until ``leave``."""
-        self._tally.leave(self)
+        self._return_counts.leave(self)
         self._nacks.close()
         self._timeouts.close()
 

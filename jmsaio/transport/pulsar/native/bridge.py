@@ -37,7 +37,7 @@ def ignore(*answer: object) -> None:
     """Ignore the answer: native callback for an operation whose outcome is not needed."""
 
 
-class Part(Protocol):
+class NativeHolder(Protocol):
     """An object that holds a native producer, consumer or reader."""
 
     def release(self) -> None:
@@ -58,16 +58,16 @@ class Bridge:
         loop: event loop whose thread runs everything except native callbacks.
         thread: identifier of that thread.
         failure: error raised by the transport's operations now: a class and its text, or None while it is open.
-        hears_log: whether the native client's log is read by ``native_log``.
+        captures_log: whether the native client's log is read by ``native_log``.
     """
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.failure: tuple[type[JMSError], str] | None = None
-        self.hears_log = False
+        self.captures_log = False
         self._pending: dict[asyncio.Future[object], str] = {}
-        self._parts: weakref.WeakSet[Part] = weakref.WeakSet()
+        self._parts: weakref.WeakSet[NativeHolder] = weakref.WeakSet()
         self._tasks: set[asyncio.Task[None]] = set()
         _BRIDGES.add(self)
 
@@ -105,7 +105,7 @@ class Bridge:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=max(0.0, timeout))
 
-    def made(self, part: Part) -> None:
+    def made(self, part: NativeHolder) -> None:
         """Register a part that holds a native producer, consumer or reader, for ``release``."""
         self._parts.add(part)
         holds_native(part)

@@ -36,7 +36,7 @@ _REASON_TIMEOUT = 3.0
 _Result = _pulsar.Result
 
 
-class ReceiverPart(Protocol):
+class WatchedReceiver(Protocol):
     """The part of a receiver that is watched."""
 
     @property
@@ -48,7 +48,7 @@ class ReceiverPart(Protocol):
         """Its ``_pulsar.Consumer`` objects."""
 
     @property
-    def heard(self) -> int:
+    def received_count(self) -> int:
         """Number of records received."""
 
     @property
@@ -87,9 +87,9 @@ class MissingReceivers:
 
     report: Callable[[LinkChange], object]
     admin: Admin | None
-    _missing: dict[ReceiverPart, Missing] = attrs.field(factory=dict, init=False)
+    _missing: dict[WatchedReceiver, Missing] = attrs.field(factory=dict, init=False)
 
-    def look(self, now: float, receivers: Sequence[ReceiverPart], log: int) -> None:
+    def look(self, now: float, receivers: Sequence[WatchedReceiver], log: int) -> None:
         """Record the receivers with disconnected consumers, and report those that are complete again.
 
         Args:
@@ -135,7 +135,7 @@ class MissingReceivers:
                 missing.reported = True
                 self.report(LinkChange(str(error), error, receiver=receiver))
 
-    async def _reason(self, receiver: ReceiverPart) -> JMSError | None:
+    async def _reason(self, receiver: WatchedReceiver) -> JMSError | None:
         """Return an error if, by the broker's statistics, another consumer has the exclusive subscription."""
         if self.admin is None or receiver.subscription.type is not SubscriptionType.EXCLUSIVE:
             return None
@@ -154,7 +154,7 @@ class MissingReceivers:
         return None
 
 
-def _refusal(receiver: ReceiverPart, missing: Missing) -> Refusal | None:
+def _refusal(receiver: WatchedReceiver, missing: Missing) -> Refusal | None:
     """Return the last refusal of one of the receiver's consumers in pulsar-client's log."""
     subscription = receiver.subscription
     topics = {str(native.topic()) for native in receiver.natives if not native.is_connected()}
@@ -166,11 +166,11 @@ def _refusal(receiver: ReceiverPart, missing: Missing) -> Refusal | None:
     return None
 
 
-def _refused(receiver: ReceiverPart, refusal: Refusal) -> JMSError:
+def _refused(receiver: WatchedReceiver, refusal: Refusal) -> JMSError:
     what = f"{_words(receiver)} is lost; it comes back by itself when the cause is removed"
     return translate(getattr(_Result, refusal.name), what, refusal.reason)
 
 
-def _words(receiver: ReceiverPart) -> str:
+def _words(receiver: WatchedReceiver) -> str:
     subscription = receiver.subscription
     return f"subscription {subscription.name} of {subscription.pattern or ', '.join(subscription.topics)}"

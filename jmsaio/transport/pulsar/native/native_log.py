@@ -164,7 +164,7 @@ class NativeLog:
             level = _pulsar.LoggerLevel.Info if copy else _pulsar.LoggerLevel.Warn
             configuration.set_file_logger(level, f"/dev/fd/{self._pipe.writing}")
 
-    def hears(self, client: ClientHandle) -> bool:
+    def captures(self, client: ClientHandle) -> bool:
         """Return whether a ``_pulsar.Client``'s log is read here: no other client was created before in the process.
 
         It looks up a topic with an invalid name, which the client logs at once, without a broker.

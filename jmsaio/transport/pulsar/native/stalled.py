@@ -16,7 +16,7 @@ import attrs
 from jmsaio.errors import JMSError
 from jmsaio.transport.base import Admin, SubscriptionType
 from jmsaio.transport.pulsar.native.handles import WatchedConsumerHandle
-from jmsaio.transport.pulsar.native.missing import ReceiverPart
+from jmsaio.transport.pulsar.native.missing import WatchedReceiver
 
 #: Seconds between two checks of a consumer's statistics.
 LOOK = 10.0
@@ -35,13 +35,13 @@ class Quiet:
 
     Attributes:
         due: loop time of the next check of its statistics.
-        heard: number of records received before.
+        received_count: number of records received before.
         seen: number of consecutive checks that showed it stalled.
         needed: number of checks required.
     """
 
     due: float
-    heard: int
+    received_count: int
     seen: int = 0
     needed: int = LOOKS
 
@@ -55,28 +55,30 @@ class StalledReceivers:
     """
 
     admin: Admin | None
-    _quiet: dict[tuple[ReceiverPart, str], Quiet] = attrs.field(factory=dict, init=False)
+    _quiet: dict[tuple[WatchedReceiver, str], Quiet] = attrs.field(factory=dict, init=False)
 
-    async def look(self, now: float, receivers: Sequence[ReceiverPart]) -> None:
+    async def look(self, now: float, receivers: Sequence[WatchedReceiver]) -> None:
         """Check the statistics of at most one consumer: among those that are due, the one that waits longest."""
         if self.admin is None:
             return
         failover = [one for one in receivers if one.subscription.type is SubscriptionType.FAILOVER]
         for key in [key for key in self._quiet if key[0] not in failover]:
             del self._quiet[key]
-        due: list[tuple[Quiet, ReceiverPart, WatchedConsumerHandle]] = []
+        due: list[tuple[Quiet, WatchedReceiver, WatchedConsumerHandle]] = []
         for receiver in failover:
-            for native, heard in receiver.waiting:
+            for native, received_count in receiver.waiting:
                 key = receiver, str(native.topic())
                 quiet = self._quiet.get(key)
-                if quiet is None or quiet.heard != heard:
-                    self._quiet[key] = Quiet(now + LOOK, heard)
+                if quiet is None or quiet.received_count != received_count:
+                    self._quiet[key] = Quiet(now + LOOK, received_count)
                 elif now >= quiet.due:
                     due.append((quiet, receiver, native))
         if due:
             await self._look_at(now, *min(due, key=lambda one: one[0].due))
 
-    async def _look_at(self, now: float, quiet: Quiet, receiver: ReceiverPart, native: WatchedConsumerHandle) -> None:
+    async def _look_at(
+        self, now: float, quiet: Quiet, receiver: WatchedReceiver, native: WatchedConsumerHandle
+    ) -> None:
         assert self.admin is not None
         topic, name, found = str(native.topic()), receiver.subscription.name, None
         quiet.due = now + LATER
@@ -86,7 +88,7 @@ class StalledReceivers:
                 quiet.due = now + LOOK
             except JMSError:  # no REST interface or no permission: nothing is detected
                 return
-        still = (native, quiet.heard) in receiver.waiting
+        still = (native, quiet.received_count) in receiver.waiting
         stalled = still and found is not None and found.backlog and found.active_consumer == native.consumer_name()
         quiet.seen = quiet.seen + 1 if stalled else 0
         if quiet.seen >= quiet.needed:

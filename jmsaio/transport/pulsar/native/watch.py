@@ -25,7 +25,7 @@ from jmsaio.transport.base import Admin, LinkChange, LinkListener
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.connecting import again
 from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result
-from jmsaio.transport.pulsar.native.missing import NO_RIGHT, MissingReceivers, ReceiverPart
+from jmsaio.transport.pulsar.native.missing import NO_RIGHT, MissingReceivers, WatchedReceiver
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.results import DISCONNECTED, translate
 from jmsaio.transport.pulsar.native.stalled import StalledReceivers
@@ -99,7 +99,7 @@ class Watch:
     bridge: Bridge
     address: str
     senders: Callable[[], Sequence[SenderPart]]
-    receivers: Callable[[], Sequence[ReceiverPart]]
+    receivers: Callable[[], Sequence[WatchedReceiver]]
     ask_broker: Callable[[Callable[..., None]], object]
     admin: Admin | None = None
     refusal: Callable[[], Awaitable[JMSError | None]] | None = None
@@ -109,7 +109,7 @@ class Watch:
     _dropped: bool = attrs.field(default=False, init=False)  # whether nothing was connected at some time since the loss
     _away: int = attrs.field(default=0, init=False)
     _excused: bool = attrs.field(default=False, init=False)  # whether the broker answers although nothing is connected
-    _heard: int = attrs.field(default=0, init=False)
+    _received: int = attrs.field(default=0, init=False)
     _quiet: float = attrs.field(default=0.0, init=False)
     _question: Question | None = attrs.field(default=None, init=False)
     _refused: JMSError | None = attrs.field(default=None, init=False)  # at the last check
@@ -160,15 +160,15 @@ class Watch:
         connected = any(native.is_connected() for native in (*consumers, *producers))
         if not watched:  # only the broker's answers show it
             connected = self._lost is None
-        heard = self._was_heard(now, receivers)
+        responding = self._is_responding(now, receivers)
         self._away = 0 if connected else self._away + 1
         if self._away == 1:  # no answer arrives over a lost connection
             self._question = None
-        self._excused = not connected and (self._excused or heard)
+        self._excused = not connected and (self._excused or responding)
         question = self._question
         if self._lost is not None:
             self._dropped = self._dropped or not connected
-            if heard or (connected and self._dropped):
+            if responding or (connected and self._dropped):
                 self._find(now)
         elif self._away >= AWAY and (self._refused is not None or not self._excused):
             self._lose(now, "pulsar-client is not connected")
@@ -200,18 +200,18 @@ class Watch:
                 sender.refuse(error)
                 self.report(LinkChange(str(error), error))
 
-    def _was_heard(self, now: float, receivers: Sequence[ReceiverPart]) -> bool:
+    def _is_responding(self, now: float, receivers: Sequence[WatchedReceiver]) -> bool:
         """Return whether the broker sent a record or an answer since the last check."""
-        count, question = sum(receiver.heard for receiver in receivers), self._question
-        heard = count > self._heard or (question is not None and question.answered)
-        self._heard = count
-        if heard:
+        count, question = sum(receiver.received_count for receiver in receivers), self._question
+        responding = count > self._received or (question is not None and question.answered)
+        self._received = count
+        if responding:
             self._quiet = now
-        if heard or (question is not None and question.result is not None):
+        if responding or (question is not None and question.result is not None):
             self._question = None
-        return heard
+        return responding
 
-    def _ask(self, now: float, receivers: Sequence[ReceiverPart]) -> None:
+    def _ask(self, now: float, receivers: Sequence[WatchedReceiver]) -> None:
         """Send a request to the broker, over the connection of a consumer if there is one, each in turn."""
         question = Question(now)
 

@@ -50,7 +50,7 @@ UNTOUCHED = 1.0
 
 
 @attrs.define(eq=False)
-class Group:
+class SendGroup:
     """Records that share one callback.
 
     Attributes:
@@ -110,8 +110,10 @@ class PartitionProducer:
         self._messages: list[object] = []
         self._tokens: list[Token] = []
         self._size = 0
-        self._groups: OrderedDict[Group, None] = OrderedDict()  # in the order of sending
-        self._late: set[Group] = set()  # reported as in doubt; they stay in the window while pulsar-client holds them
+        self._groups: OrderedDict[SendGroup, None] = OrderedDict()  # in the order of sending
+        self._late: set[SendGroup] = (
+            set()
+        )  # reported as in doubt; they stay in the window while pulsar-client holds them
         self._armed = False  # whether a turn of the loop will check the current group
         self._seen = 0  # its length at the last check
         self._latest = 0.0  # latest loop time for sending it
@@ -176,11 +178,11 @@ class PartitionProducer:
         self._armed = False
         self.flush()
 
-    def _group(self, tokens: list[Token], size: int, stored: Callable[[], object] = ignore) -> Group:
+    def _group(self, tokens: list[Token], size: int, stored: Callable[[], object] = ignore) -> SendGroup:
         deadline = self._bridge.loop.time() + self._timeout if self._timeout > 0 else math.inf
-        return Group(tokens, len(tokens), size, NATIVE_LOG.doubts, deadline, stored)
+        return SendGroup(tokens, len(tokens), size, NATIVE_LOG.doubts, deadline, stored)
 
-    def _submit(self, message: object, group: Group) -> None:
+    def _submit(self, message: object, group: SendGroup) -> None:
         self._groups[group] = None
         if self._timer is None and group.deadline < math.inf:
             self._timer = self._bridge.loop.call_at(group.deadline, self._expire)
@@ -200,7 +202,7 @@ class PartitionProducer:
         if first is not None:
             self._timer = loop.call_at(first.deadline, self._expire)
 
-    def _answered(self, group: Group, result: Result, message_id: MessageIdHandle) -> None:
+    def _answered(self, group: SendGroup, result: Result, message_id: MessageIdHandle) -> None:
         if group in self._late:
             self._late.remove(group)
             self._window.leave(group.count, group.size)
@@ -218,14 +220,14 @@ class PartitionProducer:
                 break
             self._settle(first, *first.answer)
 
-    def _settle(self, group: Group, result: Result, message_id: MessageIdHandle) -> None:
+    def _settle(self, group: SendGroup, result: Result, message_id: MessageIdHandle) -> None:
         self._groups.pop(group, None)
         count, tokens = group.count, group.tokens
         self._window.leave(count, group.size)
         if int(result) != OK:
             self._fail(group, translate_send(result, f"send to {self.topic}", count == 1))
             return
-        self._window.tell(count)
+        self._window.reported(count)
         ledger, entry, partition, index = (
             message_id.ledger_id(),
             message_id.entry_id(),
@@ -238,9 +240,9 @@ class PartitionProducer:
         doubtful = known < count and self._is_doubtful(group)
         if known < count:
             refused = self._in_doubt("the broker or pulsar-client refused a batch") if doubtful else None
-            self._tell(tokens[: count - known], None, refused)
+            self._report(tokens[: count - known], None, refused)
             tokens = tokens[count - known :]
-        self._tell(tokens, WireId(ledger, entry, partition, index - known + 1 if index >= 0 else -1), None)
+        self._report(tokens, WireId(ledger, entry, partition, index - known + 1 if index >= 0 else -1), None)
 
     def _look_at(self, ledger: int, entry: int, index: int) -> None:
         """Report a change if a record does not follow the previous one in the same ledger.
@@ -254,7 +256,7 @@ class PartitionProducer:
         elif ledger != last[0] or self._last <= last:
             self._changed(self.topic)
 
-    def _is_doubtful(self, group: Group) -> bool:
+    def _is_doubtful(self, group: SendGroup) -> bool:
         """Return whether the log contains a failure since the group was sent."""
         NATIVE_LOG.read()
         return NATIVE_LOG.doubts != group.doubts
@@ -285,14 +287,14 @@ class PartitionProducer:
             self._window.leave(group.count, group.size)
         groups, self._groups, self._late = list(self._groups), OrderedDict(), set()
         rest = self._group(unsent, size)
-        return self._tell_all(groups, rest, reason)
+        return self._report_all(groups, rest, reason)
 
-    def _tell_all(self, groups: Iterable[Group], unsent: Group, reason: str) -> Iterator[None]:
-        told = 0
+    def _report_all(self, groups: Iterable[SendGroup], unsent: SendGroup, reason: str) -> Iterator[None]:
+        reported = 0
         for group in groups:
-            told += group.count
-            if told > SLICE:
-                told = group.count
+            reported += group.count
+            if reported > SLICE:
+                reported = group.count
                 yield
             if group.answer is not None:
                 self._settle(group, *group.answer)
@@ -307,13 +309,13 @@ class PartitionProducer:
             f"send to {self.topic}: {reason}; the message may be stored: send it again only if a duplicate does no harm"
         )
 
-    def _fail(self, group: Group, error: JMSError) -> None:
+    def _fail(self, group: SendGroup, error: JMSError) -> None:
         tokens, group.tokens = group.tokens, []
         if tokens:
-            self._window.tell(len(tokens))
-            self._tell(tokens, None, error)
+            self._window.reported(len(tokens))
+            self._report(tokens, None, error)
 
-    def _tell(self, tokens: list[Token], message_id: WireId | None, error: JMSError | None) -> None:
+    def _report(self, tokens: list[Token], message_id: WireId | None, error: JMSError | None) -> None:
         try:
             self._settled(tokens, message_id, error)
         except Exception as raised:  # the outcomes of other records must still be reported

@@ -66,7 +66,7 @@ class PulsarSender:
         self._refusal: JMSSecurityError | None = None
         self._closing: asyncio.Future[None] | None = None
         batched = config.batches and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
-        self._grouped = batched and bridge.hears_log  # otherwise the failure of a batch would not be reported
+        self._grouped = batched and bridge.captures_log  # otherwise the failure of a batch would not be reported
         compressed = config.compression_type.upper() != "NONE"
         self._limit = None if compressed or config.chunking_enabled else MAX_MESSAGE_SIZE - _OVERHEAD
         self._checked = bridge.loop.time()
@@ -265,9 +265,9 @@ class PulsarSender:
         """Wait until every record sent has an outcome. Raises OperationTimeoutError. Cancelling changes nothing."""
         for partition_producer in self._partition_producers:
             partition_producer.flush()
-        if not await wait_for(self._window.all_told(), timeout):
+        if not await wait_for(self._window.all_reported(), timeout):
             raise OperationTimeoutError(
-                f"{self._window.untold} records to {self.topic} have no answer within {timeout:g} s"
+                f"{self._window.unreported} records to {self.topic} have no answer within {timeout:g} s"
             )
 
     async def aclose(self, timeout: float) -> None:
@@ -284,11 +284,11 @@ class PulsarSender:
         try:
             for partition_producer in self._partition_producers:
                 partition_producer.flush()
-            if self._window.untold and not self._bridge.forked:
-                await wait_for(self._window.all_told(), timeout)
+            if self._window.unreported and not self._bridge.forked:
+                await wait_for(self._window.all_reported(), timeout)
         finally:
             self._on_closed(self)
-            told = in_slices(self._bridge.loop, self._tell_rest("the sender was closed"))
+            reported = in_slices(self._bridge.loop, self._report_rest("the sender was closed"))
             closing = {} if self._bridge.forked else self._start_closing()
         if self._bridge.forked:
             return
@@ -296,7 +296,7 @@ class PulsarSender:
             await end([growth], deadline - self._bridge.loop.time())
         with suppress(JMSError):  # the connection is lost or silent: the broker drops the producer when it notices
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
-        await told
+        await reported
 
     def _start_closing(self) -> dict[asyncio.Future[object], str]:
         closing = {}
@@ -305,10 +305,10 @@ class PulsarSender:
             closing[self._bridge.start(partition_producer.native.close_async, what)] = what
         return closing
 
-    def _tell_rest(self, reason: str) -> Iterator[None]:
+    def _report_rest(self, reason: str) -> Iterator[None]:
         """Report all records without an outcome, one slice per step; answers are ignored from the first step on."""
-        for telling in [partition_producer.abandon(reason) for partition_producer in self._partition_producers]:
-            yield from telling
+        for reporting in [partition_producer.abandon(reason) for partition_producer in self._partition_producers]:
+            yield from reporting
         self._window.close()
 
 

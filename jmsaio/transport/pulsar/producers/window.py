@@ -18,7 +18,7 @@ class Window:
         max_bytes: maximum bytes in flight.
         records: number of records that pulsar-client holds, or will hold after this turn of the loop.
         bytes: total bytes of these records.
-        untold: number of records whose outcome is not yet reported.
+        unreported: number of records whose outcome is not yet reported.
         left: called when records have left.
         closed: whether waiting has ended.
     """
@@ -28,10 +28,10 @@ class Window:
     left: Callable[[], object]
     records: int = 0
     bytes: int = 0
-    untold: int = 0
+    unreported: int = 0
     closed: bool = False
     _room: Waiters = attrs.field(factory=Waiters, init=False)
-    _told: Waiters = attrs.field(factory=Waiters, init=False)
+    _all_reported: Waiters = attrs.field(factory=Waiters, init=False)
 
     @property
     def full(self) -> bool:
@@ -42,13 +42,13 @@ class Window:
         """Add a record of ``size`` bytes."""
         self.records += 1
         self.bytes += size
-        self.untold += 1
+        self.unreported += 1
 
-    def tell(self, records: int) -> None:
+    def reported(self, records: int) -> None:
         """Count records whose outcome was reported."""
-        self.untold -= records
-        if self.untold == 0:
-            self._told.wake()
+        self.unreported -= records
+        if self.unreported == 0:
+            self._all_reported.wake()
 
     def leave(self, records: int, size: int) -> None:
         """Remove records of ``size`` bytes in total that pulsar-client no longer holds."""
@@ -62,14 +62,14 @@ class Window:
         """Release all waiting tasks."""
         self.closed = True
         self._room.wake()
-        self._told.wake()
+        self._all_reported.wake()
 
     async def room(self) -> None:
         """Wait until there is room or the window is closed. Cancelling changes nothing."""
         while self.full and not self.closed:
             await self._room.wait()
 
-    async def all_told(self) -> None:
+    async def all_reported(self) -> None:
         """Wait until every record has an outcome or the window is closed. Cancelling changes nothing."""
-        while self.untold and not self.closed:
-            await self._told.wait()
+        while self.unreported and not self.closed:
+            await self._all_reported.wait()

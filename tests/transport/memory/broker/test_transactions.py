@@ -5,7 +5,7 @@ import pytest
 from jmsaio.errors import TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import StartPosition, SubscriptionType
-from jmsaio.transport.memory.broker.transactions import State, Unit
+from jmsaio.transport.memory.broker.transactions import TransactionState, Unit
 from tests.kit.records import texts
 from tests.transport.memory.bench import TOPIC, Bench, acknowledge
 
@@ -26,7 +26,7 @@ def test_sends_take_memory_before_the_commit_and_are_seen_after_it(bench: Bench)
     acknowledge(consumer, list(consumer.held.values()))
     assert (bench.broker.used, bench.broker.units) == (0, set())
     unit.commit()
-    assert unit.state is State.COMMITTED
+    assert unit.state is TransactionState.COMMITTED
 
 
 def test_abort_undoes_everything_once(bench: Bench) -> None:
@@ -94,7 +94,7 @@ def test_a_deleted_subscription_or_a_seek_takes_its_records_out(bench: Bench) ->
 def test_its_time_ends(bench: Bench) -> None:
     unit = unit_of(bench, 5)
     bench.clock.advance(5)
-    assert unit.state is State.ABORTED
+    assert unit.state is TransactionState.ABORTED
     with pytest.raises(TransactionRolledBackError, match="its time was over"):
         unit.commit()
 
@@ -132,4 +132,4 @@ def test_a_commit_fails_when_a_topic_that_it_sent_to_was_deleted(bench: Bench) -
     consumer = bench.join(bench.broker.subscribe(recreated, "s", True, StartPosition.EARLIEST))
     with pytest.raises(TransactionRolledBackError, match=f"topic {TOPIC} was deleted"):
         unit.commit()
-    assert (consumer.take(9), bench.broker.used, unit.state) == ([], 0, State.ABORTED)
+    assert (consumer.take(9), bench.broker.used, unit.state) == ([], 0, TransactionState.ABORTED)

@@ -102,7 +102,7 @@ async def test_what_is_held_is_told_by_itself_when_nothing_is_opened_anew() -> N
     opened = Opened()
     settler = LateAcker(Bridge(), opened.open, "s", 5, holding=True)
     settler.acknowledge_async(A, None)
-    settler.let_go()
+    settler.flush()
     settler.acknowledge_async(B, None)
     assert await settler.drained(5)
     assert opened.told == [[A, B]]

@@ -12,7 +12,7 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import AdminError, ConsumerBusyError, NotFoundError, OperationTimeoutError
 from jmsaio.transport.base import SHARED_PROPERTY, StartPosition, Subscription, SubscriptionType
-from jmsaio.transport.pulsar.consumers.opening import Opening
+from jmsaio.transport.pulsar.consumers.opening import ReceiverOpener
 
 TOPIC = "persistent://public/default/t"
 DURABLE = Subscription((TOPIC,), "s", SubscriptionType.SHARED, ConsumerConfig())
@@ -66,9 +66,9 @@ class Broker:
     answers: list[FakeReceiver | BaseException]
     admin: FakeAdmin | None = attrs.field(factory=FakeAdmin)
 
-    def opening(self) -> Opening:
-        found: Any = Opening(self.subscribe, self.admin, 5.0)  # type: ignore[arg-type]  # fakes
-        assert isinstance(found, Opening)
+    def opening(self) -> ReceiverOpener:
+        found: Any = ReceiverOpener(self.subscribe, self.admin, 5.0)  # type: ignore[arg-type]  # fakes
+        assert isinstance(found, ReceiverOpener)
         return found
 
     async def subscribe(self, wanted: Subscription, wake: object) -> Any:

@@ -15,7 +15,7 @@ from jmsaio.errors import AdminError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.pulsar.admin import RestAdmin
-from jmsaio.transport.pulsar.emulation.unacked import tally
+from jmsaio.transport.pulsar.emulation.unacked import return_counts
 from tests.kit.records import Outcomes
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
@@ -108,7 +108,7 @@ async def test_where_selectors_reject_only_failures_here_count(kit: Kit) -> None
     for _ in range(3):
         other.receiver.negative_acknowledge(await other.take(1), 0.1, counted=False)
     [record] = await other.take(1)
-    tally._tallies.clear()  # as in a process that knows of none of it
+    return_counts._all_counts.clear()  # as in a process that knows of none of it
     box = await kit.box(dead_letter=policy, selective=True)
     other.receiver.negative_acknowledge([record], 0.1, counted=False)
     await other.receiver.aclose(HANG)

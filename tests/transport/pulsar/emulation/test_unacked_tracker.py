@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
+from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 from tests.kit.native_fakes import FakeMessage
 from tests.kit.unacked import Desk, Letters, batch
@@ -105,8 +105,8 @@ async def test_the_timer_of_an_acknowledged_record_keeps_no_payload() -> None:
 
 
 async def test_a_copy_of_what_another_receiver_has_is_kept_back_and_given_back_later() -> None:
-    counts = Tally()
-    one, other = Desk(True, tally=counts), Desk(True, tally=counts)
+    counts = ReturnCounts()
+    one, other = Desk(True, return_counts=counts), Desk(True, return_counts=counts)
     one.admit(*batch())
     counts.entry_returned(1, 0)
     copies = other.admit(*batch(count=1))

@@ -61,7 +61,7 @@ def run(code: str, **variables: str) -> str:
 
 
 def test_what_pulsar_client_logs_is_read_at_once() -> None:
-    code = "one = client(); print(log.hears(one)); print([line.source for line in log.since(0, 'not valid')][0])"
+    code = "one = client(); print(log.captures(one)); print([line.source for line in log.since(0, 'not valid')][0])"
     assert run(code).split() == ["True", "TopicName"]
 
 
@@ -70,7 +70,7 @@ def test_a_client_that_was_made_before_keeps_the_log() -> None:
     code = (
         "other = _pulsar.ClientConfiguration(); other.set_file_logger(_pulsar.LoggerLevel.Warn, '/dev/null')\n"
         f"first = _pulsar.Client({NOWHERE!r}, other)\n"
-        "print(log.hears(client()))"
+        "print(log.captures(client()))"
     )
     assert run(code) == "False"
 
@@ -95,12 +95,12 @@ def test_more_is_logged_where_a_copy_is_wanted(tmp_path: Path, monkeypatch: pyte
 def test_a_child_process_has_a_log_of_its_own() -> None:
     """Nothing of the child's reaches the parent, and the child hears what pulsar-client says there."""
     code = (
-        "one = client(); log.hears(one); before = log.read()\n"
+        "one = client(); log.captures(one); before = log.read()\n"
         "child = os.fork()\n"
         "if child == 0:\n"
-        "    os._exit(7 if log.hears(client()) else 1)\n"
+        "    os._exit(7 if log.captures(client()) else 1)\n"
         "status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
-        "print(status, log.read() == before, log.hears(one))"
+        "print(status, log.read() == before, log.captures(one))"
     )
     assert run(code) == "7 True True"
 
@@ -116,7 +116,7 @@ def test_a_flood_never_blocks_pulsar_client() -> None:
 
 
 def test_a_copy_goes_to_the_file_that_the_environment_names(tmp_path: Path) -> None:
-    run("log.hears(client())", JMSAIO_PULSAR_LOG=str(tmp_path / "log"))
+    run("log.captures(client())", JMSAIO_PULSAR_LOG=str(tmp_path / "log"))
     assert "Topic name is not valid" in (tmp_path / "log").read_text()
 
 

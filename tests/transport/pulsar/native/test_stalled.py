@@ -67,7 +67,7 @@ async def test_it_subscribes_again_less_and_less_often_if_that_does_not_help() -
 async def test_a_record_that_came_begins_it_anew() -> None:
     stalled, part = watched(broker := Broker())
     await looks(stalled, part, 0, LOOK)
-    part.heard += 1
+    part.received_count += 1
     await looks(stalled, part, 2 * LOOK, 3 * LOOK)
     assert (broker.asked, part.renewed) == (2, 0)
 
@@ -136,5 +136,5 @@ async def test_a_receiver_that_subscribed_again_loses_nothing(kit: Kit) -> None:
     assert box.receiver.waiting == [], "the application has records"
     box.receiver.acknowledge(taken)
     await box.nothing(0.3)
-    [(_, heard)] = box.receiver.waiting
-    assert heard == 3
+    [(_, received_count)] = box.receiver.waiting
+    assert received_count == 3

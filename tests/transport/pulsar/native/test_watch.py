@@ -89,7 +89,7 @@ async def test_a_silent_broker(scene: Scene) -> None:
 async def test_a_busy_consumer_asks_nothing(scene: Scene) -> None:
     """Records that arrive are the proof; any answer is, also a refusal."""
     for now in range(1, 30):
-        scene.receivers[0].heard += 1
+        scene.receivers[0].received_count += 1
         assert scene.look(now) == []
     assert scene.native.asked == []
     assert scene.look(40) == []

@@ -246,7 +246,7 @@ async def test_abandon_tells_a_slice_in_each_step_and_takes_no_answer_meanwhile(
     told = [len(desk.said) for _ in steps]
     assert (told, len(desk.said)) == ([SLICE, 2 * SLICE], 5 * SLICE // 2 + 1)
     assert [type(error) for _, error in desk.said] == [SendInDoubtError] * (5 * SLICE // 2) + [ObjectClosedError]
-    assert (desk.window.records, desk.window.bytes, desk.window.untold) == (0, 0, 0)
+    assert (desk.window.records, desk.window.bytes, desk.window.unreported) == (0, 0, 0)
 
 
 async def test_abandon_tells_everybody_once() -> None:
@@ -268,7 +268,7 @@ async def test_without_an_answer_in_time_records_are_in_doubt_and_stay_in_the_wi
     desk.add(2)
     await desk.heard()
     assert [type(error) for _, error in desk.said] == [SendInDoubtError] * 2
-    assert (desk.window.records, desk.window.bytes, desk.window.untold) == (2, 20, 0)
+    assert (desk.window.records, desk.window.bytes, desk.window.unreported) == (2, 20, 0)
     desk.add(1)
     await anyio.lowlevel.checkpoint()
     first, second = desk.callbacks
@@ -276,7 +276,7 @@ async def test_without_an_answer_in_time_records_are_in_doubt_and_stay_in_the_wi
     from_thread(second, OK, _pulsar.MessageId(-1, 3, 5, 0))
     await anyio.lowlevel.checkpoint()
     assert desk.said[2:] == [(WireId(3, 5, -1, 0), None)]
-    assert (desk.window.records, desk.window.bytes, desk.window.untold) == (0, 0, 0)
+    assert (desk.window.records, desk.window.bytes, desk.window.unreported) == (0, 0, 0)
 
 
 async def test_each_group_has_its_own_time() -> None:
@@ -287,7 +287,7 @@ async def test_each_group_has_its_own_time() -> None:
     with anyio.fail_after(10):
         while len(desk.said) < 2:
             await anyio.sleep(0.01)
-            assert desk.window.untold == 2 - len(desk.said)
+            assert desk.window.unreported == 2 - len(desk.said)
 
 
 async def test_of_many_groups_that_expire_at_once_each_has_a_turn_of_the_loop() -> None:

@@ -41,9 +41,9 @@ async def test_bytes_fill_it_too() -> None:
 async def test_what_is_in_doubt_has_its_outcome_and_takes_room() -> None:
     one = window(1)
     one.add(10)
-    one.tell(1)
+    one.reported(1)
     with anyio.fail_after(5):
-        await one.all_told()
+        await one.all_reported()
     assert one.full
 
 
@@ -53,7 +53,7 @@ async def test_closing_lets_everybody_go_on() -> None:
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
             group.start_soon(one.room)
-            group.start_soon(one.all_told)
+            group.start_soon(one.all_reported)
             await anyio.lowlevel.checkpoint()
             one.close()
 
@@ -61,7 +61,7 @@ async def test_closing_lets_everybody_go_on() -> None:
 async def test_a_cancelled_wait_leaves_nothing() -> None:
     one = window(1)
     one.add(10)
-    for waiting in (one.room, one.all_told):
+    for waiting in (one.room, one.all_reported):
         with anyio.move_on_after(0.01):
             await waiting()
-    assert (len(one._room), len(one._told)) == (0, 0)
+    assert (len(one._room), len(one._all_reported)) == (0, 0)

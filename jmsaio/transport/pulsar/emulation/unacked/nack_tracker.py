@@ -14,7 +14,7 @@ from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.delay_queue import DelayQueue
 from jmsaio.transport.pulsar.emulation.unacked.delayed_records import DelayedRecords
 from jmsaio.transport.pulsar.emulation.unacked.handover import Handover
-from jmsaio.transport.pulsar.emulation.unacked.tally import Tally
+from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
@@ -30,7 +30,7 @@ class NackTracker:
         unsettled: the receiver's records.
         acks: its acknowledgements.
         handover: shares records with other receivers.
-        tally: count of records of a shared subscription returned by this process.
+        return_counts: count of records of a shared subscription returned by this process.
         delayed: records that arrived before their time, on exclusive and failover subscriptions; None: it is shared.
         woken: called when ``take`` has records.
 
@@ -44,7 +44,7 @@ class NackTracker:
         unsettled: Unsettled,
         acks: AckGrouping,
         handover: Handover,
-        tally: Tally,
+        return_counts: ReturnCounts,
         delayed: DelayedRecords | None,
         woken: Callable[[], object],
     ) -> None:
@@ -53,7 +53,7 @@ class NackTracker:
         self._unsettled = unsettled
         self._acks = acks
         self._handover = handover
-        self._tally = tally
+        self._return_counts = return_counts
         self._delayed = delayed
         self._woken = woken
         self._queue: DelayQueue[PulsarRecord] = DelayQueue(bridge.loop, self._due)
@@ -73,7 +73,7 @@ class NackTracker:
             if not counted:
                 self.unseen.add(record)
             elif shared:
-                self._tally.record_failed(record.record_key)
+                self._return_counts.record_failed(record.record_key)
             self._queue.add(record, wait)
 
     def retry(self, record: PulsarRecord, delay: float) -> None:
@@ -143,7 +143,7 @@ class NackTracker:
             if entry != before:
                 native = record.native if record.native is not None else native_position(message_id)
                 record.native_consumer.native.negative_acknowledge(native)
-                self._tally.entry_returned(message_id.ledger, message_id.entry)
+                self._return_counts.entry_returned(message_id.ledger, message_id.entry)
                 before = entry
         self._handover.pass_on(record for record in records if record in self.unseen)
         self._handover.settled(records, acknowledged=False)

@@ -13,7 +13,7 @@ import anyio.to_thread
 import pytest
 
 import jmsaio
-from jmsaio.client.lifetime.home import Home
+from jmsaio.client.lifetime.affinity import Affinity
 from tests.client.helpers import fill, texts
 
 Name = Callable[[str], str]
@@ -146,27 +146,27 @@ def test_another_loop_is_refused(name: Name) -> None:
 
 async def test_home_is_the_process_and_the_loop_where_it_was_made() -> None:
     """Here is where it was made."""
-    home = Home.here()
-    home.check()
-    home.check_process()
-    assert not home.forked
+    affinity = Affinity.here()
+    affinity.check()
+    affinity.check_process()
+    assert not affinity.forked
 
 
 async def test_what_a_child_process_closes_counts_as_closed_and_the_parents_tasks_go_on(name: Name) -> None:
     connection = await jmsaio.connect(f"memory://{name('child')}")
     context = await factory_of(connection).create_context()
-    queue, homes = jmsaio.Queue(name("child")), [connection._runtime.home, context._session._runtime.home]
+    queue, affinities = jmsaio.Queue(name("child")), [connection._runtime.affinity, context._session._runtime.affinity]
     session = await connection.create_session()
     consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
-    for home in homes:
-        home._forks -= 1  # as if this were a child
+    for affinity in affinities:
+        affinity._forks -= 1  # as if this were a child
     for thing in (consumer, producer, session, connection, context):
         assert not thing.closed
         await thing.close()
         await thing.close()
         assert thing.closed
-    for home in homes:
-        home._forks += 1
+    for affinity in affinities:
+        affinity._forks += 1
     for parents in (context._shared.connection, connection):
         assert not parents._task.requested.is_set() and len(parents._runtimes) == 1
         parents._task.requested.set()
@@ -175,19 +175,19 @@ async def test_what_a_child_process_closes_counts_as_closed_and_the_parents_task
 
 async def test_a_factory_that_a_child_process_closes_leaves_the_parents_broker_client(name: Name) -> None:
     async with jmsaio.ConnectionFactory(f"memory://{name('child')}") as factory:
-        connection, home = await factory.create_connection(), factory._home
-        assert home is not None
-        home._forks -= 1  # as if this were a child
+        connection, affinity = await factory.create_connection(), factory._affinity
+        assert affinity is not None
+        affinity._forks -= 1  # as if this were a child
         await factory.close()
         assert factory._closed and factory._transport is not None and not connection.closed
-        home._forks += 1
+        affinity._forks += 1
 
 
 FORKED = """
 import asyncio, os, sys, time
 import jmsaio
 from tests.client.helpers import fill
-from tests.client.lifetime.test_home import calls, factory_of, refused
+from tests.client.lifetime.test_affinity import calls, factory_of, refused
 
 async def main(url, name):
     async with jmsaio.connect(url) as connection:

@@ -23,7 +23,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 @attrs.define(eq=False)
-class Home:
+class Affinity:
     """The event loop and process in which an object was created.
 
     Attributes:
@@ -34,7 +34,7 @@ class Home:
     _forks: int
 
     @classmethod
-    def here(cls) -> Home:
+    def here(cls) -> Affinity:
         """Return the running loop and this process."""
         return cls(asyncio.get_running_loop(), _forks)
 

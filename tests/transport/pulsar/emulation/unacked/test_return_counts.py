@@ -13,8 +13,8 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.emulation.unacked import tally as module
-from jmsaio.transport.pulsar.emulation.unacked.tally import Tally, tally
+from jmsaio.transport.pulsar.emulation.unacked import return_counts as module
+from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts, return_counts
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
 from tests.kit.unacked import Desk, batch
@@ -23,7 +23,7 @@ IDENTITY = ("s", ("t",), None)
 
 
 def test_what_this_process_gave_back_for_other_reasons_is_taken_off() -> None:
-    counts = Tally()
+    counts = ReturnCounts()
     assert not counts and counts.redeliveries((1, 2, 0), 3) == 3
     for _ in range(3):
         counts.entry_returned(1, 2)
@@ -37,28 +37,28 @@ def test_what_this_process_gave_back_for_other_reasons_is_taken_off() -> None:
 
 
 def test_it_is_one_for_all_receivers_of_a_subscription() -> None:
-    one = tally("pulsar://a", IDENTITY)
-    assert tally("pulsar://a", IDENTITY) is one
-    assert tally("pulsar://b", IDENTITY) is not one
+    one = return_counts("pulsar://a", IDENTITY)
+    assert return_counts("pulsar://a", IDENTITY) is one
+    assert return_counts("pulsar://b", IDENTITY) is not one
 
 
 def test_it_is_one_for_the_receivers_of_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two would count rejections of the same subscription apart."""
     both = threading.Barrier(2)
 
-    def slow() -> Tally:
+    def slow() -> ReturnCounts:
         with contextlib.suppress(threading.BrokenBarrierError):
             both.wait(0.2)  # the other thread is here, too, unless it has to wait
-        return Tally()
+        return ReturnCounts()
 
-    monkeypatch.setattr(module, "Tally", slow)
+    monkeypatch.setattr(module, "ReturnCounts", slow)
     with ThreadPoolExecutor(2) as threads:
-        one, other = [threads.submit(tally, "pulsar://threads", IDENTITY) for _ in range(2)]
+        one, other = [threads.submit(return_counts, "pulsar://threads", IDENTITY) for _ in range(2)]
         assert one.result() is other.result()
 
 
 def test_it_is_bounded() -> None:
-    counts = Tally()
+    counts = ReturnCounts()
     for entry in range(module.REMEMBERED + 5):
         counts.entry_returned(1, entry)
     assert len(counts._entries) == module.REMEMBERED
@@ -66,8 +66,8 @@ def test_it_is_bounded() -> None:
 
 async def test_copies_of_what_another_receiver_took_are_found() -> None:
     """What it has and what it acknowledged, of entries that were given back; not what is on its way back."""
-    counts = Tally()
-    one, other = Desk(True, tally=counts), Desk(True, tally=counts)
+    counts = ReturnCounts()
+    one, other = Desk(True, return_counts=counts), Desk(True, return_counts=counts)
     taken = one.admit(*batch(), *batch(entry=1))
     again = other.admit(*batch(count=1), *batch(count=1, entry=1))
     assert counts.copies(other.tracker, again, 0.0) == ([], [])
@@ -85,11 +85,11 @@ async def test_what_lies_behind_copies_is_looked_at(acknowledged: bool) -> None:
 
     So it wakes who receives, once.
     """
-    bridge, counts, woken = Bridge(), Tally(), asyncio.Event()
+    bridge, counts, woken = Bridge(), ReturnCounts(), asyncio.Event()
     subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
     copies = [*batch(count=1), FakeMessage(1), FakeMessage(2)]
     one, other = (
-        PulsarReceiver(bridge, subscription, wake, lambda receiver: None, tally=counts)
+        PulsarReceiver(bridge, subscription, wake, lambda receiver: None, return_counts=counts)
         for wake in (lambda: None, woken.set)
     )
     for receiver, messages in ((one, batch()), (other, copies)):
@@ -115,10 +115,10 @@ async def test_what_lies_behind_copies_is_looked_at(acknowledged: bool) -> None:
 @pytest.mark.parametrize("same_link", [True, False])
 async def test_what_comes_to_a_second_receiver_although_nothing_was_given_back(same_link: bool) -> None:
     """The broker forgets who has it with the link. Over another link it is not kept back, but marked as redelivered."""
-    counts = Tally()
-    one = Desk(True, tally=counts)
+    counts = ReturnCounts()
+    one = Desk(True, return_counts=counts)
     taken = one.admit(*map(FakeMessage, range(3)))
-    other = Desk(True, tally=counts)
+    other = Desk(True, return_counts=counts)
     if same_link:
         other.tracker._bridge = one.bridge
     one.tracker.acknowledge(taken[:1])
@@ -131,8 +131,8 @@ async def test_what_comes_to_a_second_receiver_although_nothing_was_given_back(s
 
 async def test_what_is_not_persistent_is_never_a_copy() -> None:
     """The ids of its messages are all alike."""
-    counts = Tally()
-    desks = [Desk(True, tally=counts) for _ in range(2)]
+    counts = ReturnCounts()
+    desks = [Desk(True, return_counts=counts) for _ in range(2)]
     for desk in desks:
         desk.receive_from("non-persistent://public/default/t")
         assert counts.copies(desk.tracker, desk.admit(FakeMessage(0)), 0.0) == ([], [])
@@ -140,18 +140,18 @@ async def test_what_is_not_persistent_is_never_a_copy() -> None:
 
 async def test_who_took_an_entry_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REMEMBERED", 3)
-    counts = Tally()
-    desks = [Desk(True, tally=counts) for _ in range(2)]
+    counts = ReturnCounts()
+    desks = [Desk(True, return_counts=counts) for _ in range(2)]
     counts.copies(desks[0].tracker, desks[0].admit(*(FakeMessage(entry) for entry in range(9))), 0.0)
     assert len(counts._takers) == 3
 
 
 async def test_receivers_of_other_threads_join_and_leave_while_one_looks_for_copies() -> None:
-    counts = Tally()
-    one, other = Desk(True, tally=counts), Desk(True, tally=counts)
+    counts = ReturnCounts()
+    one, other = Desk(True, return_counts=counts), Desk(True, return_counts=counts)
     looking = iter(counts.trackers)
     first = next(looking)
-    third = Desk(True, tally=counts)
+    third = Desk(True, return_counts=counts)
     one.tracker.close()
     assert {first, *looking} == {one.tracker, other.tracker}
     assert set(counts.trackers) == {other.tracker, third.tracker}

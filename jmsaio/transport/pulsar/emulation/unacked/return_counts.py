@@ -1,4 +1,4 @@
-"""``Tally``: counts the records and entries of one shared subscription returned by this process.
+"""``ReturnCounts``: counts the records and entries of one shared subscription returned by this process.
 
 Pulsar counts each redelivery of an entry, for whatever reason: also when a selector rejected a record or its neighbour,
 or when prefetched records were returned undelivered. Redeliveries caused by this process are known and subtracted;
@@ -39,12 +39,12 @@ class Tracker(Protocol):
         """Return those of ``records`` that its application holds, and those that it acknowledged."""
 
 
-_tallies: WeakValueDictionary[tuple[str, _Identity], Tally] = WeakValueDictionary()
+_all_counts: WeakValueDictionary[tuple[str, _Identity], ReturnCounts] = WeakValueDictionary()
 _lock = threading.Lock()  # receivers of one subscription can run in several threads
 
 
 @attrs.define(eq=False)
-class Tally:
+class ReturnCounts:
     """Counts shared by all receivers of one subscription in this process.
 
     Attributes:
@@ -149,15 +149,15 @@ def _count(counts: OrderedDict[_Counted, int], key: _Counted) -> None:
         counts.popitem(last=False)
 
 
-def tally(broker: str, identity: _Identity) -> Tally:
-    """Return the tally of a subscription, shared by all its receivers in this process.
+def return_counts(broker: str, identity: _Identity) -> ReturnCounts:
+    """Return the counts of a subscription, shared by all its receivers in this process.
 
     Args:
         broker: the broker's service URL.
         identity: identity of the subscription.
     """
     with _lock:
-        found = _tallies.get((broker, identity))
+        found = _all_counts.get((broker, identity))
         if found is None:
-            found = _tallies[broker, identity] = Tally()
+            found = _all_counts[broker, identity] = ReturnCounts()
         return found
