@@ -14,6 +14,8 @@ README = ROOT / "README.md"
 GUIDE = ROOT / "jmsaio" / "guide" / "design.md"
 _SUBGRAPH = re.compile(r'^  subgraph ring(\d)\["ring (\d): [^"]+"\]$')
 _NODE = re.compile(r'^    \w+\["(\w+)/?"\]$')
+_STEP = re.compile(r'\["([\w/]+\.py): ')
+_DECISION = re.compile(r"\| (\d{4}-\d\d-\d\d) \| ")
 _PATH = re.compile(r"`([\w./-]+(?:\.py|\.md|/))`")
 _README_RING = re.compile(r"^ring (\d)  ((?:\w+ )*\w+)(?:  |$)", re.MULTILINE)
 
@@ -55,6 +57,21 @@ def test_every_path_that_is_named_exists(document: Path) -> None:
     named = paths(document.read_text(encoding="utf-8"))
     assert len(named) > 3
     assert {path for path in named if not (ROOT / "jmsaio" / path).exists() and not (ROOT / path).exists()} == set()
+
+
+@pytest.mark.parametrize("route", ["outgoing", "incoming"])
+def test_every_step_of_a_drawn_route_is_a_module(route: str) -> None:
+    section = GUIDE.read_text(encoding="utf-8").split(f"## The path of an {route} message\n")[1].split("\n## ")[0]
+    steps = _STEP.findall(section.split("```mermaid\n")[1].split("```")[0])
+    assert len(steps) > 8
+    assert [step for step in steps if not (ROOT / "jmsaio" / step).is_file()] == []
+
+
+def test_every_decision_has_a_date() -> None:
+    section = GUIDE.read_text(encoding="utf-8").split("## Decisions\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 10
+    assert [row for row in rows if _DECISION.match(row) is None] == []
 
 
 def test_every_package_of_the_rings_is_there() -> None:
