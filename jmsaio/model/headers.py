@@ -89,7 +89,7 @@ class Header:
             sets it; "" for a property.
         wire: names of the Pulsar properties that carry it, its own first. Without any, another part of the record
             carries it, or none.
-        selectable: whether a selector may name it (3.8.1.1 Message selector syntax).
+        selectable: whether selectors can use it (3.8.1.1 Message selector syntax).
         alike: whether a selector in Starlight's broker plugin finds the same value as one in the client.
         columns: its columns in Spark.
         attribute: its attribute of a message.
@@ -116,10 +116,10 @@ class Header:
         return getattr(Headers(), self.field) if self.field else None
 
 
-_REPLIES: Final = "name of the destination of replies"
-_REPLIES_KIND: Final = "`queue` or `topic`: what JMSReplyTo is"
+_REPLIES: Final = "name of the reply destination"
+_REPLIES_KIND: Final = "`queue` or `topic`: kind of JMSReplyTo"
 _WORDS: Final = "`PERSISTENT` or `NON_PERSISTENT`"
-_UNKNOWN: Final = "NULL: only a consumer knows"
+_UNKNOWN: Final = "NULL; set only for consumers"
 
 #: All headers, in the order of their columns, then the properties JMSX.
 HEADERS: Final = (
@@ -145,27 +145,27 @@ HEADERS: Final = (
     Header(
         "JMSReplyTo", Holds.DESTINATION, Owner.APPLICATION, "reply_to", (wire.REPLY_TO, wire.REPLY_TO_TYPE),
         columns=(
-            HeaderColumn("JMSReplyTo", "STRING", _REPLIES, f"{_REPLIES}; needs `reply_to_kind`", "reply_to"),
+            HeaderColumn("JMSReplyTo", "STRING", _REPLIES, f"{_REPLIES}; requires `reply_to_kind`", "reply_to"),
             HeaderColumn("reply_to_kind", "STRING", _REPLIES_KIND, _REPLIES_KIND, "reply_to_kind"),
         ),
     ),
     Header(
         "JMSDeliveryMode", Holds.MODE, Owner.SEND, "delivery_mode", (wire.DELIVERY_MODE,), selectable=True, alike=True,
         columns=(
-            HeaderColumn("JMSDeliveryMode", "STRING", _WORDS, f"{_WORDS}; NULL is `PERSISTENT`", "delivery_mode"),
+            HeaderColumn("JMSDeliveryMode", "STRING", _WORDS, f"{_WORDS}; default `PERSISTENT`", "delivery_mode"),
         ),
     ),
     Header("JMSPriority", Holds.NUMBER, Owner.SEND, "priority", (wire.PRIORITY,), selectable=True, alike=True, columns=(
-        HeaderColumn("JMSPriority", "INT", "0 to 9", "0 to 9; NULL is 4", "priority"),
+        HeaderColumn("JMSPriority", "INT", "0 to 9", "0 to 9; default 4", "priority"),
     )),
     Header("JMSTimestamp", Holds.TIME, Owner.SEND, "timestamp", selectable=True, alike=True, columns=(
-        HeaderColumn("JMSTimestamp", "TIMESTAMP", "when it was sent", field="timestamp"),
+        HeaderColumn("JMSTimestamp", "TIMESTAMP", "send time", field="timestamp"),
     )),
     Header("JMSExpiration", Holds.TIME, Owner.SEND, "expiration", (wire.EXPIRATION,), columns=(
-        HeaderColumn("JMSExpiration", "TIMESTAMP", "when it expires; NULL if never", field="expiration"),
+        HeaderColumn("JMSExpiration", "TIMESTAMP", "expiration time; NULL: never", field="expiration"),
     )),
     Header("JMSDeliveryTime", Holds.TIME, Owner.SEND, "delivery_time", (wire.DELIVERY_TIME,), columns=(
-        HeaderColumn("JMSDeliveryTime", "TIMESTAMP", "not delivered before this time", field="delivery_time"),
+        HeaderColumn("JMSDeliveryTime", "TIMESTAMP", "delivery time", field="delivery_time"),
     )),
     Header("JMSRedelivered", Holds.FLAG, Owner.DELIVERY, "redelivered", columns=(
         HeaderColumn("JMSRedelivered", "BOOLEAN", _UNKNOWN),

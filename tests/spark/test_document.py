@@ -30,12 +30,12 @@ def test_every_column_and_option_has_a_row() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "| `position` | `STRUCT<ledger: BIGINT, entry: BIGINT, batch: INT>` | where the message is stored; sorts in "
-        "the order of the partition |",
-        "| `payload` | `BINARY` | body of any message, as on the wire; only with `body=raw` or `body=both` |",
-        "| `body_json` | `STRING` | body of a map or stream message as JSON with types; only if `columns` names it |",
+        "| `position` | `STRUCT<ledger: BIGINT, entry: BIGINT, batch: INT>` | stored position of the message; sorts "
+        "in partition order |",
+        "| `payload` | `BINARY` | body of any message, encoded; only with `body=raw` or `body=both` |",
+        "| `body_json` | `STRING` | body of a map or stream message as typed JSON; only if `columns` names it |",
         "| `text` | `STRING` | body of a text message |",
-        "| `props` | `STRUCT` of the declared types | the properties that the option `propertySchema` declares |",
+        "| `props` | `STRUCT` of the declared types | properties declared by the option `propertySchema` |",
     ],
 )
 def test_a_column_says_what_it_takes_to_get_it(line: str) -> None:

@@ -44,35 +44,33 @@ class WriteColumn:
 _KINDS: Final = {"STRING": ColumnKind.TEXT, "BINARY": ColumnKind.BYTES, "INT": ColumnKind.WHOLE}
 
 WRITE_COLUMNS: Final = (
-    WriteColumn("destination", ColumnKind.TEXT, "queue or topic of the row, never NULL; an option for all rows wins"),
+    WriteColumn("destination", ColumnKind.TEXT, "queue or topic of the row, never NULL; overridden by an option"),
     WriteColumn("text", ColumnKind.TEXT, "body of a text message"),
-    WriteColumn("bytes", ColumnKind.BYTES, "body of a bytes message; with `body_type` of any message, as on the wire"),
-    WriteColumn("payload", ColumnKind.BYTES, "body of any message, as on the wire; needs `body_type`"),
+    WriteColumn("bytes", ColumnKind.BYTES, "body of a bytes message; with `body_type`, of any message, encoded"),
+    WriteColumn("payload", ColumnKind.BYTES, "body of any message, encoded; requires `body_type`"),
     WriteColumn(
         "body_json",
         ColumnKind.TEXT,
-        "body of a map message (an object) or a stream message (an array) as JSON with types, as it"
-        " is read; only in a table without `bytes` and `payload`",
+        "body of a map message (an object) or a stream message (an array) as typed JSON; ignored if"
+        " the table has `bytes` or `payload`",
     ),
-    WriteColumn("body_type", ColumnKind.TEXT, "`text`, `bytes`, `map`, `stream`, `object`, or `header` without a body"),
-    WriteColumn("object_format", ColumnKind.TEXT, "`json` where the String of an object message is JSON of jmsaio"),
-    WriteColumn("key", ColumnKind.TEXT, "partition key, which is JMSXGroupID"),
-    WriteColumn("properties", ColumnKind.TEXTS, "the properties by name, as text; one that is NULL is left out"),
-    WriteColumn("property_types", ColumnKind.TEXTS, "type words of the properties that are not strings"),
-    WriteColumn(
-        "props", ColumnKind.PROPERTIES, "properties with the types of their fields; one that is NULL is left out"
-    ),
+    WriteColumn("body_type", ColumnKind.TEXT, "`text`, `bytes`, `map`, `stream`, `object`; `header` without a body"),
+    WriteColumn("object_format", ColumnKind.TEXT, "`json` if an object message contains JSON of jmsaio"),
+    WriteColumn("key", ColumnKind.TEXT, "partition key: JMSXGroupID"),
+    WriteColumn("properties", ColumnKind.TEXTS, "properties by name, as text; NULL is left out"),
+    WriteColumn("property_types", ColumnKind.TEXTS, "type names of properties that are not strings"),
+    WriteColumn("props", ColumnKind.PROPERTIES, "properties with the types of their fields; NULL is left out"),
     *(WriteColumn(each.name, _KINDS[each.type], each.written) for each in HEADER_COLUMNS if each.written),
-    WriteColumn("time_to_live", ColumnKind.WHOLE, "milliseconds until it expires; NULL and 0 are never"),
-    WriteColumn("deliver_at", ColumnKind.MOMENT, "not delivered before this time"),
-    WriteColumn("partition", ColumnKind.WHOLE, "index of the partition, where the topic has partitions"),
-    WriteColumn("dedup_producer", ColumnKind.TEXT, "name of its producer, never NULL; only with `dedup=columns`"),
-    WriteColumn("dedup_sequence", ColumnKind.WHOLE, "its number, never NULL; only with `dedup=columns`"),
+    WriteColumn("time_to_live", ColumnKind.WHOLE, "milliseconds until it expires; NULL or 0: never"),
+    WriteColumn("deliver_at", ColumnKind.MOMENT, "delivery time"),
+    WriteColumn("partition", ColumnKind.WHOLE, "index of the partition"),
+    WriteColumn("dedup_producer", ColumnKind.TEXT, "producer of the row, never NULL; only with `dedup=columns`"),
+    WriteColumn("dedup_sequence", ColumnKind.WHOLE, "number of the row, never NULL; only with `dedup=columns`"),
     WriteColumn(
         "dedup_previous",
         ColumnKind.WHOLE,
-        "number of the row before it of its producer, NULL for the first: a task"
-        " that has not sent that one before refuses it. `jmsaio.spark.with_dedup` adds it",
+        "number of the producer's previous row, NULL for the first: a task"
+        " that did not send that row raises an error. `jmsaio.spark.with_dedup` adds the column",
     ),
 )
 
@@ -155,7 +153,7 @@ def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bo
         del found["body_json"]
         left_out.append("body_json")
     if destination is None and "destination" not in found:
-        raise ConfigurationError("no destination: give the option queue or topic, or a column destination")
+        raise ConfigurationError("no destination: set the option queue or topic, or add a column destination")
     _check_dedup(found, dedup, left_out)
     if left_out:
         warnings.warn(f"columns that are not written: {', '.join(left_out)}", stacklevel=2)
@@ -173,14 +171,14 @@ def _check_bodies(found: Mapping[str, int]) -> None:
         if typed:
             raise ConfigurationError(f"payload and {' and '.join(typed)} are two bodies: drop one or the other")
         if "body_type" not in found:
-            raise ConfigurationError("payload needs the column body_type, which says what it is")
+            raise ConfigurationError("payload requires the column body_type")
     elif len(typed) == 2 and "body_type" not in found:
-        raise ConfigurationError("text and bytes are two bodies: drop one, or add body_type, which says which counts")
+        raise ConfigurationError("text and bytes are two bodies: drop one, or add body_type to select one per row")
 
 
 def _check_dedup(found: dict[str, int], dedup: bool, left_out: list[str]) -> None:
     for name in DEDUP:
         if dedup and name not in found and name != "dedup_previous":
-            raise ConfigurationError(f"dedup=columns needs the column {name}")
+            raise ConfigurationError(f"dedup=columns requires the column {name}")
         if not dedup and found.pop(name, None) is not None:
             left_out.append(name)

@@ -81,7 +81,7 @@ def test_a_table_that_was_read_can_be_written(body: Body) -> None:
         (("text", "bytes"), "text and bytes are two bodies: drop one, or add body_type"),
         (("text", "payload", "body_type"), "payload and text are two bodies"),
         (("text", "bytes", "payload", "body_type"), "payload and text and bytes are two bodies"),
-        (("payload",), "payload needs the column body_type"),
+        (("payload",), "payload requires the column body_type"),
     ],
 )
 def test_a_table_that_no_messages_can_be_made_of_is_refused(names: tuple[str, ...], words: str) -> None:
@@ -102,14 +102,14 @@ def test_a_table_that_was_read_with_both_bodies_is_refused() -> None:
 
 
 def test_a_table_names_its_destination_or_the_option_does() -> None:
-    with pytest.raises(ConfigurationError, match="no destination: give the option queue or topic"):
+    with pytest.raises(ConfigurationError, match="no destination: set the option queue or topic"):
         find("text", destination=None)
     assert find("text", "destination", destination=None) == {"text": 0, "destination": 1}
 
 
 def test_the_columns_of_deduplication_come_with_the_option() -> None:
     for missing, there in (("dedup_producer", "dedup_sequence"), ("dedup_sequence", "dedup_producer")):
-        with pytest.raises(ConfigurationError, match=f"dedup=columns needs the column {missing}"):
+        with pytest.raises(ConfigurationError, match=f"dedup=columns requires the column {missing}"):
             find("text", there, dedup=True)
     with pytest.warns(UserWarning, match="not written: dedup_producer, dedup_sequence"):
         assert find("text", "dedup_producer", "dedup_sequence") == {"text": 0}
