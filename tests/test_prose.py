@@ -37,6 +37,11 @@ AWKWARD = re.compile(
     | \bknows?\ nothing\b | \bhears\ (?:of|from|that)\b
     | "{3}(?:The\ same|One\ of\ them|Those)\b
     | \b(?:of|at)\ a\ time\ at\ most\b | \b(?:bytes|records|messages|entries|seconds|characters)\ at\ most\b
+    | \bmay\b                                     # can, might, must not, or is allowed to
+    | \b(?:is|was|are|were)\ (?:told|away)\b | \bnothing\ says\b
+    | \b(?:gets?|got)\ nothing\b | \b(?:comes?|came)\ back\b | \b(?:answer|message)\ came\b
+    | \b(?:lies?|ends?|stored|is)\ behind\b | \bexists?\ any\ more\b
+    | \btakes?\ no\ (?:more\ )?(?:messages|tokens)\b
     """,
     re.VERBOSE,
 )
@@ -87,7 +92,19 @@ def test_the_package_and_its_guides_are_plain_english() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["all but for one", "reading goes on", "made anew", "it comes again", "32 bytes at most", '"""The same, packed.'],
+    [
+        "all but for one",
+        "reading goes on",
+        "made anew",
+        "it comes again",
+        "32 bytes at most",
+        '"""The same, packed.',
+        "it may be stored",
+        "the caller is told",
+        "a consumer gets nothing",
+        "before the answer came",
+        "it lies behind",
+    ],
 )
 def test_each_awkward_phrase_is_found(text: str) -> None:
     assert AWKWARD.search(text) is not None

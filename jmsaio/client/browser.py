@@ -310,7 +310,7 @@ async def _next_records(
         if end is None or (last is not None and (end.ledger, end.entry) <= (last.ledger, last.entry)):
             return []
     raise OperationTimeoutError(
-        f"browsing {topic}: no message came for {timeout:g} s, although the last one is {end}; browse again, "
+        f"browsing {topic}: no message was received for {timeout:g} s, although the last one is {end}; browse again, "
         "and see the broker's log if this persists"
     )
 

@@ -56,7 +56,7 @@ OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
 @created_by("jmsaio.connect or factory.create_connection")
 @attrs.define(eq=False)
 class Connection(AsyncClosing):
-    """A connection, created by ``jmsaio.connect`` or a factory; ``async with`` closes it. Many tasks may use it.
+    """A connection, created by ``jmsaio.connect`` or a factory; ``async with`` closes it. Many tasks can use it.
 
     A connection that is dropped without ``close`` emits a ResourceWarning when its event loop ends.
     """
@@ -271,7 +271,7 @@ class Connection(AsyncClosing):
 
         An object with such a function as its ``on_exception`` is accepted, too.
 
-        Calls are made one at a time, in a separate task. The listener may do anything, even close the connection.
+        Calls are made one at a time, in a separate task. The listener can do anything, even close the connection.
         """
         self._check_open()
         if listener is not None and function_of(listener, "on_exception") is None:
@@ -305,7 +305,7 @@ class Connection(AsyncClosing):
     async def close(self) -> None:
         """Close the connection and everything created from it, within ``close_timeout``. Idempotent.
 
-        Any task may call it.
+        Any task can call it.
 
         Sessions close concurrently, as ``Session.close`` says. Then temporary destinations are deleted and the client
         id is released.
@@ -366,7 +366,7 @@ class Connection(AsyncClosing):
         deadline = (self._task.deadline or Deadline.after(runtime.configuration.close_timeout)).before(1)
         reports = runtime.reports.count
         asked: set[SessionRuntime] = set()
-        # A listener may still create a session.
+        # A listener can still create a session.
         while rest := [session for session in self._runtimes if session not in asked]:
             asked.update(rest)
             async with anyio.create_task_group() as group:  # concurrently: one session might wait for another to end

@@ -312,7 +312,7 @@ class MessageConsumer(AsyncClosing):
                 immediately and then with a growing delay; the other modes leave it unacknowledged. The error is
                 reported to the connection's ExceptionListener; a BaseException that is not an Exception ends the
                 session.
-            in_thread: run a plain function in a worker thread, so that it may block.
+            in_thread: run a plain function in a worker thread, so that it can block.
 
         Raises:
             ObjectClosedError: the consumer is closed.

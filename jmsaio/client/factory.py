@@ -190,8 +190,8 @@ class ConnectionFactory(AsyncClosing):
     async def _open_transport(self, config: Configuration) -> None:
         if config.fallback:
             _log.warning(
-                "no broker is configured and $JMSAIO_URL is not set: using the embedded broker 'memory:', where no one "
-                "outside this process gets a message; name a real one, such as pulsar://host:6650, or 'memory:'"
+                "no broker is configured and $JMSAIO_URL is not set: using the embedded broker 'memory:', which no "
+                "other process can reach; name a real one, such as pulsar://host:6650, or 'memory:'"
             )
         if config.without_effect:
             _log.info("options without an effect here: %s", ", ".join(config.without_effect))

@@ -196,9 +196,9 @@ class JMSProducer(MessageTemplate):
 def _only(body: Any, message: Any) -> Any:
     """Return the one of the two that was passed."""
     if (body is UNSET) == (message is UNSET):
-        raise TypeError("send takes either a body or message=")
+        raise TypeError("send accepts either a body or message=")
     if message is UNSET:
         return body
     if not isinstance(message, Message) and not is_foreign(message):
-        raise MessageFormatError(f"message= takes a message, not {type(message).__name__}")
+        raise MessageFormatError(f"message= must be a message, not {type(message).__name__}")
     return message

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @created_by("session.create_producer")
 @attrs.define(eq=False, kw_only=True)
 class MessageProducer(ProducerSettings, AsyncClosing):
-    """Sends messages to one destination, or to any if created without one. Many tasks may use it at once.
+    """Sends messages to one destination, or to any if created without one. Many tasks can use it at once.
 
     Created by ``session.create_producer``; ``async with`` closes it.
     """
@@ -162,7 +162,7 @@ class MessageProducer(ProducerSettings, AsyncClosing):
     ) -> asyncio.Future[Receipt]:
         """Send a message; return a future once the message has a place in the send window.
 
-        The message's content is copied at once, so the object may be changed or sent again right away. Once per
+        The message's content is copied at once, so the object can be changed or sent again right away. Once per
         millisecond a call lets other tasks run, so that a loop of sends does not block them.
 
         Args:

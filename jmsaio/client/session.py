@@ -47,7 +47,7 @@ from jmsaio.model.schema import Schema
 class Session(AsyncClosing):
     """A session of a connection, created by ``connection.create_session``; ``async with`` closes it.
 
-    Many tasks may use a producer at once, but only one task at a time may use a consumer.
+    Many tasks can use a producer at once, but only one task at a time can use a consumer.
     """
 
     _runtime: SessionRuntime
@@ -98,12 +98,12 @@ class Session(AsyncClosing):
         return Topic(name, namespace=self._runtime.connection.configuration.system_namespace)
 
     async def create_temporary_queue(self) -> TemporaryQueue:
-        """Create a queue that exists as long as the connection, which alone may consume from it."""
+        """Create a queue that exists as long as the connection, which alone can consume from it."""
         self._runtime.check_call()
         return await self._runtime.connection.temporaries.create_queue()
 
     async def create_temporary_topic(self) -> TemporaryTopic:
-        """Create a topic that exists as long as the connection, which alone may consume from it."""
+        """Create a topic that exists as long as the connection, which alone can consume from it."""
         self._runtime.check_call()
         return await self._runtime.connection.temporaries.create_topic()
 
@@ -412,10 +412,10 @@ class Session(AsyncClosing):
         return self._transacting
 
     async def close(self) -> None:
-        """Close the session and everything created from it. Idempotent; any task may call it.
+        """Close the session and everything created from it. Idempotent; any task can call it.
 
         It takes up to ``close_timeout`` seconds. Waiting receives return None. Pending sends and running listeners,
-        which may use the session until they return, have nearly all of that time to end; completion listeners whose
+        which can use the session until they return, have nearly all of that time to end; completion listeners whose
         sends have no outcome by then receive a SendInDoubtError. An open transaction is rolled back, and unacknowledged
         messages are redelivered.
 

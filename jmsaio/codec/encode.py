@@ -11,7 +11,7 @@ from jmsaio.model.wire import GROUP_ID, MESSAGE_TYPE, OutgoingRecord
 
 
 def encode(message: Message, stamp: Stamp, schema: SchemaWriter | None = None) -> OutgoingRecord:
-    """Create the record of a message. The message may be changed right afterwards.
+    """Create the record of a message. The message can be changed right afterwards.
 
     A property that is None is omitted, because Pulsar has no such value; receivers read None for a missing one.
 

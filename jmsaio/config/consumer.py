@@ -67,7 +67,7 @@ class DeadLetterPolicy:
     def __attrs_post_init__(self) -> None:
         if self.max_redeliver_count is None:
             key = "consumerConfig.deadLetterPolicy.maxRedeliverCount"
-            raise ConfigurationError(f"option {key} must be given, at least 1", key=key)
+            raise ConfigurationError(f"option {key} must be set, at least 1", key=key)
         check_fields(self)
 
 

@@ -64,7 +64,7 @@ def parse_broker(base: str) -> BrokerAddress:
     *others, last = (each.example for each in SCHEMES.values() if each.example)
     shown = f"{scheme}://..." if colon else repr(base)  # the rest can be a secret
     known = f"{nearest(scheme, SCHEMES)}; write {', '.join(others)} or {last}"
-    raise ConfigurationError(f"{shown} is not a broker URL that jmsaio knows{known}", key="brokerServiceUrl")
+    raise ConfigurationError(f"{shown} is not a broker URL that jmsaio supports{known}", key="brokerServiceUrl")
 
 
 def check_web_url(text: str) -> str:

@@ -152,7 +152,7 @@ def _duration(option: Option, number: float, factor: float) -> float | None:
     if option.low is not None and number * factor < option.low * SECONDS[option.unit]:
         raise refuse(option, number, f"must be at least {option.low:g} {option.unit}")
     if number * factor > TEN_YEARS:
-        hint = "is more than 10 years; this takes seconds, not milliseconds" if factor == 1.0 else "is above 10 years"
+        hint = "is more than 10 years; the unit is seconds, not milliseconds" if factor == 1.0 else "is above 10 years"
         raise refuse(option, number, hint)
     # Division keeps 1000 us at 0.001 and not 0.0009999999.
     return number if factor == 1.0 else number / round(1 / factor)

@@ -102,6 +102,6 @@ def _run(arguments: list[str]) -> None:
         end = done.stdout[-_TAIL:]
         raise StartError(
             f"the session of the last broker, which was killed, can't be ended (exit code {done.returncode}); start "
-            f"it with fresh data if the old may be deleted:\n{end}",
+            f"it with fresh data if the old data can be deleted:\n{end}",
             end,
         )

@@ -1,4 +1,4 @@
-"""Dead letters: what they tell, where they lie, and which are redriven or reported.
+"""Dead letters: their contents and topics, and which are redriven or reported.
 
 A client that moves a message to its dead letter topic adds properties with its origin: jmsaio, pulsar-client and the
 Java client write ``REAL_TOPIC`` and ``ORIGIN_MESSAGE_ID``, and only Java ``REAL_SUBSCRIPTION``. The redriven record has

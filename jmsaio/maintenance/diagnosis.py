@@ -139,7 +139,7 @@ def _right(name: str) -> Judge:
         if name == "administer" and facts.found["policies"] is None:
             return CheckState.MISSING, f"there is no namespace {where}"
         if facts.known(name):
-            return CheckState.OK, f"this client may {name} in {where}"
+            return CheckState.OK, f"this client is allowed to {name} in {where}"
         state = CheckState.MISSING if name in facts.needed else CheckState.WARNING
         return state, f"this client has no right to {name} in {where}"
 
@@ -265,7 +265,7 @@ CHECKS = (
           "One message that is not acknowledged causes its whole batch to be redelivered.",
           "set acknowledgmentAtBatchIndexLevelEnabled=true", _switch("acknowledgmentAtBatchIndexLevelEnabled")),
     Check("unacknowledged limits", "Does the broker send on while the client keeps rejected messages?",
-          "A consumer with a selector gets nothing more once it has rejected that many.",
+          "A consumer with a selector receives nothing more once it has rejected that many.",
           "raise both limits (0: none), or lower max_unacknowledged_rejected", _unacknowledged),
     Check("topic creation", "Does the first use of a topic create it?", "Destinations that don't exist are refused.",
           "create them beforehand, or set allowAutoTopicCreation=true",
@@ -293,7 +293,7 @@ CHECKS = (
           "Messages with a delivery delay arrive at once.", "set delayedDeliveryEnabled=true",
           _switch("delayedDeliveryEnabled", "delayed_delivery_policies", "active")),
     Check("failover delay", "Does the next consumer of a failover subscription start at once?",
-          "It can get nothing until the consumers change again: 'jmsaio guide reliability'.",
+          "It might receive nothing until the consumers change again: 'jmsaio guide reliability'.",
           "set activeConsumerFailoverDelayTimeMillis=0", _zero("activeConsumerFailoverDelayTimeMillis")),
     Check("clock", "Do this machine's clock and the broker's agree?",
           "Messages expire, and delayed ones arrive, too early or too late.", "synchronize both clocks", _clock),

@@ -99,7 +99,7 @@ async def _delete(admin: Admin, one: JobCursor) -> JMSError | None:
                 await admin.delete_subscription(topic, one.subscription)
                 gone.append(topic)
             except NotFoundError:
-                pass  # a job creates it only where it has work
+                pass  # a job creates it only if it has work
     except JMSError as error:
         return JMSError(f"{error}; it is deleted already on {', '.join(gone)}") if gone else error
     return None

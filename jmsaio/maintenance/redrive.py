@@ -274,7 +274,7 @@ class _Redriving:
         wire = record.properties
         target = self._target or origin_of(wire)
         if target is None:
-            text = "a dead letter without REAL_TOPIC does not tell where it comes from: name a destination (--to)"
+            text = "a dead letter without REAL_TOPIC does not name its origin: name a destination (--to)"
             raise _Refused(Left.NO_ORIGIN, text)
         if split_partition(target)[0] == split_partition(self._letters.topic)[0]:
             raise _Refused(Left.FAILED, f"{target} is the dead letter topic itself: name another destination (--to)")
@@ -411,7 +411,7 @@ class Outlets:
             if (await admin.stats(topic)).subscriptions:
                 return None
         except NotFoundError:
-            return NotFoundError(f"{topic} does not exist any more: name another destination (--to)")
+            return NotFoundError(f"{topic} no longer exists: name another destination (--to)")
         except JMSError as error:
             return error
         return InvalidDestinationError(f"{topic} has no subscription that would keep a message: name another (--to)")

@@ -211,7 +211,7 @@ def _resolve(kind: type[Destination], name: str, system_namespace: str) -> Resol
     multi, regex = visible.startswith(_MULTI), visible.startswith(_REGEX)
     named = visible[len(_MULTI) :] if multi else visible[len(_REGEX) :] if regex else visible
     subscription = None
-    if isinstance(destination, Queue):  # a topic's name may contain colons
+    if isinstance(destination, Queue):  # a topic's name can contain colons
         named, subscription = _split(named, destination)
     if not named:
         raise InvalidDestinationError(f"{destination!r} has no name")

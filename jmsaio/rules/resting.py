@@ -25,7 +25,7 @@ BUNDLE = 256
 #: First and longest delay in seconds, and growth with each turn: by chance a record can be redelivered to the wrong
 #: consumer several times in a row, and doubling would soon keep it from the right one for half a minute.
 FIRST, LONGEST, GROWTH = 0.1, 60.0, 1.3
-#: Number of records that may be returned at once, and in each second after that.
+#: Number of records that can be returned at once, and in each second after that.
 BURST, RATE = 2_000.0, 200.0
 #: Seconds after which a record that did not return counts as taken by another consumer, and the credit for each.
 GONE, GAIN = 2.0, 2.0

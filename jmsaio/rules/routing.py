@@ -3,7 +3,7 @@
 The partitions are the same as Starlight's with ``jms.enableJMSPriority``, ``jms.priorityMapping`` and
 ``jms.transactionsStickyPartitions``.
 
-These are pure functions of a record and the number of partitions, so a transport may call them from any thread.
+These are pure functions of a record and the number of partitions, so a transport can call them from any thread.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from jmsaio.selector.nodes import (
 )  # fmt: skip
 from jmsaio.selector.refusal import Refused
 
-#: Headers that a selector may not name.
+#: Headers that selectors can't use.
 FORBIDDEN: Final = frozenset(header.name for header in FIELDS if not header.selectable)
 
 _ALLOWED: Final = [header.name for header in FIELDS if header.selectable]

@@ -43,7 +43,7 @@ def jms_number(image: str) -> int | float:
     if approximate is not None:
         return _approximate(image, approximate["suffix"])
     if re.fullmatch(r"0[0-9]+[lL]?", image):
-        raise ValueError(f"{_short(image)} starts with 0, so it is octal and may have only the digits 0 to 7")
+        raise ValueError(f"{_short(image)} starts with 0, so it is octal and can have only the digits 0 to 7")
     raise ValueError(f"{_short(image)} is not a number")
 
 

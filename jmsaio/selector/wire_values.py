@@ -18,7 +18,7 @@ from jmsaio.model.values import Byte, Float, Long, Short, canonical_property
 from jmsaio.model.wire import DELIVERY_MODE
 from jmsaio.selector.numbers import MISMATCH
 
-#: Headers that selectors of both dialects may name.
+#: Headers that selectors of both dialects can use.
 HEADERS: Final = frozenset(header.name for header in FIELDS if header.selectable)
 #: Properties that the provider sets for each delivery; on a record they are read as headers are.
 PROVIDED: Final = frozenset(JMSX)

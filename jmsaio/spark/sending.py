@@ -189,7 +189,7 @@ class Sending:
         """Check that the broker deduplicates a topic; otherwise it would store the rows of a repeated task twice."""
         admin = self.transport.admin
         if admin is None:
-            _log.warning("can't tell whether the broker deduplicates %s: jms.usePulsarAdmin is false", topic)
+            _log.warning("can't check whether the broker deduplicates %s: jms.usePulsarAdmin is false", topic)
             return
         first, *_ = await list_partitions(admin, topic)
         if not (await admin.log(first)).deduplication:

@@ -25,7 +25,7 @@ class FaultScript:
 
     def lose_answers(self, times: int = 1, *, topic: str | None = None) -> None:
         """Store the next messages, but lose the answers: the sender receives SendInDoubtError."""
-        failure = SendInDoubtError("the broker's answer was lost (scripted fault); the message may be stored")
+        failure = SendInDoubtError("the broker's answer was lost (scripted fault); the message might be stored")
         self._add(times, SendFault(_name(topic), failure, stored=True))
 
     def delay_answers(self, seconds: float, times: int = 1, *, topic: str | None = None) -> None:

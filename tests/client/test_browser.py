@@ -479,7 +479,11 @@ async def test_a_reader_that_sees_no_end_and_brings_nothing_does_not_keep_a_brow
         found = list[str | None]()
         async with connection.create_session() as session, asyncio.timeout(20):
             stream = (await session.create_browser(queue)).stream()
-            with pytest.raises(jmsaio.OperationTimeoutError, match="no message came for") if more else nullcontext():
+            with (
+                pytest.raises(jmsaio.OperationTimeoutError, match="no message was received for")
+                if more
+                else nullcontext()
+            ):
                 async for message in stream:
                     found.append(message.get_body(str))
             assert found == ["0", "1"][: 1 if more else 2]

@@ -74,7 +74,7 @@ async def test_the_correlation_id_set_last_counts(context: jmsaio.Context, name:
 async def test_a_message_that_must_be_one(context: jmsaio.Context, name: Name) -> None:
     queue = context.create_queue(name("one"))
     producer = context.create_producer()
-    with pytest.raises(jmsaio.MessageFormatError, match="takes a message"):
+    with pytest.raises(jmsaio.MessageFormatError, match="must be a message"):
         await producer.send(queue, message=None)  # type: ignore[call-overload]  # type checkers refuse it, too
     with pytest.raises(TypeError, match="either"):
         await producer.send(queue)  # type: ignore[call-overload]  # type checkers refuse it, too

@@ -137,7 +137,7 @@ def test_keywords_win_and_take_seconds_or_timedelta() -> None:
         ({"jms.clientId": ["a"]}, "jms.clientId", "list"),
         ({"producerConfig": {"chunkingEnabled": True}}, "producerConfig.chunkingEnabled", "batchingEnabled"),
         ({"producerConfig": {"hashingScheme": "Murmur3_32Hash"}}, "producerConfig.hashingScheme", "JavaStringHash"),
-        ({"consumerConfig": {"deadLetterPolicy": {}}}, "consumerConfig.deadLetterPolicy.maxRedeliverCount", "be given"),
+        ({"consumerConfig": {"deadLetterPolicy": {}}}, "consumerConfig.deadLetterPolicy.maxRedeliverCount", "be set"),
         ({"jms.useCredentialsFromCreateConnection": True}, "jms.useCredentialsFromCreateConnection", "authPlugin"),
         ({"webServiceUrl": "localhost:8080"}, "webServiceUrl", "http://"),
         ({1: 2}, None, "option names are text"),

@@ -33,6 +33,6 @@ def test_an_unknown_scheme_is_refused_with_the_nearest_and_the_examples() -> Non
     with pytest.raises(ConfigurationError) as caught:
         parse_broker("pulser://host")
     assert str(caught.value) == (
-        "pulser://... is not a broker URL that jmsaio knows; did you mean 'pulsar'?; write memory:, pulsar://host:6650 "
-        "or pulsar+ssl://host:6651"
+        "pulser://... is not a broker URL that jmsaio supports; did you mean 'pulsar'?; write memory:, "
+        "pulsar://host:6650 or pulsar+ssl://host:6651"
     )

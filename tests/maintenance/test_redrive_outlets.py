@@ -46,7 +46,7 @@ async def test_a_topic_that_keeps_nothing_is_refused(harness: Harness) -> None:
     missing, forgetful = harness.topic(), harness.topic()
     await harness.admin.create_topic(forgetful)
     for _ in range(2):
-        with pytest.raises(NotFoundError, match="does not exist any more: name another"):
+        with pytest.raises(NotFoundError, match="no longer exists: name another"):
             await outlets.sender(missing)
         with pytest.raises(InvalidDestinationError, match="no subscription"):
             await outlets.check(forgetful)

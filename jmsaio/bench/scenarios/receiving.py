@@ -57,7 +57,7 @@ async def receive_all(consumer: MessageConsumer, work: Workload) -> Meter:
         if number == 0:
             meter.start()
         if not isinstance(message, jmsaio.TextMessage):
-            raise RuntimeError(f"message {number} did not come, or is not text: {message!r}")
+            raise RuntimeError(f"message {number} was not received, or is not text: {message!r}")
         characters += len(message.text or "")
         total += message.get_int_property(AMOUNT)
     meter.stop()

@@ -4,9 +4,9 @@ The mark is a context variable, so tasks started by a callback inherit it: a cal
 for itself, too. The mark ends with the callback, so a task that outlives the callback is no longer restricted.
 
 Jakarta Messaging 3.1, 6.1.5 Pausing delivery of incoming messages, 6.1.8 Closing a connection and 6.2.15 Closing a
-session: a MessageListener may not close its own connection or session, nor stop its own connection.
-7.3.4 Close, commit or rollback: a CompletionListener may not close, commit or roll back its own session, nor close its
-own connection or producer; it may start and stop the connection.
+session: a MessageListener must not close its own connection or session, nor stop its own connection.
+7.3.4 Close, commit or rollback: a CompletionListener must not close, commit or roll back its own session, nor close its
+own connection or producer; it can start and stop the connection.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def refuse(
     Args:
         call: the name of the call, for the error.
         target: connection, session or producer of the callback.
-        kinds: the kinds of callback that may not make the call.
+        kinds: kinds of callback that must not make the call.
     """
     callback = current()
     if callback is None or callback.kind not in kinds:

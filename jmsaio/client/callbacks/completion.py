@@ -42,7 +42,7 @@ def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
         if not callable(getattr(listener, call, None)):
             raise IllegalArgumentError(
                 f"completion_listener needs {call}, which {type(listener).__name__} does not have; "
-                "or give a pair of functions: (on_completion, on_exception)"
+                "or pass a pair of functions: (on_completion, on_exception)"
             )
     return listener
 
@@ -139,11 +139,11 @@ class Completions:
         message, future = expected.message, expected.future
         error: BaseException | None
         if not future.done():
-            doubt = SendInDoubtError("the session closed before the broker answered; it may have stored the message")
+            doubt = SendInDoubtError("the session closed before the broker answered; it might have stored the message")
             error = future.origin.sends.explained(doubt)
             future.add_done_callback(_ignore_outcome)
         elif future.cancelled():
-            error = SendInDoubtError("the send's future was cancelled; the broker may have stored the message")
+            error = SendInDoubtError("the send's future was cancelled; the broker might have stored the message")
         else:
             error = future.exception()
         callback = CallbackContext(CallbackKind.COMPLETION, self.connection, self.session, expected.producer)

@@ -42,7 +42,7 @@ _reporting: ContextVar[ExceptionReports | None] = ContextVar("jmsaio_reports", d
 class ExceptionReports:
     """The reports of one connection, delivered one at a time by a task that runs only while reports are waiting.
 
-    The task belongs to no task group: a listener may close its connection and continue afterwards.
+    The task belongs to no task group: a listener can close its connection and continue afterwards.
 
     Attributes:
         listener: the exception listener, or None.

@@ -48,7 +48,7 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
     Args:
         function: the function to call.
         arguments: its arguments.
-        in_thread: run a plain function in a worker thread, so that it may block.
+        in_thread: run a plain function in a worker thread, so that it can block.
 
     Raises:
         JMSError: the function ended with a CancelledError although its own task was not cancelled: something that it

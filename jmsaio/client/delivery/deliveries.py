@@ -38,7 +38,7 @@ class Deliveries:
         mode: acknowledge mode.
         ledger: unsettled deliveries.
         inboxes: the inboxes of the session.
-        check_call: raises if the session may not be used.
+        check_call: raises if the session must not be used.
         receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
         close_timeout: maximum time for closing an inbox, in seconds.
         self_acknowledging: whether the mode is AUTO or DUPS_OK.

@@ -30,7 +30,7 @@ class Filter:
     Attributes:
         selector: the message selector, or None.
         is_local: whether noLocal excludes a record; None without noLocal.
-        shared: whether other consumers may share the subscription.
+        shared: whether other consumers can share the subscription.
         alone: whether no other consumer does, so that rejected records can be dropped.
         acknowledge_rejected: whether rejected records can be dropped: ``jms.acknowledgeRejectedMessages``, or the
             broker drops them if it can.

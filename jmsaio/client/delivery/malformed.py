@@ -69,7 +69,7 @@ def treat(
     if config.malformed == "deliver":
         return decode_raw(record, inbox.destination, config.system_namespace)
     if config.malformed == "dead-letter" and _dead_letter(inbox, record):
-        _log.warning("%s; it goes to the dead letters of %r", error, inbox.destination)
+        _log.warning("%s; it is moved to the dead letters of %r", error, inbox.destination)
         return None
     inbox.unread.keep(record)
     error._settle = Settle(deliveries, inbox, record)

@@ -146,7 +146,7 @@ class Siblings:
             self._arm()
 
     def has_room(self, inbox: Member) -> bool:
-        """Return whether more records of an inbox may rest; if not, receiving pauses, which is logged once."""
+        """Return whether more records of an inbox can rest; if not, receiving pauses, which is logged once."""
         receiver = inbox.receiver
         if self._resting.count(receiver) < receiver.most:
             return True
@@ -156,7 +156,7 @@ class Siblings:
             self._warned = True
             _log.warning(
                 "receiving from %r has nearly stopped: %d messages that no selector here matches come before the "
-                "others, as many as a consumer may keep unacknowledged; consume or remove them, or raise the option "
+                "others, as many as a consumer can keep unacknowledged; consume or remove them, or raise the option "
                 "max_unacknowledged_rejected together with the broker's settings maxUnackedMessagesPerConsumer and "
                 "maxUnackedMessagesPerSubscription, which have to be higher", inbox.destination, receiver.most,
             )  # fmt: skip

@@ -156,7 +156,7 @@ class MessageTemplate:
         if template._properties:
             if message._read_only_properties:
                 raise MessageNotWriteableError(
-                    "a received message can't take the producer's properties; clear_properties first"
+                    "a received message can't be changed by the producer's properties; clear_properties first"
                 )
             message._put_properties(template._properties)
         head = template._head

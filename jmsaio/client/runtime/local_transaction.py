@@ -141,7 +141,7 @@ class LocalTransaction:
             await confirm_each(deliveries, timeout, if_open=True)  # ``carry_out`` might have closed settled ones
         except JMSError as error:
             raise TransactionInDoubtError(
-                f"messages that the transaction received may not be acknowledged, and are redelivered then; what it"
+                f"messages that the transaction received might not be acknowledged, and are redelivered then; what it"
                 f" sent is stored: {error}"
             ) from error
 
@@ -160,7 +160,7 @@ class LocalTransaction:
             except TransactionInDoubtError:
                 raise
             except TransportError as error:
-                raise TransactionInDoubtError(f"the transaction may have been committed: {error}") from error
+                raise TransactionInDoubtError(f"the transaction might have been committed: {error}") from error
         finally:  # after a rollback the broker redelivers the messages acknowledged in it
             await self.runtime.deliveries.close_settled()
 

@@ -103,7 +103,7 @@ class SessionRuntime:
 
     @property
     def started(self) -> bool:
-        """Whether messages may be delivered."""
+        """Whether messages can be delivered."""
         return self.connection.started and not self.closing
 
     @property

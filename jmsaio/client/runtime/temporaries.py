@@ -130,7 +130,7 @@ class Temporaries:
             if is_temporary(topic) and topic not in self._alive:
                 raise InvalidDestinationError(
                     f"{destination!r} is temporary and was deleted, or belongs to another connection: "
-                    "only its own connection may consume from it"
+                    "only its own connection can consume from it"
                 )
 
     def check_not_deleted(self, topic: str, destination: Destination) -> None:

@@ -77,7 +77,7 @@ class Plan:
 
     Attributes:
         subscription: the transport's subscription.
-        shared: whether other consumers may share it.
+        shared: whether other consumers can share it.
     """
 
     subscription: Subscription

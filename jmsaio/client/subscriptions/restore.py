@@ -66,7 +66,7 @@ class Restoring:
                         await self._log_missing(topic, name)
                 except JMSError as error:
                     _log.error(
-                        "subscription %s of the queue %s may be gone with its topic and can't be recreated, so the "
+                        "subscription %s of the queue %s might be gone with its topic and can't be recreated, so the "
                         "queue keeps nothing until a consumer opens: %s", name, topic, error
                     )  # fmt: skip
             self._left.discard(topic)

@@ -215,7 +215,7 @@ class SelectorReader:
         """Warn of a failed reading, once per type of error: a client without permission fails on every subscription."""
         text = (
             f"the properties of subscription {subscription.name} can't be read: {str(error) or 'no answer'}; if an "
-            "operator has set a selector there, a batch may bring messages that it excludes"
+            "operator has set a selector there, a batch can contain messages that it excludes"
         )
         if type(error) in self._failures:
             _log.info("%s", text)

@@ -100,7 +100,7 @@ async def _search(admin: Admin, namespace: str, subscription: str) -> str:
     (topic, ours), *_ = found.items()
     if not ours:
         raise InvalidDestinationError(
-            f"nothing says that {subscription!r} of {topic} is a durable subscription: it may be a queue's, or "
+            f"it is unknown whether {subscription!r} of {topic} is a durable subscription: it might be a queue's, or "
             "another program's; name the topic to delete it"
         )
     return topic

@@ -92,7 +92,7 @@ def _check_depth(body: Any) -> None:
 
 def _text(body: Any) -> bytes:
     if not isinstance(body, str):
-        raise MessageFormatError(f"a STRING schema takes a text, not {with_article(type(body).__name__)}")
+        raise MessageFormatError(f"a STRING schema requires a text, not {with_article(type(body).__name__)}")
     try:
         return body.encode()
     except UnicodeEncodeError as error:

@@ -24,7 +24,7 @@ ARGUMENTS: Final[dict[str, tuple[int, int | None]]] = {
 }  # fmt: skip
 #: Functions whose result is a condition.
 CONDITIONS: Final = frozenset({"REGEX", "INLIST"})
-#: Most bytes that REPLACE may put into a text, all replacements together; each of their parts counts as one more.
+#: Maximum bytes that REPLACE can put into a text, all replacements together; each of their parts counts as one more.
 MOST_REPLACED: Final = 1 << 23
 
 

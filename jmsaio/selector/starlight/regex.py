@@ -16,9 +16,9 @@ import attrs
 
 from jmsaio.errors import SelectorRuntimeError
 
-#: Bytes that a pattern may take in RE2.
+#: Maximum bytes of a pattern in RE2.
 MOST_MEMORY: Final = 1 << 20
-#: Work that the matches in one text may take together, about nanoseconds; beyond it the evaluation is an error.
+#: Work of the matches in one text together, about nanoseconds; beyond it the evaluation is an error.
 MOST_WORK: Final = 2_000_000_000
 _WORK_OF_A_MATCH: Final = 10_000
 _MOST_DEPTH: Final = 20
@@ -69,7 +69,7 @@ class Pattern:
     _before_crlf: Any  # for a text that ends in CR LF: $ matches before both, not between them
     _own: tuple[int, ...]  # RE2's numbers of the whole and of the expression's groups
     _ends: tuple[int, ...]  # RE2's numbers of the groups that stand for a $
-    _endless: bool  # a search may read on behind a match until the text ends
+    _endless: bool  # a search can continue after a match until the text ends
 
     @property
     def groups(self) -> int:
@@ -180,7 +180,7 @@ class _Translation:
     def _take(self, kind: str, written: str) -> None:
         first = len(self._parts)
         if self._ended and kind not in ("bar", "close"):
-            raise ValueError("nothing may follow a $; write \\$ for the character")
+            raise ValueError("nothing can follow a $; write \\$ for the character")
         match kind:
             case "character":
                 written = f"[{_spelled(written)}]"

@@ -32,7 +32,7 @@ from jmsaio.transport.topics import list_partitions
 _LOSSES: Final = "_losses"
 #: Folder where accepted losses are kept until a summary reports them.
 _UNREPORTED: Final = "_untold"
-_GONE: Final = "the topic, or the partition, does not exist any more"
+_GONE: Final = "the topic, or the partition, no longer exists"
 
 
 @attrs.frozen(kw_only=True)

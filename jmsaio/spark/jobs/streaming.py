@@ -64,7 +64,7 @@ def archive_on(
         order: archive order; ``until`` is rejected.
         stop: called twice a second; once it returns True, the current run is finished and kept, and archiving ends.
         pace: size and interval of the runs; the interval is required.
-        report: called with a record after each run, and when an outage begins or ends, in the thread of the caller; see
+        report: callback with a record after each run, and when an outage begins or ends, in the caller's thread; see
             ``run_record`` and ``outage_record``.
 
     Returns:
@@ -92,7 +92,7 @@ def _archive(
     with open_archive(order) as before:
         plan = plan_archive(order, before)
         if pace.interval is not None and not plan.destination:
-            raise NotFoundError(f"nothing is left of {order.destination}: its topics do not exist any more")
+            raise NotFoundError(f"nothing is left of {order.destination}: its topics no longer exist")
         accepted = accept(order, before, plan)
         cursor = ArchiveCursor.begin(order, accepted)
         runs = _Runs(order, plan, accepted, cursor)

@@ -98,7 +98,7 @@ class AscendingCheck:
             here = "has sent none" if last is None else f"has sent {last} last"
             raise IllegalArgumentError(
                 f"row {row}: before it comes {before} of producer {producer!r:.100}, but this task {here}: rows were "
-                "moved or left out after with_dedup; call it last, or the broker may drop rows"
+                "moved or left out after with_dedup; call it last, or the broker might drop rows"
             )
 
     def take(self, producer: str, sequence: int, row: int) -> None:
@@ -135,7 +135,7 @@ def check_tasks(producers: Iterable[Iterable[str]]) -> None:
         for name in set(names):
             if name in seen:
                 raise IllegalArgumentError(
-                    f"rows of producer {name!r:.100} came from two tasks, so the broker may have dropped some as "
+                    f"rows of producer {name!r:.100} came from two tasks, so the broker might have dropped some as "
                     "duplicates; repartition by dedup_producer before writing, and check what was stored"
                 )
             seen.add(name)

@@ -199,7 +199,7 @@ def _unknown(name: str) -> ConfigurationError:
 def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -> Given:
     values = {_ROWS[name.lower()]: _value(_ROWS[name.lower()], text) for name, text in texts.items()}
     if "url" not in texts:
-        raise ConfigurationError("option url is missing: give the broker, such as pulsar://host:6650", key="url")
+        raise ConfigurationError("option url is missing: set the broker, such as pulsar://host:6650", key="url")
     url, below = split_options(texts["url"])
     known = {_written_in_url(name, use): text for name, text in below.items()}
     inline = bool(values.get(_ROWS["allowinlinesecret"], False))

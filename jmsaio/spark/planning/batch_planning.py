@@ -259,6 +259,6 @@ def _end(topic: str, store: Stored, ending: Bound, losses: Losses) -> Place | No
 
 async def _pending(transport: Transport, one: Range, subscription: str) -> Range | None:
     if transport.admin is None:
-        reason = "option view = pending: what a subscription has acknowledged is told by the administration only"
+        reason = "option view = pending: only the REST interface reports what a subscription has acknowledged"
         raise ConfigurationError(f"{reason}; set jms.usePulsarAdmin=true and webServiceUrl", key="view")
     return pending(one, await transport.admin.cursor(one.topic, subscription))

@@ -17,8 +17,8 @@ from jmsaio.spark.planning.ranges import Loss, Range
 Offsets = Mapping[str, Place]
 #: Version of the JSON form.
 VERSION: Final = 1
-_GONE: Final = "the topic, or the partition, does not exist any more"
-_BEHIND: Final = "the batch ends behind what readers are given, which was not so when it was planned"
+_GONE: Final = "the topic, or the partition, no longer exists"
+_BEHIND: Final = "the batch ends after the last entry that readers receive, unlike when it was planned"
 
 
 def to_json(offsets: Offsets) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 
 #: Reasons why a place no longer exists.
 _TRIMMED: Final = "the broker has deleted them, or the topic was deleted and created again"
-_BEHIND: Final = "the position lies behind the end of the topic, which might have been deleted and created again"
+_BEHIND: Final = "the position is after the end of the topic, which might have been deleted and created again"
 
 
 @attrs.frozen

@@ -106,7 +106,7 @@ class Loss:
 
     def __str__(self) -> str:
         """Return topic, lost place, found place and reason in one sentence."""
-        found = "nothing is stored behind it" if self.found is None else f"what is there begins at {self.found}"
+        found = "nothing is stored after it" if self.found is None else f"the stored messages begin at {self.found}"
         return f"{self.topic}: messages from {self.wanted} on are lost, {found}: {self.reason}"
 
 

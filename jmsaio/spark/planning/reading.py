@@ -70,7 +70,7 @@ _UNKNOWN_SIZE: Final = 1024 * 1024
 _SILENCE, _LONG_SILENCE = 2.0, 10.0
 _DELETED: Final = "the broker has deleted them, or the topic was deleted and created again, since the read was planned"
 _NO_TOPIC: Final = "the topic was deleted since the read was planned"
-_HOLE: Final = "readers get only a part of their batch"
+_HOLE: Final = "readers receive only a part of their batch"
 
 
 class RangeReading:
@@ -257,8 +257,8 @@ class RangeReading:
         records = await self._outage.wait(self._read_on)
         if records is None:
             raise OperationTimeoutError(
-                f"{self._range.topic}: no message came for {self._options.read_timeout:g} s (option readTimeout),"
-                f" although those from {self._check.place} to {self._range.end} were to be read"
+                f"{self._range.topic}: no message was received for {self._options.read_timeout:g} s "
+                f"(option readTimeout), although those from {self._check.place} to {self._range.end} were to be read"
             )
         return records
 

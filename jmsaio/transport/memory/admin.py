@@ -92,7 +92,7 @@ class MemoryAdmin:
         """Return the acknowledged part of a subscription of a topic without partitions, or of one partition."""
         with self._broker.lock:
             found = self._find(topic, subscription)
-            self._broker.check_unpartitioned(topic, "ask for the cursor of one partition")
+            self._broker.check_unpartitioned(topic, "request the cursor of one partition")
             return found[0].log.cursor(found[0].pending())
 
     async def log(self, topic: str) -> TopicLog:
@@ -104,7 +104,7 @@ class MemoryAdmin:
         with self._broker.lock:
             self._broker.check_up()
             found = self._broker.find(topic)
-            self._broker.check_unpartitioned(topic, "ask for the log of one partition")
+            self._broker.check_unpartitioned(topic, "request the log of one partition")
             log = found[0]
             ledger = Ledger(log.ledger, log.next, sum(record.size for record in log.records.values()))
             return TopicLog(

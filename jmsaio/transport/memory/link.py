@@ -82,7 +82,7 @@ class Link:
             try:
                 deferred.run_deferred()
             except Exception as error:
-                context = {"message": "a callback given to the embedded broker raised", "exception": error}
+                context = {"message": "a callback passed to the embedded broker raised", "exception": error}
                 self.loop.call_exception_handler(context)
         self._arm()
 

@@ -252,7 +252,7 @@ class MemorySender:
             f"its memory was full for {timeout:g} s ({broker.used} of {self.limit} bytes): receive and acknowledge "
             f"messages, or raise memory_limit"
         )  # fmt: skip
-        return SendError(f"the embedded broker did not take the message to {self._topic}: {why}")
+        return SendError(f"the embedded broker did not accept the message to {self._topic}: {why}")
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:
@@ -352,7 +352,7 @@ class MemorySender:
         """Close at once; records without outcome fail, which is reported soon. With the lock held."""
         self._closed = self._special = True
         for token, _, size in self._late.values():
-            error = SendInDoubtError(f"the sender to {self._topic} was closed before the broker's answer came")
+            error = SendInDoubtError(f"the sender to {self._topic} was closed before the broker answered")
             self._outcomes.append((token, error, size))
         self._late.clear()
         self._fail_all(SendError(f"the sender to {self._topic} was closed before the message was stored"))

@@ -416,7 +416,7 @@ class PulsarTransport:
         """
         self._bridge.check()
         if await self._subscriber.partitions(topic) != [topic]:
-            raise InvalidDestinationError(f"{topic} has partitions: ask for them one by one")
+            raise InvalidDestinationError(f"{topic} has partitions: request them one by one")
         config = self._config
         return await last_message_id(
             self._bridge, self._opening.open, topic, config.operation_timeout, config.close_timeout

@@ -188,7 +188,7 @@ async def test_dead_letter_makes_it_one_and_its_consumer_gets_rid_of_it(
             await buried.receive(timeout=20)
         assert (caught.value.payload, caught.value.properties["colour"]) == (BAD, "red")
         await caught.value.acknowledge()
-    assert "it goes to the dead letters of" in caplog.text
+    assert "it is moved to the dead letters of" in caplog.text
 
 
 async def test_dead_letter_without_a_policy_raises(make: Callable[..., Any], name: Name) -> None:

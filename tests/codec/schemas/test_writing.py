@@ -63,7 +63,7 @@ def deep(levels: int) -> Any:
 @pytest.mark.parametrize(
     ("schema", "body", "words"),
     [
-        (Schema("STRING"), b"x", "takes a text, not a bytes"),
+        (Schema("STRING"), b"x", "requires a text, not a bytes"),
         (Schema("STRING"), "\ud800", "surrogate"),
         (Schema("JSON", '"int"'), {"a": b"x"}, "can't be written as JSON"),
         (Schema("JSON", '"int"'), float("nan"), "can't be written as JSON"),

@@ -243,7 +243,7 @@ def test_each_refusal_names_the_option_and_says_why(options: dict[str, str], use
 
 
 def test_what_is_missing_is_said() -> None:
-    with pytest.raises(ConfigurationError, match=r"^option url is missing: give the broker, such as pulsar://host"):
+    with pytest.raises(ConfigurationError, match=r"^option url is missing: set the broker, such as pulsar://host"):
         parse_options({"queue": "orders"}, Use.READ)
     with pytest.raises(ConfigurationError, match=r"^one of the options queue, topic and destination is needed to read"):
         parse_options({"url": "pulsar://host"}, Use.READ)

@@ -18,7 +18,7 @@ LOSS = Loss(T, Place(5, 1), Place(8, 0), "the broker has deleted them")
 
 
 def test_a_loss_fails_with_topic_places_and_option() -> None:
-    with pytest.raises(DataLossError, match=r"from 5:1 on .* begins at 8:0: .* failOnDataLoss=false") as caught:
+    with pytest.raises(DataLossError, match=r"from 5:1 on .* begin at 8:0: .* failOnDataLoss=false") as caught:
         Losses(fail=True).report(LOSS)
     assert (caught.value.topic, caught.value.wanted, caught.value.found) == (T, "5:1", "8:0")
 
@@ -29,7 +29,7 @@ def test_a_loss_that_may_be_is_a_warning_and_is_counted(caplog: pytest.LogCaptur
         losses.report(attrs.evolve(LOSS, found=None))
         losses.report(LOSS)
     assert losses.count == 2
-    assert f"{T}: messages from 5:1 on are lost, nothing is stored behind it" in caplog.text
+    assert f"{T}: messages from 5:1 on are lost, nothing is stored after it" in caplog.text
 
 
 def test_losses_that_may_be_are_noted_once_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

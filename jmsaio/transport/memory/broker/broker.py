@@ -378,7 +378,7 @@ _registry = threading.Lock()
 
 def terminated(topic: str) -> TransportError:
     """Create the error of a send to a terminated topic."""
-    return TransportError(f"topic {topic} was terminated: it takes no more messages", "TopicTerminated")
+    return TransportError(f"topic {topic} was terminated: it accepts no more messages", "TopicTerminated")
 
 
 def broker_named(name: str, make: Callable[[str], Broker] = Broker) -> Broker:

@@ -51,7 +51,7 @@ _SPELLINGS = {
 }
 
 _REMARKS = {
-    AuthKind.TLS: "the client's certificate is not one that the broker knows; check the files in authParams",
+    AuthKind.TLS: "the client's certificate is unknown to the broker; check the files in authParams",
     AuthKind.BASIC: "wrong user or password; check authParams",
 }
 
@@ -200,7 +200,7 @@ def _flaw_of_token(token: str) -> str:
         return "the token is no JSON Web Token (JWT)"
     if end is not None and end <= datetime.now(UTC):
         return f"the token expired at {end:%Y-%m-%d %H:%M:%S} UTC"
-    text = "the token is not signed with the broker's key, or the broker takes no tokens"
+    text = "the token is not signed with the broker's key, or the broker accepts no tokens"
     audience = claims.get("aud")
     return f"{text}, or only tokens for another audience than {audience!r:.200}" if audience else text
 

@@ -328,7 +328,7 @@ class RestAdmin:
             return await self._call("GET", f"{topic_path(topic)}/internalStats", what=what)
         except NotFoundError:
             if await self.partitions(topic) > 0:
-                raise InvalidDestinationError(f"{what}: the topic has partitions; take them one by one") from None
+                raise InvalidDestinationError(f"{what}: the topic has partitions; request them one by one") from None
             raise
 
     async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:

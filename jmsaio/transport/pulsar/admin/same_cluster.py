@@ -108,7 +108,7 @@ class SameCluster:
                 if not await self.is_seen(topic_of(path), look):
                     _log.warning(
                         "option webServiceUrl = %s is the REST interface of another cluster than %s: subscriptions are "
-                        "created and deleted there, so that a queue here may lose the messages that are sent before "
+                        "created and deleted there, so that a queue here can lose the messages that are sent before "
                         "its first consumer comes",
                         config.web_service_url, config.service_url,
                     )  # fmt: skip

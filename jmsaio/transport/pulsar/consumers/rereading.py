@@ -242,7 +242,7 @@ def take(damage: Damage) -> bool:
     if len({part.broker for part in concerned}) > 1:
         brokers = ", ".join(sorted({part.broker for part in concerned}))
         for part in concerned:
-            part.bridge.post(part.begin, damage, f"it may be of any of the brokers {brokers}")
+            part.bridge.post(part.begin, damage, f"it can be at any of the brokers {brokers}")
         return True
     for part in concerned[:1]:
         part.bridge.post(part.begin, damage)

@@ -148,8 +148,8 @@ class MissingReceivers:
                     return None
                 if found is not None and found.consumers:
                     return ConsumerBusyError(
-                        f"{_words(receiver)} was lost to another consumer, which connected while this one was away; "
-                        "it comes back when that one leaves"
+                        f"{_words(receiver)} was lost to another consumer, which connected during an "
+                        "interruption of this one; this one reconnects when the other closes"
                     )
         return None
 
@@ -167,7 +167,7 @@ def _refusal(receiver: WatchedReceiver, missing: Missing) -> Refusal | None:
 
 
 def _refused(receiver: WatchedReceiver, refusal: Refusal) -> JMSError:
-    what = f"{_words(receiver)} is lost; it comes back by itself when the cause is removed"
+    what = f"{_words(receiver)} is lost; it reconnects by itself when the cause is removed"
     return translate(getattr(_Result, refusal.name), what, refusal.reason)
 
 

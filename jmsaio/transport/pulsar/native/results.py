@@ -52,8 +52,10 @@ class Meaning:
 _MEANINGS: dict[str, Meaning] = {
     "UnknownError": Meaning(TransportError, "the broker reported an error it does not name; its log has the cause"),
     "InvalidConfiguration": Meaning(ConfigurationError, "pulsar-client refused the configuration", True),
-    "Timeout": Meaning(OperationTimeoutError, "no answer in time; the broker may be away or overloaded"),
-    "LookupError": Meaning(TransportError, "the broker could not tell who serves the topic; try again", passes=True),
+    "Timeout": Meaning(OperationTimeoutError, "no answer in time; the broker might be unreachable or overloaded"),
+    "LookupError": Meaning(
+        TransportError, "the broker could not find out which broker serves the topic; try again", passes=True
+    ),
     "ConnectError": Meaning(BrokerUnavailableError, "no connection to the broker"),
     "ReadError": Meaning(BrokerUnavailableError, "the connection to the broker broke"),
     "AuthenticationError": Meaning(JMSSecurityError, "the credentials were refused; check authPlugin and authParams"),
@@ -75,7 +77,7 @@ _MEANINGS: dict[str, Meaning] = {
     "TooManyLookupRequestException": Meaning(
         ResourceAllocationError, "too many look-ups at once; try again", passes=True
     ),
-    "InvalidTopicName": Meaning(InvalidDestinationError, "not a topic name that Pulsar takes", True),
+    "InvalidTopicName": Meaning(InvalidDestinationError, "not a topic name that Pulsar accepts", True),
     "InvalidUrl": Meaning(ConfigurationError, "not a service URL: pulsar://host:port or pulsar+ssl://host:port"),
     "ServiceUnitNotReady": Meaning(TransportError, "the topic is moving between brokers; try again", passes=True),
     "OperationNotSupported": Meaning(TransportError, "the broker or pulsar-client does not offer this"),
@@ -91,9 +93,9 @@ _MEANINGS: dict[str, Meaning] = {
         NotFoundError, "the topic does not exist and the broker does not create topics; create it first"
     ),
     "SubscriptionNotFound": Meaning(NotFoundError, "the subscription does not exist; create it first"),
-    "ConsumerNotFound": Meaning(TransportError, "the broker does not know the consumer any more"),
+    "ConsumerNotFound": Meaning(TransportError, "the consumer is no longer registered at the broker"),
     "UnsupportedVersionError": Meaning(TransportError, "the broker is too old for this"),
-    "TopicTerminated": Meaning(TransportError, "the topic was terminated: it takes no more messages", True),
+    "TopicTerminated": Meaning(TransportError, "the topic was terminated: it accepts no more messages", True),
     "CryptoError": Meaning(TransportError, "encryption failed", True),
     "IncompatibleSchema": Meaning(
         TransportError, "the producer's schema does not fit that of the topic (no schema: untyped bytes)", True
@@ -105,7 +107,7 @@ _MEANINGS: dict[str, Meaning] = {
     "NotAllowedError": Meaning(TransportError, "the broker does not allow it in the present state", True),
     "TransactionConflict": Meaning(TransportError, "another transaction has it"),
     "TransactionNotFound": Meaning(TransportError, "the transaction does not exist"),
-    "ProducerFenced": Meaning(TransportError, "another producer took the topic over exclusively", True),
+    "ProducerFenced": Meaning(TransportError, "another producer has exclusive access to the topic", True),
     "MemoryBufferIsFull": Meaning(ResourceAllocationError, "pulsar-client's memory limit is reached", True),
     "Interrupted": Meaning(TransportError, "interrupted by a signal"),
 }
@@ -150,7 +152,7 @@ def translate_send(result: Result, what: str, alone: bool) -> JMSError:
     meaning = _MEANINGS[name]
     if not (meaning.not_stored and alone):
         error: JMSError = SendInDoubtError(
-            _text(what, name, meaning, "the message may be stored; send it again only if a duplicate does no harm")
+            _text(what, name, meaning, "the message might be stored; send it again only if a duplicate does no harm")
         )
     elif meaning.error in (MessageTooLargeError, MessageFormatError, JMSSecurityError, ResourceAllocationError):
         error = meaning.error(_text(what, name, meaning, ""))

@@ -194,7 +194,9 @@ class Watch:
                 sender.refuse(None)
             elif denied and sender not in self._denied:
                 self._denied.add(sender)
-                what = f"the broker closed the producer of {denied[0]}; it comes back when the right is granted again"
+                what = (
+                    f"the broker closed the producer of {denied[0]}; it reconnects when the permission is granted again"
+                )
                 error = translate(_Result.AuthorizationError, what, refusals[denied[0]].reason)
                 assert isinstance(error, JMSSecurityError)
                 sender.refuse(error)

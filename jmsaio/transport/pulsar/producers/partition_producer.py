@@ -300,13 +300,14 @@ class PartitionProducer:
                 self._settle(group, *group.answer)
                 continue
             self._window.leave(group.count, group.size)
-            self._fail(group, self._in_doubt(f"{reason} before the answer came"))
+            self._fail(group, self._in_doubt(f"{reason} before the answer arrived"))
         self._window.leave(unsent.count, unsent.size)
         self._fail(unsent, ObjectClosedError(f"send to {self.topic}: {reason} before it was sent"))
 
     def _in_doubt(self, reason: str) -> SendInDoubtError:
         return SendInDoubtError(
-            f"send to {self.topic}: {reason}; the message may be stored: send it again only if a duplicate does no harm"
+            f"send to {self.topic}: {reason}; the message might be stored: send it again only if a "
+            "duplicate does no harm"
         )
 
     def _fail(self, group: SendGroup, error: JMSError) -> None:

@@ -258,7 +258,7 @@ class PulsarSender:
         elif not await wait_for(self._window.room(), timeout):
             raise OperationTimeoutError(
                 f"send to {self.topic}: {self._window.records} messages before it have no answer within {timeout:g} s,"
-                " so it was not sent; the broker may be away or overloaded"
+                " so it was not sent; the broker might be unreachable or overloaded"
             )
 
     async def drain(self, timeout: float) -> None:

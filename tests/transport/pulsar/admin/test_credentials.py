@@ -205,7 +205,7 @@ def _claims(**claims: object) -> str:
     ("token", "words"),
     [
         (_claims(sub="a", exp=1000), "the token expired at 1970-01-01 00:16:40 UTC; give a valid one in authParams"),
-        (_claims(sub="a"), "the token is not signed with the broker's key, or the broker takes no tokens; give"),
+        (_claims(sub="a"), "the token is not signed with the broker's key, or the broker accepts no tokens; give"),
         (_claims(sub="a", aud=["b", "c"]), "or only tokens for another audience than ['b', 'c']; give"),
         (_claims(sub="a", exp="soon"), "no JSON Web Token"),
         (_claims(sub="a", exp=1e300), "no JSON Web Token"),

@@ -97,8 +97,8 @@ class DelayedRecords:
         if not self._warned:
             self._warned = True
             _log.warning(
-                "receiving from %s pauses: %d delayed messages of %d bytes are kept in the client, which keeps no "
-                "more; what is behind them waits until some are due. The broker itself delays on shared subscriptions "
+                "receiving from %s pauses: %d delayed messages of %d bytes are kept in the client, the "
+                "maximum; later messages wait until some are due. The broker itself delays on shared subscriptions "
                 "(for simple topic consumers: jms.useExclusiveSubscriptionsForSimpleConsumers=false)",
                 self.what, count, self._bytes,
             )  # fmt: skip
