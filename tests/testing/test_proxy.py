@@ -37,6 +37,7 @@ async def test_frames_are_counted_by_command() -> None:
         assert frames == {Command.PING: 2, Command.PONG: 1}
 
 
+@pytest.mark.real_time  # measures a delay
 async def test_latency_delays_bytes_until_it_is_switched_off() -> None:
     """Bytes arrive no earlier than the latency says, and at once when it is over."""
     async with echoing() as echo:
@@ -79,6 +80,7 @@ async def test_a_stall_of_one_direction() -> None:
         assert await reader.readexactly(len(PING)) == PING
 
 
+@pytest.mark.real_time  # measures a delay
 async def test_a_stall_that_ends_by_itself() -> None:
     """With ``seconds`` nobody has to resume; connections that are made meanwhile wait, too."""
     async with echoing() as echo:

@@ -91,6 +91,7 @@ async def test_a_broker_that_restarts_in_order_under_load(own_broker: TestBroker
     await under_load(await connect(own_broker), partial(blocking, own_broker.restart))
 
 
+@pytest.mark.real_time  # bounds what waits for a broker
 @pytest.mark.timeout(240)
 async def test_a_send_that_gets_no_answer_is_in_doubt(own_broker: TestBroker, connect: Any) -> None:
     kit = await connect(own_broker)
@@ -158,12 +159,14 @@ async def close_while_away(kit: Kit, leave: Callable[[], None]) -> None:
     assert len(outcomes) == 50
 
 
+@pytest.mark.real_time  # bounds what waits for a broker
 @pytest.mark.timeout(240)
 async def test_close_while_the_broker_is_frozen(own_broker: TestBroker, connect: Any) -> None:
     await close_while_away(await connect(own_broker), own_broker.pause)
     await blocking(own_broker.resume)
 
 
+@pytest.mark.real_time  # bounds what waits for a broker
 @pytest.mark.timeout(240)
 async def test_close_after_the_broker_was_killed_and_connect_while_it_comes_up(
     own_broker: TestBroker, connect: Any
@@ -323,6 +326,7 @@ async def test_a_slow_consumer_bounds_what_is_prefetched(kit: Kit) -> None:
     box.receiver.acknowledge([first])
 
 
+@pytest.mark.real_time  # bounds what waits for a broker
 @pytest.mark.timeout(200)
 async def test_a_silent_broker_ends_no_waiting_for_ever(own_broker: TestBroker, connect: Any) -> None:
     """Opening, settling with receipts, seeking: each ends within its time with an error that names it."""

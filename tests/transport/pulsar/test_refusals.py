@@ -56,6 +56,7 @@ def brokers(secure_broker: SecureBroker, oauth_broker: OAuthBroker, issuer: Issu
     return Brokers(secure_broker, oauth_broker, issuer)
 
 
+@pytest.mark.real_time  # the broker answers within seconds
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.__name__)
 @pytest.mark.parametrize("case", REFUSALS)
 async def test_a_refusal_names_cause_and_remedy(
@@ -74,6 +75,7 @@ async def test_a_refusal_names_cause_and_remedy(
         assert secret not in shown
 
 
+@pytest.mark.real_time  # the broker answers within seconds
 @pytest.mark.parametrize("case", REFUSALS)
 async def test_connect_says_it_where_only_the_rest_interface_is_named(brokers: Brokers, case: str) -> None:
     """As Starlight's own default configuration does: brokers are looked up there."""
@@ -108,6 +110,7 @@ async def test_each_way_works_where_only_the_rest_interface_is_named(brokers: Br
         assert message is not None and message.text == "hello"
 
 
+@pytest.mark.real_time  # the broker answers within seconds
 @pytest.mark.parametrize("call", [send, receive], ids=lambda call: call.__name__)
 async def test_the_certificate_of_a_broker_that_was_looked_up_has_another_host(
     secure_broker: SecureBroker, call: Callable[[Options], Awaitable[None]]

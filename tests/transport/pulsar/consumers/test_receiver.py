@@ -277,6 +277,7 @@ async def test_a_pattern_receives_from_all_topics_that_match(kit: Kit, kind: Sub
     assert texts(await box.take(1)) == ["later"]
 
 
+@pytest.mark.real_time  # compares with pulsar-client's time limit
 async def test_an_unsubscribed_pattern_closes_at_once(kit: Kit) -> None:
     """pulsar-client never answers the receive that waits for its next message."""
     topic = new_topic("pattern")

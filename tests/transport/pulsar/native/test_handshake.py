@@ -62,6 +62,7 @@ CASES: dict[str, Case] = {
 }
 
 
+@pytest.mark.real_time  # the broker answers within seconds
 @pytest.mark.parametrize("case", CASES)
 async def test_connect_names_the_cause_and_the_remedy(secure_broker: SecureBroker, case: str) -> None:
     make, words = CASES[case]
@@ -74,6 +75,7 @@ async def test_connect_names_the_cause_and_the_remedy(secure_broker: SecureBroke
             assert secret not in str(told.value)
 
 
+@pytest.mark.real_time  # the broker answers within seconds
 async def test_a_file_with_a_new_token_is_read_again(secure_broker: SecureBroker, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(secure_broker.token(lifetime=-60))
@@ -98,6 +100,7 @@ def test_a_command_says_it_and_fails(secure_broker: SecureBroker, capsys: pytest
         assert str(options["authParams"]) not in said
 
 
+@pytest.mark.real_time  # the broker answers within seconds
 @pytest.mark.parametrize("tls", [False, True])
 async def test_the_other_scheme_is_told_at_once(secure_broker: SecureBroker, tls: bool) -> None:
     """Nothing else ends the wait so early; the credentials are not sent without TLS."""
@@ -109,6 +112,7 @@ async def test_the_other_scheme_is_told_at_once(secure_broker: SecureBroker, tls
         await open_transport(load(options))
 
 
+@pytest.mark.real_time  # the broker answers within seconds
 async def test_no_token_is_sent_without_tls_to_a_port_that_speaks_it(secure_broker: SecureBroker) -> None:
     """Neither by pulsar-client, nor by the look at the reason."""
     seen: list[bytes] = []
@@ -195,6 +199,7 @@ def test_a_connect_carries_method_and_data() -> None:
         assert (fields[5], fields[3], fields[4]) == (method, data, 19)
 
 
+@pytest.mark.real_time  # the broker answers within seconds
 async def test_a_broker_that_starts_is_waited_for() -> None:
     """Nothing listens at first: that is no refusal, so that connect goes on until its time-out."""
     with socket.create_server(("127.0.0.1", 0)) as server:
