@@ -24,6 +24,7 @@ RELEASING = ROOT / "jmsaio" / "guide" / "releasing.md"
     [
         ("vendor.github-workflows", "workflows/ci.yml"),
         ("vendor.github-workflows", "workflows/mutants.yml"),
+        ("vendor.github-workflows", "workflows/release.yml"),
         ("vendor.github-issue-forms", "ISSUE_TEMPLATE/bug.yml"),
         ("vendor.github-issue-forms", "ISSUE_TEMPLATE/feature.yml"),
         ("vendor.github-issue-config", "ISSUE_TEMPLATE/config.yml"),
@@ -43,7 +44,7 @@ def test_hosting_files_keep_their_schema(schema: str, path: str) -> None:
 def test_every_hosting_form_is_checked() -> None:
     forms = {path.name for path in (HOSTING / "ISSUE_TEMPLATE").iterdir()}
     assert forms == {"bug.yml", "feature.yml", "config.yml"}
-    assert {path.name for path in (HOSTING / "workflows").iterdir()} == {"ci.yml", "mutants.yml"}
+    assert {path.name for path in (HOSTING / "workflows").iterdir()} == {"ci.yml", "mutants.yml", "release.yml"}
 
 
 def test_the_workflow_runs_each_step_that_everybody_can_run() -> None:
@@ -63,6 +64,21 @@ def test_the_scheduled_workflow_hunts_a_sample_of_mutants() -> None:
     assert "schedule" in workflow[True]
     assert commands[-1] == "python -m tests.mutants --sample 100 --broker"
     assert "python -m tests.mutants" in (HOSTING / "CONTRIBUTING.md").read_text()
+
+
+def test_a_tag_is_released_after_a_check_on_each_python() -> None:
+    workflow = yaml.safe_load((HOSTING / "workflows" / "release.yml").read_text())
+    jobs = workflow["jobs"]
+    assert workflow[True] == {"push": {"tags": ["v*"]}}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    assert jobs["check"]["strategy"]["matrix"]["python"] == pythons
+    assert [step["run"] for step in jobs["check"]["steps"] if "run" in step] == [
+        "pip install dist/*.whl",
+        "jmsaio demo",
+    ]
+    assert jobs["check"]["needs"] == "build"
+    assert jobs["attach"]["needs"] == jobs["publish"]["needs"] == "check"
 
 
 def test_commit_hooks_use_the_tools_of_the_environment() -> None:
