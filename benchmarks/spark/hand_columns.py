@@ -22,7 +22,7 @@ from jmsaio.model.wire import (
     TYPE,
     TYPE_SUFFIX,
 )
-from jmsaio.spark.arrow.types import POSITION, TEXTS, TIMESTAMP, schema_of
+from jmsaio.spark.arrow.columns import POSITION, TEXTS, TIMESTAMP, schema_of
 from jmsaio.spark.model.schema import Body, columns_of
 
 SCHEMA: Final = schema_of(columns_of(Body.TYPED), ())

@@ -17,16 +17,14 @@ from pyspark.sql.types import StructType
 from benchmarks.spark.messages import CONNECTION, WORDS, texts
 from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.rows import RawRow
-from jmsaio.spark.arrow.columns import RowBatches
-from jmsaio.spark.arrow.types import TEXTS
+from jmsaio.spark.arrow.columns import TEXTS, RowBatches
 from jmsaio.spark.batch import BatchReader
 from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.schema import Body, columns_of, ddl
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.read_options import ReadOptions
 from jmsaio.spark.planning.reading import RangeReading
-from jmsaio.spark.requested import choose_columns
-from jmsaio.spark.source import JmsSource
+from jmsaio.spark.source import JmsSource, choose_columns
 from jmsaio.spark.worker import worker
 
 #: Rows in a batch: the default of the option ``batchRows``.

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
+import errno
+import fcntl
+import os
+import select
+import stat
+import sys
+import termios
 from typing import TYPE_CHECKING
 
 import attrs
@@ -11,7 +19,6 @@ import click
 from jmsaio.cli.common.connecting import connection_options, destination, read_connection, run
 from jmsaio.cli.common.exits import ERROR, NOTHING, OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable
-from jmsaio.cli.pipe import taken
 from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.messages.message import Message
@@ -21,6 +28,12 @@ if TYPE_CHECKING:
     from jmsaio.client.consumer import MessageConsumer
     from jmsaio.client.lifetime.opening import Opening
     from jmsaio.client.session import Session
+
+
+#: Checks of the output's pipe before the first pause: a waiting reader reads a line within microseconds.
+_QUICK = 20
+#: Maximum seconds between two checks of a slow reader.
+_PAUSE = 0.01
 
 
 @attrs.frozen
@@ -169,3 +182,49 @@ def write(output: Output, message: Message | MalformedMessageError, headers: boo
         output.record(to_json(message))
     else:
         output.console.print(to_text(message, headers=headers))
+
+
+async def taken() -> None:
+    """Wait until the reader of standard output has read everything written; return at once if it is not a pipe.
+
+    There is no timeout. Cancelling has no side effects. On systems that don't report how much is in a pipe (Linux
+    does), everything flushed counts as read.
+
+    Raises:
+        BrokenPipeError: the reader closed the pipe before reading everything.
+    """
+    output = _pipe()
+    if output is None:
+        return
+    looks, pause = 0, _PAUSE / 16
+    while _left(output):
+        if _reader_gone(output) and _left(output):  # checked again: it can have read the rest before it exited
+            raise BrokenPipeError(errno.EPIPE, "the reader of the output is gone")
+        looks += 1
+        if looks < _QUICK:
+            await asyncio.sleep(0)
+        else:
+            await asyncio.sleep(pause)
+            pause = min(_PAUSE, pause * 2)
+
+
+def _pipe() -> int | None:
+    """Return the file descriptor of standard output if it is a pipe, else None."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):  # replaced by an object without one
+        return None
+    return descriptor if stat.S_ISFIFO(os.fstat(descriptor).st_mode) else None
+
+
+def _left(output: int) -> int:
+    """Return the number of unread bytes."""
+    count = array.array("i", [0])
+    fcntl.ioctl(output, termios.FIONREAD, count)
+    return count[0]
+
+
+def _reader_gone(output: int) -> bool:
+    poll = select.poll()
+    poll.register(output, 0)  # a closed pipe is reported even if no event is requested
+    return bool(poll.poll(0))

@@ -7,19 +7,23 @@ state directory stores everything needed to find it again.
 from __future__ import annotations
 
 import contextlib
+import http.client
+import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import attrs
 
-from jmsaio.launcher import auth, probe, sessions, state, tools
-from jmsaio.launcher.errors import LauncherError, StartError
+from jmsaio.launcher import auth, sessions, state, tools
+from jmsaio.launcher.errors import LauncherError, PortTakenError, StartError
 from jmsaio.launcher.logfile import logs, set_aside
 from jmsaio.launcher.maven import Progress, fetch_broker, silent
 from jmsaio.launcher.nar import pack_filter, recipe
@@ -27,6 +31,10 @@ from jmsaio.launcher.places import BROKER_VERSION, cache_directory, data_text, l
 from jmsaio.launcher.settings import LOGGING, StartOptions, broker_settings, command, render
 from jmsaio.launcher.state import BrokerStatus
 
+#: Maximum seconds for one check whether a broker is ready.
+PROBE_TIMEOUT = 5.0
+_HOST = "127.0.0.1"
+_REFUSED = (401, 403)
 _POLL = 0.1  # seconds between two checks of a process
 _KILL_TIMEOUT = 30.0  # seconds to wait for the end of a killed process
 _LOG_TAIL = 30  # lines
@@ -132,16 +140,16 @@ def _already(running: BrokerStatus, options: StartOptions) -> BrokerStatus:
 
 def _ports(options: StartOptions) -> StartOptions:
     """Return the options with actual port numbers, all of them free."""
-    spare = probe.free_ports(4)
+    spare = free_ports(4)
     broker_port = options.broker_port or next(port for port in spare if port != options.web_port)
     web_port = options.web_port or next(port for port in spare if port != broker_port)
     if broker_port == web_port:
         raise ValueError(f"broker_port and web_port are both {broker_port}")
-    probe.require_free(broker_port, "for clients")
-    probe.require_free(web_port, "for the REST interface")
+    require_free(broker_port, "for clients")
+    require_free(web_port, "for the REST interface")
     storage_port = _storage_port(options.state_directory)
     if storage_port is not None:
-        probe.require_free(storage_port, "for the broker's storage, as at its first start")
+        require_free(storage_port, "for the broker's storage, as at its first start")
     return attrs.evolve(options, broker_port=broker_port, web_port=web_port)
 
 
@@ -179,7 +187,7 @@ def _spawn(arguments: list[str], home: Path) -> subprocess.Popen[bytes]:
 def _wait_ready(process: subprocess.Popen[bytes], started: BrokerStatus, timeout: float) -> None:
     """Wait until the broker is ready; raise `StartError` if it ends first or takes too long."""
     deadline = time.monotonic() + timeout
-    while not probe.is_ready(started.web_port, auth.headers(started.state_directory)):
+    while not is_ready(started.web_port, auth.headers(started.state_directory)):
         code = process.poll()
         if code is None and time.monotonic() < deadline:
             time.sleep(_POLL)
@@ -199,7 +207,7 @@ def status(*, directory: Path | None = None) -> BrokerStatus | None:
     if not state.is_alive(home):
         return None
     known = state.load(home)
-    return attrs.evolve(known, ready=probe.is_ready(known.web_port, auth.headers(home))) if known is not None else None
+    return attrs.evolve(known, ready=is_ready(known.web_port, auth.headers(home))) if known is not None else None
 
 
 def stop(timeout: float = 30.0, *, directory: Path | None = None) -> bool:
@@ -255,3 +263,58 @@ def _gone(broker: BrokerStatus, timeout: float) -> bool:
     if child is not None:
         child.wait(timeout=_KILL_TIMEOUT)
     return True
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on right now, chosen by the system."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((_HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def free_ports(count: int) -> list[int]:
+    """Return `count` different free ports."""
+    ports: list[int] = []
+    while len(ports) < count:
+        port = free_port()
+        if port not in ports:
+            ports.append(port)
+    return ports
+
+
+def require_free(port: int, purpose: str) -> None:
+    """Check that nothing listens on the port.
+
+    Raises:
+        PortTakenError: the port is in use; the message names it and its purpose.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that just ended don't count
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            reason = f"port {port} ({purpose}) can't be used: {error.strerror}; stop what uses it, or choose another"
+            raise PortTakenError(reason, port) from error
+
+
+def is_ready(web_port: int, headers: Mapping[str, str] | None = None) -> bool:
+    """Return whether the broker serves its default namespace; clients find their topics only then.
+
+    A broker with authentication counts as ready when it refuses a call without credentials.
+
+    Args:
+        web_port: port of the broker's REST interface on this machine.
+        headers: credentials, for a broker with authentication.
+    """
+    connection = http.client.HTTPConnection(_HOST, web_port, timeout=PROBE_TIMEOUT)
+    try:
+        connection.request("GET", "/admin/v2/namespaces/public", headers=dict(headers or {}))
+        response = connection.getresponse()
+        if not headers and response.status in _REFUSED:
+            return True
+        return response.status == 200 and "public/default" in json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError):
+        return False
+    finally:
+        connection.close()

@@ -1,9 +1,21 @@
+import platform
 from pathlib import Path
 
 import pytest
 
 from jmsaio.bench.report import read_json
-from jmsaio.bench.runner import MeasurementError, Progress, interleaved, measure, run, run_scenarios, select
+from jmsaio.bench.runner import (
+    MeasurementError,
+    Progress,
+    environment,
+    interleaved,
+    load_average,
+    measure,
+    run,
+    run_scenarios,
+    select,
+    yardstick,
+)
 from jmsaio.bench.scenario import Block, Scenario
 from jmsaio.bench.workload import Task, Workload
 
@@ -126,3 +138,18 @@ def test_who_carries_out_tasks_can_be_chosen(tmp_path: Path) -> None:
     report = run_scenarios(rows, rounds=1, directory=tmp_path, carry_out=carry_out)
     assert [row.value.median for row in report.rows()] == [120.0]
     assert [sample.failure for sample in report.failures()] == ["it is broken"]
+
+
+def test_environment_names_versions_and_machine() -> None:
+    facts = environment()
+    assert platform.python_version() in facts["python"]
+    assert {"jmsaio", "pulsar-client", "uvloop", "system", "processor", "cores"} <= facts.keys()
+    assert facts["pulsar-client"] != "not installed"
+
+
+def test_load_average_is_a_number() -> None:
+    assert load_average() >= 0.0
+
+
+def test_the_yardstick_takes_time() -> None:
+    assert yardstick() > 0.0

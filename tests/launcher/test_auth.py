@@ -13,8 +13,8 @@ import pytest
 import jmsaio
 from jmsaio.errors import JMSSecurityError
 from jmsaio.launcher import auth
+from jmsaio.launcher.broker import free_port
 from jmsaio.launcher.errors import StartError
-from jmsaio.launcher.probe import free_port
 from tests.support.secure import SecureBroker
 
 

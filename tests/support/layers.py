@@ -49,7 +49,7 @@ IMPURE = frozenset(
 )
 
 #: Modules of these rings that take the classes of dates and times from ``datetime``, and never its clock.
-CALENDARS = frozenset({"jmsaio.codec.schemas.times"})
+CALENDARS = frozenset({"jmsaio.codec.schemas.reading"})
 
 
 @attrs.frozen

@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 
 from jmsaio.launcher import auth
+from jmsaio.launcher.broker import free_ports
 from jmsaio.launcher.places import locked
-from jmsaio.launcher.probe import free_ports
 from jmsaio.launcher.settings import parse_settings
 from tests.support.broker import LaunchedBroker
 from tests.support.certificates import make_authority, make_certificate

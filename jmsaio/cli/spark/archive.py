@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
+import attrs
 import click
 
 from jmsaio.cli.common.connecting import broker_options
@@ -21,7 +25,48 @@ from jmsaio.cli.spark.options import (
     topic_option,
 )
 from jmsaio.cli.spark.running import running, telling, write_summary
-from jmsaio.cli.spark.signals import Stop, stop_by_signal
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+@attrs.define(eq=False)
+class Stop:
+    """Whether a signal has requested a stop.
+
+    Attributes:
+        asked: whether a signal was received.
+    """
+
+    asked: bool = False
+
+    def __call__(self) -> bool:
+        """Return ``asked``."""
+        return self.asked
+
+    def listen(self) -> dict[signal.Signals, Any]:
+        """Install signal handlers and return the previous ones."""
+        return {number: signal.signal(number, self._handle) for number in _SIGNALS}
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+@contextmanager
+def stop_by_signal() -> Iterator[Stop]:
+    """Yield a ``Stop`` that the first signal sets; a second one raises KeyboardInterrupt.
+
+    Call it in the main thread. Spark installs its own handler for Ctrl-C, which cancels its jobs: call ``listen`` again
+    once the session has started.
+    """
+    stop = Stop()
+    before = stop.listen()
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @click.command()

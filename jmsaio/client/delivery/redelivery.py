@@ -1,16 +1,50 @@
-"""``Redelivery``: how often and how soon messages that the application returned to one inbox are redelivered."""
+"""``Redelivery``: how often and how soon messages that the application returned to one inbox are redelivered.
+
+The count reported to an application is the larger of the broker's count and this client's own, because Pulsar's count
+is always 0 on exclusive and failover subscriptions.
+"""
 
 from __future__ import annotations
 
 import enum
+from collections import OrderedDict
 from collections.abc import Iterable
 
 import attrs
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.model.wire import ReceivedRecord
+from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.rules.fate import GiveBackDelays, asks_for_delay, give_back_delays
-from jmsaio.rules.redelivery import Again, DeliveryCounts, again
+
+
+@attrs.define
+class DeliveryCounts:
+    """Number of times that the application returned each message of this client.
+
+    Bounded: beyond ``capacity`` messages the oldest count is forgotten.
+    """
+
+    capacity: int = 100_000
+    _counts: OrderedDict[WireId, int] = attrs.field(factory=OrderedDict, init=False, repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
+    def returned(self, message_id: WireId, broker_count: int) -> int:
+        """Count one more return by the application; return the message's deliveries so far."""
+        times = max(self._counts.pop(message_id, 0), broker_count) + 1
+        self._counts[message_id] = times
+        if len(self._counts) > self.capacity:
+            self._counts.popitem(last=False)
+        return times
+
+    def delivery_count(self, message_id: WireId, broker_count: int) -> int:
+        """Return JMSXDeliveryCount of the next delivery (1 for the first)."""
+        return max(self._counts.get(message_id, 0), broker_count) + 1
+
+    def forget(self, message_id: WireId) -> None:
+        """Forget a settled message."""
+        self._counts.pop(message_id, None)
 
 
 class Next(enum.Enum):
@@ -58,9 +92,9 @@ class Redelivery:
         self.counting = True
         if self.dead_after is not None and times > self.dead_after:
             return Next.DEAD_LETTER
-        if again(times, self.most_at_once, self.broker_dead_letters) is Again.AT_ONCE:
-            return Next.AT_ONCE
-        return Next.LATER
+        if self.broker_dead_letters or times > self.most_at_once:
+            return Next.LATER
+        return Next.AT_ONCE
 
     def delay(self, record: ReceivedRecord) -> float:
         """Return the seconds until ``record`` is redelivered; longer with each call for the same message."""

@@ -6,11 +6,11 @@ import binascii
 import json
 import struct
 from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, NoReturn
 
 import attrs
 
-from jmsaio.codec.schemas import times
 from jmsaio.codec.schemas.avro import avro_reader
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.messages.map_message import MapMessage
@@ -19,6 +19,42 @@ from jmsaio.model.messages.object_message import ObjectMessage, is_shallow
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.schema import Schema
 from jmsaio.model.values import Byte, Float, Long, Short
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY: Final = 86_400 * 10**9  # in nanoseconds
+
+
+def moment(milliseconds: int) -> datetime:
+    """Return the time of DATE and TIMESTAMP, milliseconds since the epoch, in UTC."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def clock_time(milliseconds: int) -> time:
+    """Return the time of day of TIME, milliseconds since the epoch, in UTC."""
+    return moment(milliseconds).time()
+
+
+def instant(seconds: int, nanoseconds: int) -> datetime:
+    """Return the time of INSTANT, seconds since the epoch and nanoseconds, in UTC."""
+    return _EPOCH + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
+
+
+def local_date(days: int) -> date:
+    """Return the date of LOCAL_DATE, days since 1970-01-01."""
+    return date(1970, 1, 1) + timedelta(days=days)
+
+
+def local_time(nanoseconds: int) -> time:
+    """Return the time of LOCAL_TIME, nanoseconds since midnight."""
+    if not 0 <= nanoseconds < _DAY:
+        raise OverflowError(f"{nanoseconds} ns are not the time of a day")
+    return (datetime.min + timedelta(microseconds=nanoseconds // 1000)).time()
+
+
+def local_date_time(days: int, nanoseconds: int) -> datetime:
+    """Return the time of LOCAL_DATE_TIME, days since 1970-01-01 and nanoseconds since midnight, without a zone."""
+    return datetime.combine(local_date(days), local_time(nanoseconds))
+
 
 _LENGTH: Final = struct.Struct(">i")
 
@@ -163,11 +199,11 @@ _FIXED: Final[dict[str, tuple[struct.Struct, Callable[..., Any]]]] = {
     "INT64": (struct.Struct(">q"), Long),
     "FLOAT": (struct.Struct(">f"), Float),
     "DOUBLE": (struct.Struct(">d"), float),
-    "DATE": (struct.Struct(">q"), times.moment),
-    "TIME": (struct.Struct(">q"), times.clock_time),
-    "TIMESTAMP": (struct.Struct(">q"), times.moment),
-    "INSTANT": (struct.Struct(">qi"), times.instant),
-    "LOCAL_DATE": (struct.Struct(">q"), times.local_date),
-    "LOCAL_TIME": (struct.Struct(">q"), times.local_time),
-    "LOCAL_DATE_TIME": (struct.Struct(">qq"), times.local_date_time),
+    "DATE": (struct.Struct(">q"), moment),
+    "TIME": (struct.Struct(">q"), clock_time),
+    "TIMESTAMP": (struct.Struct(">q"), moment),
+    "INSTANT": (struct.Struct(">qi"), instant),
+    "LOCAL_DATE": (struct.Struct(">q"), local_date),
+    "LOCAL_TIME": (struct.Struct(">q"), local_time),
+    "LOCAL_DATE_TIME": (struct.Struct(">qq"), local_date_time),
 }

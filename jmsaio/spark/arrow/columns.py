@@ -18,9 +18,46 @@ from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageForm
 from jmsaio.model.headers import HEADER_COLUMNS, HeaderColumn
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.values import Byte, Float, Long, Short, Value
-from jmsaio.spark.arrow.types import ARROW, POSITION, TEXTS, TIMESTAMP, schema_of
 from jmsaio.spark.model.body_json import body_json
 from jmsaio.spark.model.schema import Column, Property, Type, find_column
+
+#: Spark's TIMESTAMP: an instant in microseconds.
+TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+TEXTS: Final = pa.map_(pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string()))
+POSITION: Final = pa.struct([("ledger", pa.int64()), ("entry", pa.int64()), ("batch", pa.int32())])
+
+#: Arrow types by column type. That of ``PROPERTIES`` depends on the declaration.
+ARROW: Final[Mapping[Type, pa.DataType]] = {
+    Type.STRING: pa.string(),
+    Type.BINARY: pa.binary(),
+    Type.BOOLEAN: pa.bool_(),
+    Type.BYTE: pa.int8(),
+    Type.SHORT: pa.int16(),
+    Type.INT: pa.int32(),
+    Type.LONG: pa.int64(),
+    Type.FLOAT: pa.float32(),
+    Type.DOUBLE: pa.float64(),
+    Type.TIMESTAMP: TIMESTAMP,
+    Type.TEXTS: TEXTS,
+    Type.POSITION: POSITION,
+}
+
+
+def schema_of(columns: Iterable[Column], declared: Sequence[Property] = ()) -> pa.Schema:
+    """Return the Arrow schema of a table with these columns, all nullable.
+
+    Args:
+        columns: columns in order.
+        declared: fields of ``props``, in order.
+    """
+    return pa.schema([(column.name, _type_of(column, declared)) for column in columns])
+
+
+def _type_of(column: Column, declared: Sequence[Property]) -> pa.DataType:
+    if column.type is Type.PROPERTIES:
+        return pa.struct([(each.name, ARROW[each.type]) for each in declared])
+    return ARROW[column.type]
+
 
 #: First and last millisecond that Spark and Python can represent: years 1 to 9999.
 _FIRST: Final = -62_135_596_800_000

@@ -8,21 +8,17 @@ from typing import Any, Final
 import attrs
 
 from jmsaio.config import Configuration, load
-from jmsaio.config.options import nearest
+from jmsaio.config.declaring import directory, written_names
+from jmsaio.config.options import Kind, Section, nearest
+from jmsaio.config.schemes import SCHEMES
+from jmsaio.config.sources import split_url
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.destinations import Queue, Topic, resolve
 from jmsaio.selector import Selector
 from jmsaio.spark.model.schema import Body, Column, Property
 from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound
 from jmsaio.spark.options.checks import CHECKS, Given, parse_bounds, parse_columns, parse_destination
-from jmsaio.spark.options.connection import (
-    check_connection,
-    connection_names,
-    shown_connection,
-    split_options,
-    written_name,
-)
-from jmsaio.spark.options.secrets import Folder, resolve_secrets
+from jmsaio.spark.options.secrets import SECRETS, Folder, check_secret, is_reference, resolve_secrets
 from jmsaio.spark.options.table import MIB, OPTIONS, OnDecodeError, OptionRow, Use, View, table
 from jmsaio.spark.options.values import refuse
 
@@ -40,6 +36,12 @@ __all__ = [
     "table",
 ]
 
+#: Name of the option ``url`` in ``load``.
+_URL: Final = "brokerServiceUrl"
+_OPTIONS: Final = {option.name: option for section in Section for option in directory(section).options}
+_WRITTEN: Final = {name.lower(): name for name in written_names() if name != _URL}
+#: Prefixes of names whose rest the user chooses; Spark has converted it to lower case.
+_MAPS: Final = tuple(f"{name}." for name, option in _OPTIONS.items() if option.kind is Kind.MAP)
 _ROWS: Final = {row.name.lower(): row for row in OPTIONS}
 #: Options that Spark adds for a sink and uses itself.
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
@@ -55,6 +57,11 @@ _MEANINGLESS: Final[Mapping[str, str]] = {
     "brokerserviceurl": "the broker is given as url",
     "service_url": "the broker is given as url",
 }
+
+
+def shown_connection(connection: Mapping[str, str]) -> str:
+    """Return the options for ``repr``: secrets as ``***``, references unchanged."""
+    return repr({name: "***" if _is_hidden(name, text) else text for name, text in connection.items()})
 
 
 @attrs.frozen(kw_only=True)
@@ -239,3 +246,56 @@ def _reading(given: Given) -> dict[str, Any]:
     if selector:
         Selector(selector)  # raises an error with the place
     return {"selector": selector or None, "columns": parse_columns(given), **parse_bounds(given)}
+
+
+def written_name(name: str) -> str | None:
+    """Return the spelling of an option's name in ``jmsaio.config``, given in any case; None for an unknown option."""
+    for start in _MAPS:
+        if name.lower().startswith(start.lower()):
+            return start + name[len(start) :]
+    return _WRITTEN.get(name.lower())
+
+
+def connection_names() -> list[str]:
+    """Return the written names of all connection options."""
+    return list(_WRITTEN.values())
+
+
+def split_options(url: str) -> tuple[str, dict[str, str]]:
+    """Split off the options that follow the broker's URL.
+
+    Raises:
+        ConfigurationError: the URL is invalid, or names an embedded broker, which the tasks can't reach.
+    """
+    broker, options = split_url(url)
+    if SCHEMES[broker.scheme].in_process:
+        reason = (
+            "the embedded broker is out of reach for Spark's tasks, which run in other processes; start a broker with "
+            "`jmsaio broker start` and give its URL"
+        )
+        raise refuse("url", broker.service_url, reason)
+    base = url.strip().partition("?")[0].partition("#")[0]
+    return base, {name: str(value) for name, value in options.items()}
+
+
+def check_connection(url: str, options: Mapping[str, str], *, inline: bool) -> tuple[dict[str, str], Configuration]:
+    """Check the connection options; return the input of ``load``, with references to secrets, and its result.
+
+    Args:
+        url: the broker's URL, without options.
+        options: options by their written names.
+        inline: accept secrets in the text of an option.
+
+    Raises:
+        ConfigurationError: an option is invalid, or contains a secret that is not allowed there.
+    """
+    connection = {_URL: url, **options}
+    for name in SECRETS:
+        if name in connection:
+            check_secret(name, connection[name], connection.get("authPlugin"), allowed=inline)
+    return connection, load(connection)
+
+
+def _is_hidden(name: str, text: str) -> bool:
+    option = _OPTIONS.get(name)
+    return name.startswith(_MAPS) or (option is not None and option.secret and not is_reference(text))

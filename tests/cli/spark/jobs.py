@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import pytest
 
-from jmsaio.cli.spark.signals import Stop
+from jmsaio.cli.spark.archive import Stop
 from jmsaio.errors import ConfigurationError
 from jmsaio.maintenance.dead_letters import RedriveRequest
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from jmsaio.cli.app import main
 from jmsaio.cli.common.exits import DATA_LOSS, OK, PARTLY
+from jmsaio.cli.spark.archive import stop_by_signal
 from tests.cli.spark.jobs import URL, Jobs, Pace, last
 
 
@@ -114,3 +118,22 @@ def test_an_archive_is_verified_and_problems_are_told(jobs: Jobs, capsys: pytest
     assert main(["spark", "verify", "folder", "--json"]) == DATA_LOSS
     assert last(capsys)["problems"] == jobs.problems
     assert jobs.asked[1] == Path("folder")
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_is_a_wish_and_the_second_an_interrupt(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), stop_by_signal() as stop:
+        assert not stop()
+        os.kill(os.getpid(), number)
+        wait(stop)
+        assert stop.asked
+        os.kill(os.getpid(), number)
+        wait(lambda: False)
+    assert signal.getsignal(number) == before

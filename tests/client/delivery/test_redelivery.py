@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import attrs
+import pytest
 
-from jmsaio.client.delivery.redelivery import Next, Redelivery
+from jmsaio.client.delivery.redelivery import DeliveryCounts, Next, Redelivery
 from jmsaio.config import ConsumerConfig
+from jmsaio.model.wire import WireId
 from tests.client.delivery.test_inbox import numbered
 
 
@@ -45,3 +47,34 @@ def test_what_a_closed_consumer_left_comes_at_once_unless_a_delay_is_configured(
     assert Redelivery(ConsumerConfig(), 0).delays_after_close([record]) == {0: [record]}
     delayed = attrs.evolve(ConsumerConfig(), negative_ack_redelivery_delay=7.0)
     assert Redelivery(delayed, 0).delays_after_close([record]) == {7: [record]}
+
+
+def test_the_larger_count_wins() -> None:
+    counts, place = DeliveryCounts(), WireId(1, 1)
+    assert not counts
+    assert counts.delivery_count(place, 0) == 1
+    assert counts.returned(place, 0) == 1
+    assert counts.delivery_count(place, 0) == 2
+    assert counts.delivery_count(place, 5) == 6
+    assert counts.returned(place, 5) == 6
+    assert counts.delivery_count(place, 0) == 7
+    counts.forget(place)
+    assert not counts
+
+
+def test_counts_are_bounded() -> None:
+    counts = DeliveryCounts(capacity=2)
+    for entry in range(3):
+        counts.returned(WireId(1, entry), 0)
+    assert counts.delivery_count(WireId(1, 0), 0) == 1
+    assert [counts.delivery_count(WireId(1, entry), 0) for entry in (1, 2)] == [2, 2]
+
+
+@pytest.mark.parametrize(("before", "broker_dead_letters", "expected"), [
+    (0, False, Next.AT_ONCE), (5, False, Next.AT_ONCE), (6, False, Next.LATER), (0, True, Next.LATER),
+])  # fmt: skip
+def test_a_record_is_redelivered_at_once_until_the_limit(
+    before: int, broker_dead_letters: bool, expected: Next
+) -> None:
+    redelivery = Redelivery(ConsumerConfig(), 6, broker_dead_letters)
+    assert redelivery.next(numbered(1, redelivery_count=before)) is expected

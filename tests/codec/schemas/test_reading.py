@@ -5,13 +5,23 @@ from __future__ import annotations
 import base64
 import json
 import struct
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.codec.schemas.reading import _FIXED, schema_reader
+from jmsaio.codec.schemas.reading import (
+    _FIXED,
+    clock_time,
+    instant,
+    local_date,
+    local_date_time,
+    local_time,
+    moment,
+    schema_reader,
+)
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.schema import Schema
 from jmsaio.model.values import Byte, Float, Long, Short
@@ -142,3 +152,29 @@ def test_a_pair_that_does_not_fit_is_refused(
 def test_a_schema_that_is_not_valid_is_refused(schema: Schema, words: str) -> None:
     with pytest.raises(MessageFormatError, match=words):
         schema_reader(schema)
+
+
+def test_each_type_has_its_class() -> None:
+    assert moment(1) == datetime(1970, 1, 1, microsecond=1000, tzinfo=UTC)
+    assert moment(-1) == datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
+    assert clock_time(3_600_001) == time(1, 0, 0, 1000)
+    assert local_date(19_000) == date(2022, 1, 8)
+    assert local_date_time(1, 10**9) == datetime(1970, 1, 2, 0, 0, 1)
+
+
+def test_nanoseconds_are_cut_off() -> None:
+    assert instant(1, 999_999_999) == datetime(1970, 1, 1, 0, 0, 1, 999_999, tzinfo=UTC)
+    assert local_time(86_400 * 10**9 - 1) == time(23, 59, 59, 999_999)
+
+
+@pytest.mark.parametrize("nanoseconds", [-1, 86_400 * 10**9])
+def test_a_time_is_within_a_day(nanoseconds: int) -> None:
+    with pytest.raises(OverflowError, match="time of a day"):
+        local_time(nanoseconds)
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63)])
+def test_what_python_does_not_have_overflows(number: int) -> None:
+    for make in (moment, local_date, lambda seconds: instant(seconds, 0)):
+        with pytest.raises(OverflowError):
+            make(number)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from jmsaio.spark.arrow.cells import Cells, find_cells, rows_of
-from jmsaio.spark.arrow.types import TEXTS
+from jmsaio.spark.arrow.columns import TEXTS
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
 
 

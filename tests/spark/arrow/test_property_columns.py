@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from jmsaio.codec.properties import value_of
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.values import Byte, Float, Long, Short
+from jmsaio.spark.arrow.columns import TEXTS
 from jmsaio.spark.arrow.property_columns import Declared, read_maps, read_properties, read_structs
-from jmsaio.spark.arrow.types import TEXTS
 from tests.codec.strategies import same
 
 maps = st.none() | st.dictionaries(st.text("ab"), st.none() | st.text("xy"), max_size=3)

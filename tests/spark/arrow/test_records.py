@@ -25,9 +25,8 @@ from jmsaio.errors import (
 )
 from jmsaio.model.names import check_property_name
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.spark.arrow.columns import RowBatches
+from jmsaio.spark.arrow.columns import ARROW, RowBatches
 from jmsaio.spark.arrow.records import RecordMaker
-from jmsaio.spark.arrow.types import ARROW
 from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, ColumnKind
 from jmsaio.spark.model.outgoing import OutgoingRow
 from jmsaio.spark.model.schema import Body, Property, Type, columns_of, find_column

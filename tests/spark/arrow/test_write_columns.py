@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.arrow.types import POSITION, TEXTS, TIMESTAMP, schema_of
+from jmsaio.spark.arrow.columns import POSITION, TEXTS, TIMESTAMP, schema_of
 from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, ColumnKind, WriteColumn, find_columns
 from jmsaio.spark.model.schema import Body, columns_of
 

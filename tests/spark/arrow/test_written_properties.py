@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from jmsaio.codec.properties import write_texts
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.wire import TYPE_SUFFIX
+from jmsaio.spark.arrow.columns import TEXTS
 from jmsaio.spark.arrow.property_columns import Texts, read_properties, read_structs
-from jmsaio.spark.arrow.types import TEXTS
 from jmsaio.spark.arrow.written_properties import Written, written_properties
 
 WORDS = {"n": "int", "b": "boolean"}

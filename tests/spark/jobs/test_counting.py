@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jmsaio.spark.arrow.types import TIMESTAMP
+from jmsaio.spark.arrow.columns import TIMESTAMP
 from jmsaio.spark.jobs import counting
 from jmsaio.spark.jobs.counting import Counted, count_files
 from jmsaio.spark.model.places import Place
