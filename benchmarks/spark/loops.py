@@ -19,7 +19,7 @@ from jmsaio.bench.meter import Meter, Metrics
 from jmsaio.bench.scenarios.setting import tuned_url
 from jmsaio.bench.workload import AMOUNT, Task
 from jmsaio.client.senders.receipt import Receipt
-from jmsaio.codec.row_columns import to_columns
+from jmsaio.codec.row_columns import ColumnMaker
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.spark.arrow.columns import RowBatches
 from jmsaio.spark.model.schema import Body, columns_of
@@ -133,7 +133,9 @@ def build(task: Task) -> Metrics:
     rows = 0
     with Meter() as meter:
         for group in _groups(records):
-            rows += batches.batch(to_columns(group)).num_rows
+            maker = ColumnMaker()
+            maker.take(group)
+            rows += batches.batch(maker.columns()).num_rows
     return meter.metrics(rows)
 
 

@@ -161,18 +161,3 @@ def _joined(parts: Sequence[Any], in_order: InOrder) -> Any:
         return TextTable(parts[0].names, texts, sum(map(len, parts)))
     values = list(chain.from_iterable(parts))
     return values if all(map(is_, values, repeat(values[0]))) else in_order(values)
-
-
-def to_columns(
-    records: Iterable[ReceivedRecord], namespace: str = "public/default", *, check_body: bool = True
-) -> RowColumns:
-    """Return the columns of the rows of records, equal to ``rows.to_row`` of each.
-
-    Args:
-        records: as received.
-        namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
-        check_body: see ``to_row``.
-    """
-    maker = ColumnMaker(namespace, check_body=check_body)
-    maker.take(records)
-    return maker.columns()

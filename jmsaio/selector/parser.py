@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from importlib import resources
 
 from lark import Lark, Token
@@ -13,7 +14,6 @@ from jmsaio.model.names import is_identifier_part, is_identifier_start
 from jmsaio.selector.builder import Builder
 from jmsaio.selector.nodes import Node
 from jmsaio.selector.refusal import Refused, refusal
-from jmsaio.selector.starlight.comments import blanked
 
 #: Maximum length of a selector in characters: enough for an IN list with thousands of entries.
 MAX_LENGTH = 65_536
@@ -32,6 +32,9 @@ _WORDS = {
     "ADDITIVE": "an arithmetic operator", "MULTIPLICATIVE": "an arithmetic operator", "COMMA": "','", "RPAR": "')'",
     "AND": "AND", "OR": "OR", "$END": "the end",
 }  # fmt: skip
+_COMMENT_OR_STRING = re.compile(r"'|--|/\*")
+_STRING = re.compile(r"'(?:''|[^'])*'")
+_LINE_END = re.compile(r"[\n\r]")
 
 
 def parse(text: str, dialect: str = "jms", start: int = 0) -> Node:
@@ -112,3 +115,32 @@ def _expected(names: set[str]) -> str:
         return _CONDITION if "NOT" in names else _OPERAND
     words = list(dict.fromkeys(word for name, word in _WORDS.items() if name in names))
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def blanked(text: str) -> str:
+    """Replace comments of the Starlight dialect by spaces: ``/* */``, and ``--`` up to a line end, which must exist.
+
+    The lexer can't do it: for an unclosed comment, a regular expression would search for its end again and again.
+    """
+    parts: list[str] = []
+    kept = place = 0
+    lines_end, blocks_end = max(text.rfind("\n"), text.rfind("\r")), text.rfind("*/")
+    while (opening := _COMMENT_OR_STRING.search(text, place)) is not None:
+        start, mark = opening.start(), opening[0]
+        if mark == "'":
+            string = _STRING.match(text, start)
+            if string is None:
+                break  # refused by the lexer
+            place = string.end()
+            continue
+        if start + 2 > (lines_end if mark == "--" else blocks_end):
+            place = start + 2  # not a comment: two signs, or two operators
+            continue
+        if mark == "--":
+            end = _LINE_END.search(text, start)
+            place = len(text) if end is None else end.end()
+        else:
+            place = text.index("*/", start + 2) + 2
+        parts += (text[kept:start], " " * (place - start))
+        kept = place
+    return "".join((*parts, text[kept:]))

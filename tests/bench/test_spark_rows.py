@@ -13,7 +13,7 @@ from benchmarks.spark.sources import BATCH, ReadySource
 from jmsaio.bench.catalog import GOALS
 from jmsaio.bench.child import find_target
 from jmsaio.codec.properties import value_of
-from jmsaio.codec.row_columns import to_columns
+from jmsaio.codec.row_columns import ColumnMaker
 from jmsaio.spark.arrow.columns import RowBatches
 from jmsaio.spark.model.schema import Body, columns_of
 from jmsaio.transport.pulsar.native.record import PulsarRecord
@@ -97,4 +97,6 @@ def test_columns_that_a_loop_builds_by_hand_are_those_of_the_source() -> None:
     made.add(native)
     record = PulsarRecord(native, None, 0, 0)  # type: ignore[arg-type] # the consumer is not asked
     rows = RowBatches(columns_of(Body.TYPED), (), "queue://q", "persistent://public/default/q")
-    assert made.batch().equals(rows.batch(to_columns([record])))
+    maker = ColumnMaker()
+    maker.take([record])
+    assert made.batch().equals(rows.batch(maker.columns()))

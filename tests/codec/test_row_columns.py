@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jmsaio.codec import Stamp, encode, row_columns
 from jmsaio.codec.alike_records import TextTable
-from jmsaio.codec.row_columns import ColumnMaker, RowColumns, to_columns
+from jmsaio.codec.row_columns import ColumnMaker, RowColumns
 from jmsaio.codec.rows import to_row
 from jmsaio.model.wire import WireId
 from tests.codec import golden_files
@@ -65,6 +65,12 @@ def records_of(wires: Sequence[dict[str, str]], pick: random.Random) -> list[Rec
         )
         for number, wire in enumerate(wires)
     ]
+
+
+def to_columns(records: Sequence[Any], **options: Any) -> RowColumns:
+    maker = ColumnMaker(**options)
+    maker.take(records)
+    return maker.columns()
 
 
 def assert_same(records: Sequence[Any], **options: Any) -> None:

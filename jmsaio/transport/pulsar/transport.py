@@ -43,8 +43,7 @@ from jmsaio.transport.base import (
 from jmsaio.transport.clock import Clock, SystemClock
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
-from jmsaio.transport.pulsar.consumers.last_message_id import last_message_id
-from jmsaio.transport.pulsar.consumers.opening import ReceiverOpener
+from jmsaio.transport.pulsar.consumers.opening import ReceiverOpener, last_message_id
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
