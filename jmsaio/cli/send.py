@@ -187,9 +187,7 @@ async def _send(job: SendArguments, output: Output) -> int:
     ):
         with _progress(output, total) as progress:
             task = progress.add_task(f"sending to {printable(job.name)}", total=total)
-            window = SendsInFlight(
-                output, single=total == 1, advance=lambda done: progress.update(task, completed=done)
-            )
+            window = SendsInFlight(output, total == 1, lambda done: progress.update(task, completed=done))
             try:
                 while message is not None:
                     _prepare(session, message, job)

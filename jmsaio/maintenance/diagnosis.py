@@ -193,11 +193,9 @@ def _unacknowledged(facts: Facts) -> tuple[CheckState, str]:
 def _types(facts: Facts) -> tuple[CheckState, str]:
     types = facts.policy("subscription_types_enabled") or _names(facts.setting("subscriptionTypesEnabled"))
     lacking = sorted({"Exclusive", "Failover", "Shared"} - set(types))
-    return (
-        (CheckState.MISSING, f"not allowed: {', '.join(lacking)}")
-        if lacking
-        else (CheckState.OK, ", ".join(sorted(types)))
-    )
+    if lacking:
+        return CheckState.MISSING, f"not allowed: {', '.join(lacking)}"
+    return CheckState.OK, ", ".join(sorted(types))
 
 
 def _retention(facts: Facts) -> tuple[CheckState, str]:

@@ -35,16 +35,16 @@ class Lines(dict[str, OrderedDict[object, asyncio.Future[None]]]):
 
         Cancelling leaves the line; the others keep their order.
         """
-        loop, place = asyncio.get_running_loop(), object()
+        loop, ticket = asyncio.get_running_loop(), object()
         line = self.setdefault(topic, OrderedDict())
-        line[place] = loop.create_future()
+        line[ticket] = loop.create_future()
         try:
-            while next(iter(line)) is not place:  # woken together with an earlier one that still has to wait
-                await line[place]
-                line[place] = loop.create_future()
+            while next(iter(line)) is not ticket:  # woken together with an earlier one that still has to wait
+                await line[ticket]
+                line[ticket] = loop.create_future()
             yield
         finally:
-            del line[place]
+            del line[ticket]
             if not line:
                 del self[topic]
             else:

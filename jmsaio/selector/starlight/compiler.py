@@ -116,9 +116,9 @@ class _Compiler:
             case Not(operand=operand):
                 return _negated(self.condition(operand))
             case And(terms=terms):
-                return _all([self.condition(term) for term in terms])
+                return _joined([self.condition(term) for term in terms], decisive=False)
             case Or(terms=terms):
-                return _any([self.condition(term) for term in terms])
+                return _joined([self.condition(term) for term in terms], decisive=True)
         evaluate = self.value(node)
         if not _is_condition(node):
             raise Refused("this is not a condition", node.at)
@@ -140,7 +140,7 @@ class _Compiler:
             case Compare():
                 return self.comparison(node)
             case Between(negated=negated):
-                return (_any if negated else _all)(self.bounds(node))
+                return _joined(self.bounds(node), decisive=negated)
             case In():
                 return self.membership(node)
             case Like():
@@ -279,29 +279,17 @@ def _negated(condition: Evaluator) -> Evaluator:
     return evaluate
 
 
-def _all(terms: list[Evaluator]) -> Evaluator:
+def _joined(terms: list[Evaluator], decisive: bool) -> Evaluator:
+    """Join terms by AND, which a term that is not TRUE decides, or by OR, which a TRUE one decides; else NULL wins."""
+
     def evaluate(look: Look) -> Value:
         unknown = False
         for term in terms:
             value = term(look)
             if value is None:
                 unknown = True
-            elif value is not True:
-                return False
-        return None if unknown else True
-
-    return evaluate
-
-
-def _any(terms: list[Evaluator]) -> Evaluator:
-    def evaluate(look: Look) -> Value:
-        unknown = False
-        for term in terms:
-            value = term(look)
-            if value is None:
-                unknown = True
-            elif value is True:
-                return True
-        return None if unknown else False
+            elif (value is True) is decisive:
+                return decisive
+        return None if unknown else not decisive
 
     return evaluate

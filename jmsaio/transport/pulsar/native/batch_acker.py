@@ -90,15 +90,13 @@ class BatchAcker:
 
 def begin_batch(native: MessageHandle) -> BatchAcker | None:
     """Create the batch that starts with a native message; return None if none does, or for a batch of one."""
-    message_id = native.message_id()
-    if message_id.batch_index() != 0:
+    first = native.message_id()
+    if first.batch_index() != 0:
         return None
-    size = batch_size(message_id)
+    size = batch_size(first)
     if size <= 1:
         return None
-    return BatchAcker(
-        message_id.ledger_id(), message_id.entry_id(), message_id.partition(), size, native.publish_timestamp()
-    )
+    return BatchAcker(first.ledger_id(), first.entry_id(), first.partition(), size, native.publish_timestamp())
 
 
 def directly_follows(message_id: MessageIdHandle, last: MessageIdHandle) -> bool:
@@ -121,14 +119,8 @@ def check_message_ids() -> None:
         ConfigurationError: it does not; the error names the installed version and the supported ones.
     """
     try:
-        message_id = _pulsar.MessageId.deserialize(_SAMPLE)
-        read = (
-            message_id.ledger_id(),
-            message_id.entry_id(),
-            message_id.partition(),
-            message_id.batch_index(),
-            batch_size(message_id),
-        )
+        one = _pulsar.MessageId.deserialize(_SAMPLE)
+        read = one.ledger_id(), one.entry_id(), one.partition(), one.batch_index(), batch_size(one)
     except Exception as error:
         raise _unreadable() from error
     if read != (7, 300, 2, 5, 9):

@@ -129,13 +129,11 @@ class PulsarRecord:
     @property
     def message_id(self) -> WireId:
         """Id of the record."""
-        message_id = self._id
-        if message_id is None:
+        found = self._id
+        if found is None:
             native = self.native.message_id()
-            message_id = self._id = WireId(
-                native.ledger_id(), native.entry_id(), native.partition(), native.batch_index()
-            )
-        return message_id
+            found = self._id = WireId(native.ledger_id(), native.entry_id(), native.partition(), native.batch_index())
+        return found
 
     @property
     def batch_size(self) -> int:

@@ -111,9 +111,8 @@ class PartitionProducer:
         self._tokens: list[Token] = []
         self._size = 0
         self._groups: OrderedDict[SendGroup, None] = OrderedDict()  # in the order of sending
-        self._late: set[SendGroup] = (
-            set()
-        )  # reported as in doubt; they stay in the window while pulsar-client holds them
+        # Reported as in doubt; they stay in the window while pulsar-client holds them.
+        self._late: set[SendGroup] = set()
         self._armed = False  # whether a turn of the loop will check the current group
         self._seen = 0  # its length at the last check
         self._latest = 0.0  # latest loop time for sending it
@@ -220,7 +219,7 @@ class PartitionProducer:
                 break
             self._settle(first, *first.answer)
 
-    def _settle(self, group: SendGroup, result: Result, message_id: MessageIdHandle) -> None:
+    def _settle(self, group: SendGroup, result: Result, stored: MessageIdHandle) -> None:
         self._groups.pop(group, None)
         count, tokens = group.count, group.tokens
         self._window.leave(count, group.size)
@@ -228,12 +227,7 @@ class PartitionProducer:
             self._fail(group, translate_send(result, f"send to {self.topic}", count == 1))
             return
         self._window.reported(count)
-        ledger, entry, partition, index = (
-            message_id.ledger_id(),
-            message_id.entry_id(),
-            self._partition,
-            message_id.batch_index(),
-        )
+        ledger, entry, partition, index = stored.ledger_id(), stored.entry_id(), self._partition, stored.batch_index()
         group.stored()
         # Records are numbered in their batch in the order of sending: this many at the end are in the last one's batch.
         known = min(count, index + 1) if index >= 0 else 1
