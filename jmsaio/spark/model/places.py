@@ -16,7 +16,7 @@ _TEXT: Final = re.compile(r"([0-9]{1,19}):([0-9]{1,19})(?::([0-9]{1,9}))?", re.A
 class Place(NamedTuple):
     """Bound before the first message that was not read, or is not to be read. Sorts in the order of the partition.
 
-    Not a ``WireId``: the bound is in one known partition, may be after the last entry of a ledger, and starts an entry
+    Not a ``WireId``: the bound is in one known partition, can be after the last entry of a ledger, and starts an entry
     at ``batch`` 0, whether or not the entry holds a batch. It is compared, pickled and written as text.
 
     Attributes:
