@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.layer.peer import URL
+from benchmarks.layer.peer import MAPS_URL, URL
 from jmsaio.bench.scenario import Block, Scenario
 
 _ROWS = "benchmarks.layer.rows"
@@ -22,4 +22,12 @@ def layer_scenarios() -> list[Scenario]:
                  references=("layer.bare-receive",)),
         Scenario("layer.listener", "jmsaio listener, AUTO", Block.LAYER, f"{_ROWS}:listener", URL,
                  references=("layer.bare-receive",)),
+        Scenario("layer.bare-send-maps", "bare loop: maps and futures", Block.LAYER, f"{_ROWS}:bare_send_maps",
+                 MAPS_URL),
+        Scenario("layer.send-maps", "jmsaio send_async, maps", Block.LAYER, f"{_ROWS}:send", MAPS_URL,
+                 references=("layer.bare-send-maps",)),
+        Scenario("layer.bare-receive-maps", "bare loop: maps read", Block.LAYER, f"{_ROWS}:bare_receive_maps",
+                 MAPS_URL),
+        Scenario("layer.receive-maps", "jmsaio receive, AUTO, maps", Block.LAYER, f"{_ROWS}:receive", MAPS_URL,
+                 references=("layer.bare-receive-maps",)),
     ]  # fmt: skip

@@ -1,13 +1,14 @@
 """A transport that costs next to nothing, so that the JMS layer above it is what is measured.
 
-It packs what it is sent and confirms it in groups, a turn of the loop later; its receivers are full from the start. It
-has one topic, no broker and no administration, and takes every acknowledgement.
+It confirms what it is sent in groups, a turn of the loop later; its receivers are full from the start. It has one
+topic, no broker and no administration, and takes every acknowledgement. Under `MAPS_URL` properties are maps in both
+directions, as for pulsar-client and the embedded broker; under `URL` they are packed, as on the wire.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from struct import Struct
 from typing import Any
@@ -19,26 +20,32 @@ from jmsaio.bench.workload import Workload
 from jmsaio.config import Configuration
 from jmsaio.config.schemes import SCHEMES, BrokerAddress, Scheme
 from jmsaio.model.packed import pack, pack_name, unpack
-from jmsaio.model.wire import EXPIRATION, OutgoingRecord, ReceivedRecord, WireId
+from jmsaio.model.wire import EXPIRATION, MESSAGE_TYPE, OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import Capabilities, LinkListener, SenderOptions, Subscription, Token, Transaction, Wake
 from jmsaio.transport.clock import SystemClock
 from jmsaio.transport.waiters import Waiters
 
-#: Its URL.
-URL = "costless://"
+#: Its URL, with packed properties.
+URL = "costless://packed"
+#: Its URL, with maps of properties.
+MAPS_URL = "costless://maps"
 #: Records in one group.
 GROUP = 1_000
 _SIZES = Struct(">II")
 
 
 class LayerSender:
-    """Joins the bytes of a group, as a connection would get them, and confirms all of it in the next turn."""
+    """Joins the bytes of a group, as a connection would get them, and confirms all of it in the next turn.
+
+    Properties that are not packed are looked at by key, and left out.
+    """
 
     deleted = False
     last_sequence_ids: Mapping[str, int] = {}
 
-    def __init__(self, options: SenderOptions) -> None:
+    def __init__(self, options: SenderOptions, packed: bool) -> None:
         self.full = False
+        self._packed = packed
         self._window = options.window_records
         self._settled = options.settled
         self._loop = asyncio.get_running_loop()
@@ -52,7 +59,11 @@ class LayerSender:
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
         """Take a record."""
         assert record.payload is not None
-        self._parts += record.packed, record.payload
+        if self._packed:
+            self._parts += record.packed, record.payload
+        else:
+            assert MESSAGE_TYPE in record.properties
+            self._parts.append(record.payload)
         self._tokens.append(token)
         self._open += 1
         self.full = self._open >= self._window
@@ -152,6 +163,46 @@ class LayerRecord:
         return WireId(1, self._number, -1, self._index)
 
 
+class MapRecord:
+    """A received record whose properties are a map, made anew for each as pulsar-client makes it."""
+
+    __slots__ = ("_given", "_index", "_map", "_number", "may_expire", "payload", "redelivery_count")
+
+    event_time = publish_time = LayerRecord.event_time
+    key: str | None = None
+    producer_name: str | None = None
+    schema_version: bytes | None = None
+    sequence_id: int | None = None
+    batch_size = 0
+    topic = LayerRecord.topic
+    size = LayerRecord.size
+
+    def __init__(self, given: Mapping[str, str], payload: bytes, number: int, index: int) -> None:
+        self._given = given
+        self._map: dict[str, str] | None = None
+        self.payload = payload
+        self.may_expire = EXPIRATION in given
+        self.redelivery_count = 0
+        self._number, self._index = number, index
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """All of them, made once."""
+        found = self._map
+        if found is None:
+            found = self._map = dict(self._given)
+        return found
+
+    def get(self, name: str) -> str | None:
+        """One of them."""
+        return self.properties.get(name)
+
+    @property
+    def message_id(self) -> WireId:
+        """Where it is stored."""
+        return WireId(1, self._number, -1, self._index)
+
+
 def make_entry(work: Workload, number: int) -> bytes:
     """Messages from ``number`` on as the bytes of one entry: for each the sizes of both parts, properties, text."""
     text, parts = work.text.encode(), list[bytes]()
@@ -174,11 +225,17 @@ def split(entry: bytes, number: int) -> list[LayerRecord]:
     return records
 
 
+def map_records(entry: bytes, number: int) -> list[MapRecord]:
+    """Return the records of an entry as maps; the maps themselves are made before the clock runs, see `fill`."""
+    return [MapRecord(given, payload, number, index) for index, (given, payload) in enumerate(MAPS[entry])]
+
+
 class LayerReceiver:
     """Has all messages of a workload, each entry split when it is wanted."""
 
-    def __init__(self, entries: list[bytes], wake: Wake) -> None:
-        self._entries = iter(enumerate(entries))
+    def __init__(self, records_of: Callable[[bytes, int], Sequence[ReceivedRecord]], wake: Wake) -> None:
+        self._records_of = records_of
+        self._entries = iter(enumerate(ENTRIES))
         self._records: list[ReceivedRecord] = []
         self._taken = 0
         self.acknowledged = 0
@@ -190,7 +247,7 @@ class LayerReceiver:
             number, entry = next(self._entries, (0, b""))
             if not entry:
                 break
-            self._records = [*self._records[self._taken :], *split(entry, number)]
+            self._records = [*self._records[self._taken :], *self._records_of(entry, number)]
             self._taken = 0
         found = self._records[self._taken : self._taken + limit]
         self._taken += len(found)
@@ -223,20 +280,24 @@ class LayerReceiver:
 class LayerTransport:
     """The transport; see the module."""
 
-    capabilities = Capabilities(
-        transactions=False, sequence_ids=False, exact_redelivery_count=True, packed=True, places=True
-    )
+    packed: bool
+    capabilities: Capabilities = attrs.field(init=False)
     admin = None
     clock = SystemClock()
     link_listeners: set[LinkListener] = attrs.field(factory=set)
 
+    def __attrs_post_init__(self) -> None:
+        self.capabilities = Capabilities(
+            transactions=False, sequence_ids=False, exact_redelivery_count=True, packed=self.packed, message_ids=True
+        )
+
     async def open_sender(self, topic: str, options: SenderOptions) -> LayerSender:
         """See ``Transport.open_sender``."""
-        return LayerSender(options)
+        return LayerSender(options, self.packed)
 
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> LayerReceiver:
         """See ``Transport.open_receiver``."""
-        return LayerReceiver(ENTRIES, wake)
+        return LayerReceiver(split if self.packed else map_records, wake)
 
     async def aclose(self, timeout: float) -> None:
         """Nothing is open."""
@@ -244,22 +305,28 @@ class LayerTransport:
 
 #: What its receivers have.
 ENTRIES: list[bytes] = []
+#: The same as maps and payloads, by entry.
+MAPS: dict[bytes, list[tuple[Mapping[str, str], bytes]]] = {}
 
 
 async def open_transport(config: Configuration) -> Any:
     """Open it. Only what the rows ask of a transport is there."""
-    return LayerTransport()
+    return LayerTransport(config.service_url == URL)
 
 
 def fill(work: Workload) -> None:
     """Have the messages of a workload ready, each entry as bytes."""
     ENTRIES[:] = [make_entry(work, number) for number in range(0, work.messages, GROUP)]
+    MAPS.clear()
+    MAPS.update((entry, [(each.properties, each.payload) for each in split(entry, 0)]) for entry in ENTRIES)
 
 
 @contextmanager
 def registered() -> Iterator[None]:
-    """Have ``jmsaio.connect`` know its URL while the block lasts."""
-    SCHEMES["costless"] = Scheme("costless", __name__, lambda rest: BrokerAddress("costless", "", URL, ""))
+    """Have ``jmsaio.connect`` know its URLs while the block lasts."""
+    SCHEMES["costless"] = Scheme(
+        "costless", __name__, lambda rest: BrokerAddress("costless", "", f"costless://{rest.removeprefix('//')}", "")
+    )
     try:
         yield
     finally:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import jmsaio
-from benchmarks.layer.peer import ENTRIES, GROUP, fill, registered, split
+from benchmarks.layer.peer import ENTRIES, GROUP, fill, map_records, registered, split
 from jmsaio.bench.meter import Meter, Metrics
 from jmsaio.bench.scenarios import receiving, sending
 from jmsaio.bench.scenarios.setting import tuned_url
 from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task, Workload
 from jmsaio.model.packed import pack, pack_name, pack_value
-from jmsaio.model.wire import CONNECTION_ID, DELIVERY_TIME, MESSAGE_ID, MESSAGE_TYPE, WireId
+from jmsaio.model.wire import CONNECTION_ID, DELIVERY_TIME, MESSAGE_ID, MESSAGE_TYPE, ReceivedRecord, WireId
 
 _CONNECTION: Final = "6ed4cbc1-4f0b-4d3c-9a4e-1d6b6f3e2a90"
 _SAME: Final = pack({MESSAGE_TYPE: "text", CONNECTION_ID: _CONNECTION})
@@ -71,6 +72,15 @@ async def listener(task: Task) -> Metrics:
 
 async def bare_send(task: Task) -> Metrics:
     """Return the bytes and the future of each message, groups joined and confirmed: what no client can leave out."""
+    return await _bare_send(task, _packed)
+
+
+async def bare_send_maps(task: Task) -> Metrics:
+    """Return the map and the future of each message, as ``bare_send`` does with bytes."""
+    return await _bare_send(task, _looked_at)
+
+
+async def _bare_send(task: Task, prepare: Callable[[int, dict[str, str | int]], bytes]) -> Metrics:
     work, loop = task.workload, asyncio.get_running_loop()
     text = work.text
     waiting: deque[asyncio.Future[WireId]] = deque()
@@ -78,7 +88,7 @@ async def bare_send(task: Task) -> Metrics:
     parts: list[bytes] = []
     with Meter() as meter:
         for number in range(work.messages):
-            parts += _packed(number, {REGION: REGION_VALUE, AMOUNT: number, KIND: KIND_VALUE}), text.encode()
+            parts += prepare(number, {REGION: REGION_VALUE, AMOUNT: number, KIND: KIND_VALUE}), text.encode()
             future: asyncio.Future[WireId] = loop.create_future()
             waiting.append(future)
             group.append(future)
@@ -92,6 +102,18 @@ async def bare_send(task: Task) -> Metrics:
         for future in waiting:
             await future
     return meter.metrics(work.messages)
+
+
+def _looked_at(number: int, properties: dict[str, str | int]) -> bytes:
+    """Make the map of a message's properties, look at it, and leave it out of the bytes."""
+    region, amount, kind = properties.values()
+    made = {
+        MESSAGE_TYPE: "text", CONNECTION_ID: _CONNECTION, DELIVERY_TIME: str(time.time_ns() // 1_000_000),
+        MESSAGE_ID: f"ID:{_CONNECTION}:1:{number}", REGION: str(region), AMOUNT: str(amount),
+        f"{AMOUNT}_jsmtype": "int", KIND: str(kind),
+    }  # fmt: skip
+    assert MESSAGE_TYPE in made
+    return b""
 
 
 def _packed(number: int, properties: dict[str, str | int]) -> bytes:
@@ -116,16 +138,25 @@ def _confirm(group: list[asyncio.Future[WireId]], frame: bytes) -> None:
 
 def bare_receive(task: Task) -> Metrics:
     """Each entry split, and of each message the text and the two properties that are read, acknowledged by entry."""
+    return _bare_receive(task, split)
+
+
+def bare_receive_maps(task: Task) -> Metrics:
+    """Read records whose properties are maps, as ``bare_receive`` reads bytes."""
+    return _bare_receive(task, map_records)
+
+
+def _bare_receive(task: Task, records_of: Callable[[bytes, int], Sequence[ReceivedRecord]]) -> Metrics:
     work = task.workload
     fill(work)
     reading, acknowledged = _Reading(), 0
     with Meter() as meter:
         for number, entry in enumerate(ENTRIES):
-            records = split(entry, number)
+            records = records_of(entry, number)
             for record in records:
                 if record.get(MESSAGE_TYPE) != "text" or record.get(f"{AMOUNT}_jsmtype") != "int":
                     raise RuntimeError(f"another message: {record.properties}")
-                reading.add(record.payload.decode(), int(record.get(AMOUNT) or ""))
+                reading.add((record.payload or b"").decode(), int(record.get(AMOUNT) or ""))
             acknowledged += len(records)
     reading.check(work)
     return meter.metrics(acknowledged)

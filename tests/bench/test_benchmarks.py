@@ -55,7 +55,7 @@ def test_every_row_is_there_with_a_target_that_exists() -> None:
 def test_without_broker_or_class_path_rows_are_left_out() -> None:
     from benchmarks.catalog import all_scenarios
 
-    assert {row.url for row in all_scenarios(None, "", None)} == {"memory:", "costless://"}
+    assert {row.url for row in all_scenarios(None, "", None)} == {"memory:", "costless://packed", "costless://maps"}
     assert not [row for row in all_scenarios(URL, "", None) if row.name.endswith(".java")]
 
 
@@ -148,7 +148,7 @@ def test_rows_beside_asyncio_run_on_uvloop(tmp_path: Path, capsys: pytest.Captur
     from benchmarks.__main__ import main
 
     report = tmp_path / "report.json"
-    assert main(["--smoke", "--uvloop", "--only", "^layer.bare-send", "--json-file", str(report)]) == 0
+    assert main(["--smoke", "--uvloop", "--only", "^layer.bare-send($|-uvloop)", "--json-file", str(report)]) == 0
     assert "bare loop: bytes and futures, uvloop" in capsys.readouterr().out
     found = {row.scenario.name: [ratio.reference for ratio in row.ratios] for row in read_json(report).rows()}
     assert found == {"layer.bare-send": [], "layer.bare-send-uvloop": ["layer.bare-send"]}

@@ -92,6 +92,10 @@ async def test_a_command_that_sends_ends(command: Command) -> None:
         while await command.receive_all() != ["first"]:
             pass
     await command.refuse()
-    process.stdin.write(b"second\n")
-    await command.refused(process)
-    assert await command.receive_all() == []
+    ended = asyncio.create_task(process.wait())
+    while not ended.done():  # the broker takes a moment to close the producer
+        process.stdin.write(b"another\n")
+        await asyncio.wait({ended}, timeout=0.5)
+    receipts = (await command.refused(process)).splitlines()
+    received = ["first", *await command.receive_all()]
+    assert len(receipts) <= len(received) <= len(receipts) + 1  # one may be in doubt
