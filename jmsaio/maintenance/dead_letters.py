@@ -321,7 +321,7 @@ async def report_topics(
         admin: admin client of the broker.
         resolved: destination with the dead letters, or where messages failed.
         of: name of the subscription where they failed; None: ``resolved`` has the dead letters.
-        pending: leave out what the queue's subscription has acknowledged.
+        pending: leave out messages that the queue's subscription has acknowledged.
 
     Returns:
         No topics if the destination is sufficient; no subscription if the queue's one is used.

@@ -48,7 +48,7 @@ async def examine(config: Configuration, needed: Iterable[str], topic: str | Non
     Raises:
         ConfigurationError: an option is invalid, such as ``authPlugin``.
 
-    Cancelling closes what was opened.
+    Cancelling closes everything that was opened.
     """
     limit = min(config.operation_timeout, _CALL)
     config = attrs.evolve(config, operation_timeout=limit, connect_timeout=min(config.connect_timeout, limit))

@@ -136,7 +136,7 @@ async def redrive(
     try:
         try:
             await work.run()
-        except JMSError as error:  # what was sent before is reported, too
+        except JMSError as error:  # messages sent before are reported, too
             work.fail(error)
         await work.finish()
     finally:

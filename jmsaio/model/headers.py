@@ -47,7 +47,7 @@ class Owner(enum.Enum):
 
 
 class Holds(enum.Enum):
-    """What a header holds."""
+    """Kind of value of a header."""
 
     TEXT = "a text"
     TEXT_OR_BYTES = "a text, or bytes"
@@ -65,8 +65,8 @@ class HeaderColumn:
     Attributes:
         name: name of the column.
         type: its type in Spark's DDL.
-        doc: description of what is read.
-        written: description of what is written; "" if the provider sets it.
+        doc: description of the column in a read.
+        written: description of the column in a write; "" if the provider sets it.
         field: its field in a raw row, see ``jmsaio.codec.rows``; "" if a record does not have the header.
     """
 
@@ -83,7 +83,7 @@ class Header:
 
     Attributes:
         name: its name in Jakarta Messaging and in selectors.
-        holds: what it holds.
+        holds: kind of its value.
         owner: who sets it.
         field: its field in ``Headers`` and in the JSON of the commands, and the name of their option if the application
             sets it; "" for a property.

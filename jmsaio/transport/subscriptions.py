@@ -1,4 +1,4 @@
-"""Create subscriptions that the broker does not create itself, and those of queues in advance."""
+"""Create subscriptions that the broker does not create itself, and subscriptions of queues in advance."""
 
 from __future__ import annotations
 

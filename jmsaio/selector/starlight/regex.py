@@ -154,7 +154,7 @@ class _Translation:
     Attributes:
         text: the translation.
         own: numbers of the whole and of the pattern's groups, each ``$`` counted as a group, too.
-        ends: numbers that ``$`` gets.
+        ends: numbers that ``$`` receives.
         repeated: as in `Pattern`.
         endless: whether there is a repetition without an upper bound.
     """

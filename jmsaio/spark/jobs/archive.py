@@ -53,7 +53,7 @@ class ArchiveRun:
 
     Attributes:
         manifest: manifest of the archive after the run.
-        parts: what the run read of each partition.
+        parts: entries read from each partition.
         files: number of files written.
         undecodable: number of rows that could not be decoded completely.
         lost: messages that no longer existed when they were to be read, one sentence per loss.
@@ -136,7 +136,7 @@ def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents
         frame: rows with all columns and ``body=raw``.
         order: the order; its times filter the rows.
         archived: manifest before the run.
-        extents: what the run reads of each partition.
+        extents: entries to read from each partition.
     """
     staging, session = order.folder / _STAGING, frame.sparkSession
     with set_for_now(session, _SETTINGS):
@@ -202,7 +202,7 @@ def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
 
 @contextmanager
 def open_archive(order: ArchiveOrder) -> Iterator[Manifest]:
-    """Open and lock the archive of an order, after deleting what a crashed run left in its folder.
+    """Open and lock the archive of an order, after deleting the files of a crashed run.
 
     It is locked while the block runs: another run would delete the files of this one, or count them again. The lock
     applies to the processes of this machine, and to others if the file system supports such locks.
@@ -247,7 +247,7 @@ def _write(frame: DataFrame, order: ArchiveOrder, staging: Path) -> None:
 
 
 def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Counted]) -> Iterator[ArchivedPart]:
-    """Yield what the run has added. Topics created during the run count as well."""
+    """Yield the parts that the run has added. Topics created during the run count as well."""
     by_topic, ends = {extent.topic: extent for extent in extents}, archived.ends()
     for topic in sorted({*by_topic, *found}):
         row, extent = found.get(topic), by_topic.get(topic)

@@ -1,4 +1,4 @@
-"""The subscription that an archive moves to the end of what it has stored."""
+"""The subscription that an archive moves past the messages it has stored."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def subscription_of(folder: Path) -> str:
 
 @attrs.define(eq=False)
 class ArchiveCursor:
-    """Moves a subscription to the end of what an archive's manifest counts, and no further.
+    """Moves a subscription past the messages that an archive's manifest counts, and no further.
 
     Args:
         order: order of the archive; without ``consume``, nothing is done.
@@ -50,7 +50,7 @@ class ArchiveCursor:
 
     @classmethod
     def begin(cls, order: ArchiveOrder, archived: Manifest) -> Self:
-        """Create the subscription if it is missing, and move it to the end of what is archived.
+        """Create the subscription if it is missing, and move it past the archived messages.
 
         Raises:
             ConfigurationError: it has consumers, or there is no administration.
@@ -63,7 +63,7 @@ class ArchiveCursor:
         return cursor
 
     def follow(self, archived: Manifest) -> None:
-        """Move the subscription to the end of what is archived. Warn about a failure: the next call or run retries."""
+        """Move the subscription past the archived messages. Warn about a failure: the next call or run retries."""
         if self.order.consume is None:
             return
         try:

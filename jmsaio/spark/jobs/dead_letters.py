@@ -57,8 +57,8 @@ class ReportOrder:
             subscription. None: ``destination`` has the dead letters.
         properties: names of properties that groups are also split by.
         selector: selector that dead letters must match; None: all match.
-        pending: leave out what the queue's subscription has acknowledged: the one at the end of the name, else the one
-            created by a redrive, else ``jms-queue``.
+        pending: leave out messages that the queue's subscription has acknowledged: the one at the end of the name,
+            else the one created by a redrive, else ``jms-queue``.
         bodies: include the first 200 characters of text bodies in samples.
         groups: maximum number of groups; those with the most dead letters are reported.
     """

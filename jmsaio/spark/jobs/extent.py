@@ -47,7 +47,7 @@ class ArchiveOrder:
         since: publish time of the first messages, in ISO 8601 or ms since the epoch; None: from the oldest message.
         until: publish time from which messages are left out, likewise; None: up to the newest message.
         fail_on_data_loss: fail if messages that should follow the archived ones no longer exist; if False, continue.
-        consume: subscription to move to the end of what is archived, or None. Not with a selector or times, which leave
+        consume: subscription to move past the archived messages, or None. Not with a selector or times, which leave
             out messages.
 
     Raises:

@@ -23,7 +23,7 @@ class Pace:
 
     Attributes:
         entries: maximum entries per run; a batch of messages counts as one. A run starts when this many are waiting.
-        interval: seconds after which a run starts with fewer; None: stop at the end of what is stored now.
+        interval: seconds after which a run starts with fewer; None: stop at the end of the stored messages.
     """
 
     entries: int = ENTRIES

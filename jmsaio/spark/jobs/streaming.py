@@ -36,7 +36,7 @@ _POLL: Final = "1 second"
 def archive_once(
     session: SparkSession, order: ArchiveOrder, entries: int = ENTRIES, stop: Callable[[], bool] = lambda: False
 ) -> dict[str, Any]:
-    """Archive what the destination stores now, as ``archive_range`` does, but in runs of limited size.
+    """Archive the stored messages of the destination, as ``archive_range`` does, but in runs of limited size.
 
     Args:
         session: a session with ``format("jms")`` registered; not of Spark Connect.
@@ -57,7 +57,7 @@ def archive_once(
 def archive_on(
     session: SparkSession, order: ArchiveOrder, stop: Callable[[], bool], *, pace: Pace, report: OnRun
 ) -> dict[str, Any]:  # fmt: skip
-    """Archive what the destination stores, and new messages, until stopped.
+    """Archive stored and new messages of the destination, until stopped.
 
     Args:
         session: as for ``archive_once``.
@@ -77,7 +77,7 @@ def archive_on(
     A KeyboardInterrupt ends the query and drops the current run; earlier runs are kept.
     """
     if order.until is not None:
-        raise ConfigurationError("a continuous archive has no end: omit until, or archive what is stored now")
+        raise ConfigurationError("a continuous archive has no end: omit until, or archive only stored messages")
     return _archive(session, order, pace, stop, report)
 
 
@@ -197,7 +197,7 @@ def stream_options(order: ArchiveOrder, plan: ArchivePlan, pace: Pace) -> dict[s
 
 
 def batch_extents(checkpoint: Path, number: int, starts: Mapping[str, Place]) -> list[Extent]:
-    """Return what a batch reads of each partition, from the offsets that Spark writes before it starts.
+    """Return the entries that a batch reads from each partition, from the offsets that Spark writes before it starts.
 
     Args:
         checkpoint: checkpoint folder of the stream.

@@ -247,7 +247,7 @@ async def _start(transport: Transport, topic: str, store: Stored, wanted: Wanted
 
 
 def _end(topic: str, store: Stored, ending: Bound, losses: Losses) -> Place | None:
-    """Return the end of a topic; None for the end of what is readable now."""
+    """Return the end of a topic; None for the last readable message."""
     if isinstance(ending, str) or topic not in ending:
         return None
     place, loss = locate(topic, ending[topic], store)

@@ -1,4 +1,4 @@
-"""The durable cursor of a stream: a subscription that acknowledges what the stream has stored."""
+"""The durable cursor of a stream: a subscription that acknowledges messages that the stream has stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 @attrs.define(eq=False)
 class StreamCursor:
-    """Moves a subscription to the end of what a stream has read, so that the broker keeps the rest.
+    """Moves a subscription past the messages that a stream has read, so that the broker keeps the rest.
 
     Args:
         admin: admin client of the broker.
@@ -94,7 +94,7 @@ class StreamCursor:
         keeps unread messages.
 
         Args:
-            start: end of what was read and stored.
+            start: end of the messages that were read and stored.
             stores: what each partition stores.
             again: retry failed topics.
 

@@ -1,4 +1,4 @@
-"""Offsets of streams: the end of what was read in each partition, the end of the next batch, and the backlog."""
+"""Offsets of streams: the end of the messages read in each partition, the end of the next batch, and the backlog."""
 
 from __future__ import annotations
 
@@ -128,9 +128,9 @@ def advance(
 ) -> Step:
     """Return the end of the next batch. It contains only readable messages.
 
-    A limit is divided in proportion to the backlog of each partition. Each partition gets an entry or more; if there
-    are fewer entries than partitions, some get one in this batch and others in the next. A partition without an offset
-    starts at its oldest message. One with unknown ledgers is read up to its end.
+    A limit is divided in proportion to the backlog of each partition. Each partition receives an entry or more; if
+    there are fewer entries than partitions, some receive one in this batch and others in the next. A partition without
+    an offset starts at its oldest message. One with unknown ledgers is read up to its end.
 
     Args:
         start: offsets of the previous batch.

@@ -95,7 +95,7 @@ class Stored:
 
 
 def stored(log: TopicLog | None, last: WireId | None) -> Stored:
-    """Combine what is known of a topic's contents.
+    """Combine the known facts about a topic's contents.
 
     Args:
         log: the topic's log from administration; None without.
@@ -139,7 +139,7 @@ def beyond(topic: str, place: Place, store: Stored, reason: str) -> Loss | None:
     Args:
         topic: full name of a topic without partitions, or of one partition.
         place: end of the read, as returned by ``locate``.
-        store: what the topic stores.
+        store: ledgers and ends of the topic.
         reason: reason of the loss.
     """
     if store.end is not None and place <= store.end:

@@ -137,7 +137,7 @@ class Taken:
     Attributes:
         wanted: indexes of the range's records that were received for the first time, in order.
         used: number of records checked.
-        gap: what is missing before the next record, or None. Call ``accept``, then continue from there.
+        gap: missing entries before the next record, or None. Call ``accept``, then continue from there.
     """
 
     wanted: list[int]
@@ -280,7 +280,7 @@ class RangeCheck:
         self._last, self._size = gap.end._replace(batch=gap.end.batch - 1), 0
 
     def _gap(self, place: Place) -> Gap | None:
-        """Return what is missing before a place."""
+        """Return the missing entries before a place."""
         is_end = place >= self._range.end
         place = min(place, self._range.end)
         missing = self._missing_before(self._range.stop if is_end else place[:2])

@@ -202,7 +202,7 @@ class RangeReading:
         return bool(self._waiting)
 
     async def _begin(self) -> bool:
-        """Find out what the topic stores and open the reader; return False if the topic no longer exists."""
+        """Find out which ledgers the topic stores and open the reader; return False if the topic no longer exists."""
         store = await self._look()
         if store is None:
             self.losses.report(Loss(self._range.topic, self._range.start, None, _NO_TOPIC))
@@ -429,7 +429,7 @@ class RangeReading:
         return None
 
     async def _give_up(self, gap: Gap) -> None:
-        """Skip what is missing; report entries whose ledgers are no longer stored, and parts of batches.
+        """Skip missing entries; report those whose ledgers are no longer stored, and parts of batches.
 
         A compacted topic has batches without the messages that compaction removed.
         """

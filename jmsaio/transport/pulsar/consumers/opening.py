@@ -122,7 +122,7 @@ async def last_message_id(
     Raises:
         JMSError: as by ``open_receiver``, or the broker's last answer.
 
-    Cancellation: the subscription is still deleted. ``jmsaio sweep`` finds what a crash leaves behind.
+    Cancellation: the subscription is still deleted. ``jmsaio sweep`` finds leftovers of a crash.
     """
     name = f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}"
     config = ConsumerConfig(receiver_queue_size=1)  # no message is to be received

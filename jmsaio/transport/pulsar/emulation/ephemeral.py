@@ -16,7 +16,7 @@ from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription
 
 _log = logging.getLogger("jmsaio")
 
-#: Maximum seconds for a deletion. It is best effort: ``jmsaio sweep`` removes what is left.
+#: Maximum seconds for a deletion. It is best effort: ``jmsaio sweep`` removes leftovers.
 _LIMIT = 5.0
 #: Seconds between two attempts while the broker still sees a consumer, and the number of attempts.
 _PAUSE, _ATTEMPTS = 0.1, 10
@@ -63,7 +63,7 @@ def _in_use(error: BaseException) -> bool:
 
 
 async def delete_leftover(admin: Admin | None, subscription: Subscription, timeout: float) -> None:
-    """Delete what a crashed process left of a shared subscription that is not durable.
+    """Delete leftovers of a crashed process: a shared subscription that is not durable.
 
     Jakarta Messaging 3.1, 4.11.2 "Shared non-durable subscriptions": such a subscription ends with its last consumer.
 
