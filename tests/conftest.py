@@ -22,7 +22,6 @@ ROOT = Path(__file__).parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # tests import their helpers as tests.x, whatever starts pytest
 
-from tests.kit import virtual_time  # noqa: E402 - after the path
 from tests.kit.broker_fixtures import (  # noqa: E402 - after the path
     BROKER_FIXTURES,
     _second_broker,
@@ -93,7 +92,6 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED_JAVA)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 watch_launcher()
-virtual_time.install()
 
 
 @pytest.fixture

@@ -86,10 +86,10 @@ def embedded_broker(name: str | None = None, *, clock: Clock | None = None) -> I
 
     Args:
         name: name of the broker, as in ``memory://name``; default: a unique one.
-        clock: clock of the broker; default: the machine's. With a ``ManualClock``, nothing that depends on time happens
-            in the broker or its clients (delayed delivery, redelivery after a delay, expiry, the time-out of
-            ``receive``, retries) until the test advances it. Limits that prevent hanging, such as ``close_timeout``,
-            use real time.
+        clock: clock of the broker; default: that of its clients' event loop. With a ``ManualClock``, nothing that
+            depends on time happens in the broker or its clients (delayed delivery, redelivery after a delay, expiry,
+            the time-out of ``receive``, retries) until the test advances it. Limits that prevent hanging, such as
+            ``close_timeout``, use the event loop's time.
     """
     name = f"test-{uuid.uuid4().hex}" if name is None else name
     forget_broker(name)

@@ -3,8 +3,11 @@
 There are two times. The wall clock's is written into messages, and jumps when the machine's clock is set. The steady
 time only moves forward, so all delays use it.
 
-The embedded broker and the client both use the clock of their transport. Limits that prevent hanging, such as
-``close_timeout``, use the event loop's own time instead: they must end even if no one advances a `ManualClock`.
+The embedded broker and the client both use the clock of their transport, which follows the event loop: on a loop whose
+time is not the machine's, such as one for tests that skips all waiting, both times pass as the loop's does.
+
+Limits that prevent hanging, such as ``close_timeout``, use the event loop's time: they must end even if no one advances
+a `ManualClock`.
 """
 
 from __future__ import annotations
@@ -52,6 +55,62 @@ class SystemClock:
     def watch(self, advanced: Callable[[], None]) -> bool:
         """Return False without registering anything: time passes by itself."""
         return False
+
+
+#: Difference in seconds below which a loop's time is the machine's: uvloop's is rounded to milliseconds.
+_ROUNDED = 0.01
+#: Seconds since the epoch at time 0 of each loop with a time of its own.
+_EPOCHS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, float] = weakref.WeakKeyDictionary()
+
+
+class LoopClock:
+    """The clocks of an event loop that might have a time of its own.
+
+    While the loop's time is the machine's, the wall clock is, too, so that settings of the machine's clock are
+    followed. Otherwise it began with the machine's, and advances as the loop's time does.
+
+    Args:
+        loop: the loop.
+        start: steady time from now on; default: the loop's time.
+    """
+
+    __slots__ = ("_ahead", "_epoch", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, start: float | None = None) -> None:
+        self._loop = loop
+        self._ahead = 0.0 if start is None else start - loop.time()
+        self._epoch = _EPOCHS.setdefault(loop, time.time() - loop.time())
+
+    def now(self) -> float:
+        """Return the seconds since the epoch."""
+        before = time.monotonic()
+        moment = self._loop.time()
+        if before - _ROUNDED <= moment <= time.monotonic() + _ROUNDED:  # no pause between the readings matters
+            return time.time()
+        return self._epoch + moment
+
+    def steady(self) -> float:
+        """Return seconds that only grow, as the loop's time does."""
+        return self._loop.time() + self._ahead
+
+    def watch(self, advanced: Callable[[], None]) -> bool:
+        """Return False without registering anything: the loop's own timers follow its time."""
+        return False
+
+
+def clock_of(loop: asyncio.AbstractEventLoop, previous: Clock | None = None) -> Clock:
+    """Return the clock that follows a loop: the machine's for those of asyncio and uvloop.
+
+    Args:
+        loop: the loop.
+        previous: the clock used before, whose steady time is continued.
+    """
+    machines = previous is None or isinstance(previous, SystemClock)
+    if machines and (
+        getattr(loop.time, "__func__", None) is asyncio.BaseEventLoop.time or type(loop).__module__ == "uvloop"
+    ):
+        return SystemClock()
+    return LoopClock(loop, None if previous is None else previous.steady())
 
 
 class ManualClock:
@@ -175,10 +234,10 @@ class LoopTimers:
     enough; their callbacks run in the loop's next turn, in the order of their times.
 
     Attributes:
-        clock: the clock; default: the machine's.
+        clock: the clock; default: that of the loop.
     """
 
-    clock: Clock = attrs.field(factory=SystemClock)
+    clock: Clock = attrs.field(factory=lambda: clock_of(asyncio.get_running_loop()))
     _loop: asyncio.AbstractEventLoop = attrs.field(init=False)  # with a manual clock only
     _manual: Timers | None = attrs.field(default=None, init=False)
 

@@ -5,15 +5,17 @@ import gc
 import itertools
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 import pytest
+import uvloop
 
 import jmsaio
 from jmsaio.testing import embedded_broker
-from jmsaio.transport.clock import LoopTimers, ManualClock, SteadyTimes, SystemClock, Timers
+from jmsaio.transport.clock import LoopClock, LoopTimers, ManualClock, SteadyTimes, SystemClock, Timers, clock_of
+from tests.kit.virtual_time import VirtualLoop
 
 
 def test_the_system_clock_is_the_wall_clock() -> None:
@@ -27,6 +29,80 @@ def test_steady_time_is_the_machines_that_nobody_sets() -> None:
     clock = ManualClock(100.0)
     clock.advance(1)
     assert clock.steady() == 101.0
+
+
+def on_virtual_time(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(main())
+
+
+@pytest.mark.parametrize("factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+async def test_the_clock_of_an_ordinary_loop_is_the_machines(factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    loop = factory()
+    try:
+        assert isinstance(clock_of(loop), SystemClock)
+        assert isinstance(clock_of(loop, SystemClock()), SystemClock)
+    finally:
+        loop.close()
+
+
+def test_both_times_of_a_virtual_loop_pass_as_it_does() -> None:
+    async def main() -> None:
+        clock = clock_of(asyncio.get_running_loop())
+        wall, steady = clock.now(), clock.steady()
+        assert abs(wall - time.time()) < 60
+        await asyncio.sleep(3600)
+        assert clock.now() - wall == clock.steady() - steady == 3600
+        assert clock_of(asyncio.get_running_loop()).now() == clock.now()  # one epoch for a loop
+
+    on_virtual_time(main)
+
+
+class OwnLoop(asyncio.SelectorEventLoop):
+    """A loop with a method ``time`` of its own that returns the machine's, as Qt's loops have."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
+
+
+def test_a_loop_on_the_machines_time_follows_settings_of_its_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So does a service that runs for months on a loop which defines its time itself."""
+    wall = time.time()
+    loop = OwnLoop()
+    try:
+        clock = clock_of(loop)
+        assert isinstance(clock, LoopClock)
+        monkeypatch.setattr(time, "time", lambda: wall - 3600)
+        assert clock.now() == wall - 3600
+        loop.ahead = 60
+        assert 59 < clock.now() - wall < 120
+    finally:
+        loop.close()
+
+
+def test_the_time_of_a_broker_goes_on_with_the_loop_of_its_next_client() -> None:
+    """A message that is delayed on one loop arrives after the rest of the delay on another."""
+    with embedded_broker() as broker:
+
+        async def send() -> None:
+            async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+                queue = session.create_queue("delayed")
+                async with session.create_consumer(queue), session.create_producer(queue) as producer:
+                    await producer.send("late", delivery_delay=100)
+                    await asyncio.sleep(70)
+
+        async def receive() -> None:
+            loop = asyncio.get_running_loop()
+            async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+                async with session.create_consumer(session.create_queue("delayed")) as consumer:
+                    began = loop.time()
+                    assert await consumer.receive_body(str) == "late"
+                    assert 25 < loop.time() - began <= 30.1
+
+        on_virtual_time(send)
+        on_virtual_time(receive)
 
 
 @pytest.mark.parametrize("step", [-3600.0, 3600.0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
@@ -276,12 +275,13 @@ class SenderPool:
     async def close(self, timeout: float) -> None:
         """Close all senders concurrently; pending sends have up to ``timeout`` seconds to end."""
         self._closed = True
-        deadline = time.monotonic() + timeout
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
         if self._closing_idle is not None:
             self._closing_idle.cancel()
             await asyncio.wait({self._closing_idle}, timeout=timeout)
         await self._close_all(list(self._entries), timeout)
-        await self._restoring.aclose(deadline - time.monotonic())
+        await self._restoring.aclose(deadline - loop.time())
 
     async def _close_all(self, keys: Sequence[_Key], timeout: float) -> None:
         entries = [self._entries.pop(key) for key in keys]

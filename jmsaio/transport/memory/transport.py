@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import attrs
 
@@ -148,10 +147,11 @@ class MemoryTransport:
     async def aclose(self, timeout: float) -> None:
         """Close everything opened by this client; open transactions are aborted. See ``Transport.aclose``."""
         self._closed = True
-        end = time.monotonic() + timeout
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
         try:
             for sender in list(self._senders):
-                await sender.aclose(max(0.0, end - time.monotonic()))
+                await sender.aclose(max(0.0, end - loop.time()))
         finally:
             with self._broker.lock:
                 self.abandon()

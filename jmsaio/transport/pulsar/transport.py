@@ -40,7 +40,7 @@ from jmsaio.transport.base import (
     Transaction,
     Wake,
 )
-from jmsaio.transport.clock import Clock, SystemClock
+from jmsaio.transport.clock import Clock
 from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.consumers.opening import ReceiverOpener, last_message_id
@@ -165,8 +165,8 @@ class PulsarTransport:
 
     @property
     def clock(self) -> Clock:
-        """The machine's clock."""
-        return SystemClock()
+        """The clock of the event loop."""
+        return self._bridge.clock
 
     @property
     def link_listeners(self) -> set[LinkListener]:

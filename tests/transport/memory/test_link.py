@@ -9,6 +9,7 @@ import pytest
 
 from jmsaio.testing import ManualClock, embedded_broker
 from jmsaio.transport.base import LinkChange
+from jmsaio.transport.clock import clock_of
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.link import Link
 from tests.kit.records import record
@@ -62,7 +63,7 @@ async def test_calls_deferred_in_another_thread_run_on_the_loop() -> None:
 
 
 async def test_one_timer_for_the_next_thing_to_happen() -> None:
-    broker, order, done = Broker("x"), list[str](), asyncio.Event()
+    broker, order, done = Broker("x", clock_of(asyncio.get_running_loop())), list[str](), asyncio.Event()
     link = Link(broker, asyncio.get_running_loop())
     broker.clients.append(PokedLink(link))
 
@@ -122,7 +123,8 @@ async def test_the_timer_stays_while_nothing_is_due_earlier(monkeypatch: pytest.
 
 
 async def test_what_is_due_is_done_with_one_ring_of_the_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    broker, loop, done = Broker("x"), asyncio.get_running_loop(), asyncio.Event()
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
+    broker = Broker("x", clock_of(loop))
     link, rings = Link(broker, loop), list[None]()
     tick = broker.tick
 

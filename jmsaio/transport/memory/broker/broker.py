@@ -5,6 +5,7 @@ A broker can be used from several event loops in several threads; callers hold i
 
 from __future__ import annotations
 
+import asyncio
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord
 from jmsaio.transport.base import StartPosition
-from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock, Timers
+from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock, Timers, clock_of
 from jmsaio.transport.memory.broker.faults import Faults
 from jmsaio.transport.memory.broker.names import full_name
 from jmsaio.transport.memory.broker.partition import Partition
@@ -79,7 +80,7 @@ class Broker:
 
     Args:
         name: name of the broker, as in ``memory://name``.
-        clock: clock of the broker; default: the machine's.
+        clock: clock of the broker; default: that of its clients' event loop.
 
     Attributes:
         now: seconds since the epoch, by the wall clock, which can be set.
@@ -104,9 +105,8 @@ class Broker:
 
     def __init__(self, name: str, clock: Clock | None = None) -> None:
         self.name = name
-        self.clock: Clock = SystemClock() if clock is None else clock
-        self.now: Callable[[], float] = self.clock.now
-        self.steady: Callable[[], float] = self.clock.steady
+        self._follows = clock is None
+        self._set_clock(SystemClock() if clock is None else clock)
         self.lock = threading.Lock()
         self.used = 0
         self.timers = Timers(self._earlier)
@@ -123,10 +123,15 @@ class Broker:
         self.disturbed = False
         self._numbers = 0
         self._producers = count()
-        self._steady_times = SteadyTimes(self.clock)
         self.blocked: dict[Blocked, None] = {}
         self._blocked_limit = 0
         self.self_timed = not self.clock.watch(self.tick)
+
+    def _set_clock(self, clock: Clock) -> None:
+        self.clock: Clock = clock
+        self.now: Callable[[], float] = clock.now
+        self.steady: Callable[[], float] = clock.steady
+        self._steady_times = SteadyTimes(clock)
 
     def tick(self) -> None:
         """Run due actions. Acquires the lock itself."""
@@ -329,7 +334,7 @@ class Broker:
         self.blocked.pop(sender, None)
 
     def connect(self, client: Client) -> None:
-        """Connect a transport.
+        """Connect a transport. The broker's clock follows the loop of the first one, until no client is connected.
 
         Raises:
             BrokerUnavailableError: the broker is down.
@@ -337,6 +342,8 @@ class Broker:
         self.check_up()
         for other in [other for other in self.clients if other.gone]:
             other.abandon()
+        if self._follows and not self.clients:
+            self._set_clock(clock_of(asyncio.get_running_loop(), self.clock))
         self.clients.append(client)
         self.timers.run(self.steady())
         client.timer_changed()

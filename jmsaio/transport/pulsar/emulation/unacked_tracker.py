@@ -70,7 +70,7 @@ class UnackedTracker:
         self._return_counts = ReturnCounts() if return_counts is None else return_counts
         prior = PriorDeliveries() if prior is None else prior
         source = ", ".join(subscription.topics) or subscription.pattern or ""
-        delayed = None if shared else DelayedRecords(source)
+        delayed = None if shared else DelayedRecords(source, clock=bridge.clock)
         self._unsettled = unsettled = Unsettled()
         if shared:
             self._return_counts.join(self)

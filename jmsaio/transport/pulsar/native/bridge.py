@@ -24,6 +24,7 @@ import _pulsar
 import anyio
 
 from jmsaio.errors import ForkError, JMSError, ObjectClosedError, OperationTimeoutError
+from jmsaio.transport.clock import Clock, clock_of
 from jmsaio.transport.pulsar.native.handles import ClosableHandle
 from jmsaio.transport.pulsar.native.results import OK, translate
 
@@ -56,6 +57,7 @@ class Bridge:
 
     Attributes:
         loop: event loop whose thread runs everything except native callbacks.
+        clock: the clock of that loop.
         thread: identifier of that thread.
         failure: error raised by the transport's operations now: a class and its text, or None while it is open.
         captures_log: whether the native client's log is read by ``native_log``.
@@ -63,6 +65,7 @@ class Bridge:
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
+        self.clock: Clock = clock_of(self.loop)
         self.thread = threading.get_ident()
         self.failure: tuple[type[JMSError], str] | None = None
         self.captures_log = False

@@ -8,14 +8,13 @@ receiver pauses until some are due.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable
 
 import attrs
 
 from jmsaio.codec.view import due
 from jmsaio.errors import MalformedMessageError
-from jmsaio.transport.clock import SteadyTimes, SystemClock
+from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 _log = logging.getLogger("jmsaio")
@@ -42,22 +41,28 @@ class DelayedRecords:
         what: source of the records, for the warning.
         most_records: maximum number of records.
         most_bytes: maximum bytes.
+        clock: clock of their event loop.
     """
 
     what: str
     most_records: int = MOST_RECORDS
     most_bytes: int = MOST_BYTES
-    _times: SteadyTimes = attrs.field(factory=lambda: SteadyTimes(SystemClock()), init=False)
+    clock: Clock = attrs.field(factory=SystemClock)
+    _times: SteadyTimes = attrs.field(init=False)
     _kept: dict[PulsarRecord, int] = attrs.field(factory=dict, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     _warned: bool = attrs.field(default=False, init=False)
+
+    @_times.default
+    def _of_the_clock(self) -> SteadyTimes:
+        return SteadyTimes(self.clock)
 
     def __len__(self) -> int:
         return len(self._kept)
 
     def early(self, records: Iterable[PulsarRecord]) -> dict[PulsarRecord, float]:
         """Return the records that are not yet due, each with its steady due time."""
-        now = time.time_ns() // 1_000_000
+        now = int(self.clock.now() * 1000)
         found: dict[PulsarRecord, float] = {}
         for record in records:
             when = early_until(record, now)
