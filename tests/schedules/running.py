@@ -9,9 +9,11 @@ if the failing code relies on the promise, as anyio's cancel scopes and task gro
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import attrs
 import simloom
@@ -76,6 +78,15 @@ class Lab:
         """Note a delivery; return its text."""
         self.received.append((text(message), message.jms_redelivered))
         return text(message)
+
+    async def cancel(self, call: Awaitable[Any]) -> Any:
+        """Make a call, and cancel it after some turns of the loop; return its result, or None."""
+        task = asyncio.ensure_future(call)
+        for _ in range(self.random.randrange(12)):
+            await asyncio.sleep(0)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, jmsaio.JMSError):
+            return await task
 
     async def drain(self, target: jmsaio.Destination, patience: float = 60) -> None:
         """Receive what is left on a new connection."""

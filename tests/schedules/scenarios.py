@@ -190,14 +190,6 @@ async def cancellation(lab: Lab) -> None:
     """Any call is cancelled at any await, and the next one finds everything in order."""
     async with jmsaio.connect(lab.broker.url) as connection:
 
-        async def cancelled(call: Awaitable[Any]) -> None:
-            task = asyncio.ensure_future(call)
-            for _ in range(lab.random.randrange(12)):
-                await asyncio.sleep(0)
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, jmsaio.JMSError):
-                await task
-
         async def receive(consumer: jmsaio.MessageConsumer) -> None:
             message = await consumer.receive(timeout=0.05)
             if message is not None:
@@ -229,12 +221,35 @@ async def cancellation(lab: Lab) -> None:
                     lambda: process(consumer),
                     lambda: come_and_go(lab.random.choice(list(AcknowledgeMode)[1:])),
                 ]
-                await cancelled(lab.random.choice(calls)())
-            await cancelled(consumer.close())
-            await cancelled(session.close())
+                await lab.cancel(lab.random.choice(calls)())
+            await lab.cancel(consumer.close())
+            await lab.cancel(session.close())
     await lab.drain(QUEUE)
     arrived = {name for name, _ in lab.received}
     assert arrived >= set(lab.confirmed.get("a", ())), (lab.confirmed, lab.received)
+
+
+async def cancelled_transactions(lab: Lab) -> None:
+    """Any call of a session that moves messages is cancelled; each message ends in exactly one of the queues."""
+    done = jmsaio.Queue("done")
+    async with jmsaio.connect(lab.broker.url) as connection, connection.create_session() as sending:
+        await lab.produce(sending, QUEUE, "a", 6)
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            consumer, producer = await session.create_consumer(QUEUE), await session.create_producer(done)
+            for _ in range(15):
+                message = await lab.cancel(consumer.receive(timeout=0.05))
+                if message is None:
+                    continue
+                if await lab.cancel(producer.send(text(message))) is None:
+                    await session.rollback()  # whether it was sent is not known
+                elif lab.random.random() < 0.3:
+                    await lab.cancel(session.rollback())
+                else:
+                    await lab.cancel(session.commit())
+    await lab.drain(done)
+    await lab.drain(QUEUE)
+    lab.check()
+    assert len(lab.received) == 6, lab.received
 
 
 async def modes(lab: Lab) -> None:
@@ -384,7 +399,7 @@ async def ending(lab: Lab) -> None:
 SCENARIOS: dict[str, Scenario] = {
     each.__name__: each
     for each in (
-        faults, transactions, dead_letters, requests, hand_over, cancellation, modes, times, closing, priorities,
-        ending,
+        faults, transactions, dead_letters, requests, hand_over, cancellation, cancelled_transactions, modes, times,
+        closing, priorities, ending,
     )
 }  # fmt: skip
