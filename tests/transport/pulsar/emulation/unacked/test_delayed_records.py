@@ -11,7 +11,7 @@ import pytest
 
 from jmsaio.model.wire import DELIVERY_TIME
 from jmsaio.transport.base import SubscriptionType
-from jmsaio.transport.clock import SystemClock
+from jmsaio.transport.clock import ManualClock, SystemClock
 from jmsaio.transport.pulsar.emulation.unacked.delayed_records import (
     MOST_BYTES,
     MOST_RECORDS,
@@ -56,6 +56,14 @@ def test_the_early_ones_are_found_with_the_time_that_is_left() -> None:
     found: Any = DelayedRecords("t").early(records)
     assert list(found) == [late]
     assert 55 < found[late] - time.monotonic() <= 61
+
+
+def test_how_early_a_record_is_says_the_clock_of_the_loop() -> None:
+    record, clock = due_at("2000000"), ManualClock(1000)
+    delayed: Any = DelayedRecords("t", clock=clock)
+    assert delayed.early([record]) == {record: 2000}
+    clock.advance(1000)
+    assert delayed.early([record]) == {}
 
 
 def test_equal_times_stay_equal_whatever_pauses_between_two_readings_of_the_clocks(
