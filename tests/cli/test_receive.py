@@ -123,7 +123,7 @@ async def test_subscriptions_of_a_topic(kind: str, config: dict[str, Any], capsy
 _CHILD = """
 import asyncio, json, sys, jmsaio
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.receive import Job, _receive
+from jmsaio.cli.receive import ReceiveArguments, _receive
 
 async def main():
     config = {"brokerServiceUrl": "memory:", "close_timeout": 5}
@@ -132,7 +132,7 @@ async def main():
         producer = await session.create_producer(queue)
         for number in range(30):
             await producer.send(str(number))
-        job = Job(config, "orders", False, None, None, None, 0.5, False)
+        job = ReceiveArguments(config, "orders", False, None, None, None, 0.5, False)
         try:
             await _receive(job, Output(as_json=sys.argv[2] == "json"))
         except BrokenPipeError:
