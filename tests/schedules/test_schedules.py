@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-pytest.importorskip("simloom", reason="it needs Python 3.12")
+pytest.importorskip("simloom", reason="simloom is not installed; it needs Python 3.12")
 
 import jmsaio
 from tests.schedules.running import SHUFFLED, Lab, lawful, run
