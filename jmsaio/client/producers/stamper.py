@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _DELIVERY_MODES: Final = "DeliveryMode.PERSISTENT or DeliveryMode.NON_PERSISTENT"
 
 
-def checked_mode(mode: DeliveryMode) -> int:
+def _checked_mode(mode: DeliveryMode) -> int:
     """Return the number of a delivery mode; the number itself is accepted, too. Raises IllegalArgumentError."""
     if not isinstance(mode, DeliveryMode):
         if not isinstance(mode, int) or isinstance(mode, bool):
@@ -43,7 +43,7 @@ def _checked_priority(priority: int) -> int:
 
 #: Converts each setting from what applications give; raises IllegalArgumentError for an invalid value.
 _CONVERT: Final[dict[str, Callable[[Any], Any]]] = {
-    "delivery_mode": checked_mode,
+    "delivery_mode": _checked_mode,
     "priority": _checked_priority,
     "time_to_live": lambda value: milliseconds(value, "time_to_live"),
     "delivery_delay": lambda value: milliseconds(value, "delivery_delay"),
@@ -79,7 +79,7 @@ class SendSettings:
     def options(self, mode: Any, priority: Any, time_to_live: Any, delay: Any) -> tuple[int, int, int, int]:
         """Return a send's options, None meaning the setting; durations in milliseconds. Raises as ``changed``."""
         return (
-            self.delivery_mode if mode is None else checked_mode(mode),
+            self.delivery_mode if mode is None else _checked_mode(mode),
             self.priority if priority is None else _checked_priority(priority),
             self.time_to_live if time_to_live is None else milliseconds(time_to_live, "time_to_live"),
             self.delivery_delay if delay is None else milliseconds(delay, "delivery_delay"),

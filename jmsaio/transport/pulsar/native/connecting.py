@@ -150,13 +150,12 @@ class Reach:
 
     async def refusal_of(self, owner: str) -> JMSError | None:
         """Return why the broker at a looked-up address refuses this client. The caller limits the time."""
-        try:
+        with suppress(OSError):
             async with _connection(owner) as stream:
-                await introduce(stream, owner, self._config, self._credentials)
-        except JMSError as error:
-            return error
-        except OSError:
-            return None
+                try:
+                    await introduce(stream, owner, self._config, self._credentials)
+                except JMSError as error:
+                    return error
         return None
 
     async def until_refused(self) -> JMSError:
