@@ -110,9 +110,9 @@ _NAMES: dict[str, bytes] = {}
 
 
 class LayerRecord:
-    """A received record that looks its parts up in the bytes of its entry."""
+    """A received record: the parts that are the same in both forms."""
 
-    __slots__ = ("_entry", "_index", "_map", "_middle", "_number", "_start", "_stop", "may_expire", "redelivery_count")
+    __slots__ = ("_index", "_map", "_number", "may_expire", "redelivery_count")
 
     event_time = publish_time = 1_700_000_000_000
     key: str | None = None
@@ -123,14 +123,28 @@ class LayerRecord:
     topic = "persistent://public/default/layer"
     size = 400
 
+    def __init__(self, number: int, index: int, may_expire: bool) -> None:
+        self.may_expire = may_expire
+        self.redelivery_count = 0
+        self._number, self._index = number, index
+        self._map: dict[str, str] | None = None
+
+    @property
+    def message_id(self) -> WireId:
+        """Where it is stored."""
+        return WireId(1, self._number, -1, self._index)
+
+
+class PackedRecord(LayerRecord):
+    """It looks its parts up in the bytes of its entry."""
+
+    __slots__ = ("_entry", "_middle", "_start", "_stop")
+
     def __init__(
         self, entry: bytes, start: int, middle: int, stop: int, number: int, index: int, may_expire: bool
     ) -> None:
+        super().__init__(number, index, may_expire)
         self._entry, self._start, self._middle, self._stop = entry, start, middle, stop
-        self.may_expire = may_expire
-        self._number, self._index = number, index
-        self._map: dict[str, str] | None = None
-        self.redelivery_count = 0
 
     @property
     def payload(self) -> bytes:
@@ -157,33 +171,16 @@ class LayerRecord:
         place += len(packed_name) + 1
         return entry[place : place + entry[place - 1]].decode()
 
-    @property
-    def message_id(self) -> WireId:
-        """Where it is stored."""
-        return WireId(1, self._number, -1, self._index)
 
+class MapRecord(LayerRecord):
+    """Its properties are a map, made anew for each as pulsar-client makes it."""
 
-class MapRecord:
-    """A received record whose properties are a map, made anew for each as pulsar-client makes it."""
-
-    __slots__ = ("_given", "_index", "_map", "_number", "may_expire", "payload", "redelivery_count")
-
-    event_time = publish_time = LayerRecord.event_time
-    key: str | None = None
-    producer_name: str | None = None
-    schema_version: bytes | None = None
-    sequence_id: int | None = None
-    batch_size = 0
-    topic = LayerRecord.topic
-    size = LayerRecord.size
+    __slots__ = ("_given", "payload")
 
     def __init__(self, given: Mapping[str, str], payload: bytes, number: int, index: int) -> None:
+        super().__init__(number, index, EXPIRATION in given)
         self._given = given
-        self._map: dict[str, str] | None = None
         self.payload = payload
-        self.may_expire = EXPIRATION in given
-        self.redelivery_count = 0
-        self._number, self._index = number, index
 
     @property
     def properties(self) -> dict[str, str]:
@@ -197,11 +194,6 @@ class MapRecord:
         """One of them."""
         return self.properties.get(name)
 
-    @property
-    def message_id(self) -> WireId:
-        """Where it is stored."""
-        return WireId(1, self._number, -1, self._index)
-
 
 def make_entry(work: Workload, number: int) -> bytes:
     """Messages from ``number`` on as the bytes of one entry: for each the sizes of both parts, properties, text."""
@@ -212,16 +204,16 @@ def make_entry(work: Workload, number: int) -> bytes:
     return b"".join(parts)
 
 
-def split(entry: bytes, number: int) -> list[LayerRecord]:
+def split(entry: bytes, number: int) -> list[PackedRecord]:
     """Return the records of an entry."""
-    records, place, end, sizes = list[LayerRecord](), 0, len(entry), _SIZES.unpack_from
+    records, place, end, sizes = list[PackedRecord](), 0, len(entry), _SIZES.unpack_from
     may_expire = entry.find(_EXPIRATION) >= 0
     while place < end:
         packed, payload = sizes(entry, place)
         start = place + _SIZES.size
         middle = start + packed
         place = middle + payload
-        records.append(LayerRecord(entry, start, middle, place, number, len(records), may_expire))
+        records.append(PackedRecord(entry, start, middle, place, number, len(records), may_expire))
     return records
 
 
