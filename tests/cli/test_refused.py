@@ -58,6 +58,12 @@ class Command:
         async with jmsaio.connect(self._broker.options()) as connection, connection.create_session() as session:
             await (await session.create_producer(session.create_queue(self.queue))).send(text)
 
+    async def wait_until_acknowledged(self) -> None:
+        """Wait until the broker has the acknowledgement of everything in the queue."""
+        with anyio.fail_after(LONG):
+            while await anyio.to_thread.run_sync(self._broker.backlog, self.queue):
+                await asyncio.sleep(0.1)
+
     async def receive_all(self) -> list[str]:
         async with jmsaio.connect(self._broker.options()) as connection, connection.create_session() as session:
             consumer = await session.create_consumer(session.create_queue(self.queue))
@@ -78,6 +84,7 @@ async def test_a_command_that_receives_ends(command: Command) -> None:
     assert process.stdout is not None
     line = await asyncio.wait_for(process.stdout.readline(), LONG)
     assert json.loads(line)["body"] == "first"
+    await command.wait_until_acknowledged()  # what is on its way when the right ends comes again
     await command.refuse()
     assert await command.refused(process) == b""
     await command.send("second")

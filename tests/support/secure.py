@@ -125,11 +125,16 @@ class SecureBroker(LaunchedBroker):
         path = f"namespaces/{namespace}/permissions/{auth.APP}"
         self.administrate("POST" if actions else "DELETE", path, list(actions))
 
-    def administrate(self, method: str, path: str, body: object = None) -> None:
+    def backlog(self, queue: str) -> int:
+        """How many messages of a queue, given by its topic's full name, are not acknowledged yet."""
+        stats = self.administrate("GET", f"{queue.replace('://', '/')}/stats").json()
+        return int(stats["subscriptions"]["jms-queue"]["msgBacklog"])
+
+    def administrate(self, method: str, path: str, body: object = None) -> httpx.Response:
         """Call the REST interface as the role ``admin``."""
         shown = {"Authorization": f"Bearer {self.token(auth.ADMIN)}"}
         url = f"{self.web_service_url}/admin/v2/{path}"
-        httpx.request(method, url, headers=shown, json=body, timeout=30).raise_for_status()
+        return httpx.request(method, url, headers=shown, json=body, timeout=30).raise_for_status()
 
     def certificate(self, name: str = auth.APP) -> str:
         """``authParams`` of the plug-in ``tls``: the certificate and the key of a role; ``forged`` is a stranger's."""
