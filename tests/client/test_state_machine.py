@@ -22,6 +22,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from tests.client.reference import Model, ModelConsumer, ModelSession
 from tests.client.test_cancellation import cancelled_after
+from tests.kit.virtual_time import VirtualLoop
 from tests.support.broker import TestBroker
 
 #: Runs on the embedded broker; ``JMSAIO_TEST_STATE_EXAMPLES`` sets it for longer hunts. 150 miss mistakes that 500
@@ -72,7 +73,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runner = asyncio.Runner()
+        self.runner = asyncio.Runner(loop_factory=VirtualLoop if self.embedded else None)
         self.model = Model(QUEUES)
         self.tail = uuid.uuid4().hex
         self.sessions: list[OpenSession] = []
