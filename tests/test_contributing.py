@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,8 @@ def required(extras: list[str]) -> set[str]:
     return names | (required(nested) if nested else set())
 
 
-def imported() -> set[str]:
+@cache  # parsing every file takes seconds
+def imported() -> frozenset[str]:
     """The top-level names that the package and its tests import, but their own and the standard library's."""
     names: set[str] = set()
     for path in (*ROOT.glob("jmsaio/**/*.py"), *ROOT.glob("tests/**/*.py")):
@@ -146,7 +148,7 @@ def imported() -> set[str]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 names.add(node.module.partition(".")[0])
-    return names - sys.stdlib_module_names - {"jmsaio", "tests", "benchmarks"}
+    return frozenset(names - sys.stdlib_module_names - {"jmsaio", "tests", "benchmarks"})
 
 
 def test_what_contributors_install_has_all_that_mypy_and_the_tests_import() -> None:

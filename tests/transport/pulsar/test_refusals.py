@@ -22,7 +22,7 @@ from tests.support.refusals import REFUSALS, Brokers, Options, secrets_of
 from tests.support.secure import OAuthBroker, SecureBroker
 
 #: Seconds that a refusal may take on a crowded machine; pulsar-client itself would try again for 30.
-SOON = 15.0
+SOON = 28.0
 
 
 async def connect(options: Options) -> None:
