@@ -22,16 +22,12 @@ from jmsaio.model.arguments import with_article
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.headers import FIELDS as HEADER_FIELDS
 from jmsaio.model.headers import OF_APPLICATION, Holds, is_provided
-from jmsaio.model.messages.bytes_message import BytesMessage
-from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.messages.message import Message
-from jmsaio.model.messages.object_message import ObjectMessage
-from jmsaio.model.messages.stream_message import StreamMessage
-from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.modes import DeliveryMode
 
-#: Kinds of message, as values of ``--as``.
-KINDS = ("text", "bytes", "map", "stream", "object", "header")
+#: The JSON of a body, by the class that its message holds.
+_IN_JSON: dict[type, str] = {dict: "a JSON object", list: "a JSON array"}
 #: Maximum bytes per read of lines.
 _CHUNK = 64 * 1024
 #: Fields of a line written by ``jmsaio receive --json``.
@@ -138,29 +134,33 @@ def make(kind: str, data: bytes) -> Message:
     Raises:
         click.UsageError: the body is not valid for the kind.
     """
-    if kind == "bytes":
-        return BytesMessage(data)
-    if kind == "header":
+    holds = KINDS[kind].holds
+    if holds is bytes:
+        return _created(kind, data)
+    if holds is None:
         if data:
             raise click.UsageError(
-                "a header message has no body, so this one would be lost; leave out the body or --as"
+                f"{with_article(kind)} message has no body, so this one would be lost; leave out the body or --as"
             )
         return Message()
     try:
         text = data.decode("utf-8")
-        if kind == "text":
-            return TextMessage(text)
-        value = json.loads(text)
+        value = text if holds is str else json.loads(text)
     except UnicodeDecodeError:
         raise click.UsageError("the body is not UTF-8 text; send it with --as bytes") from None
     except ValueError as error:
         raise click.UsageError(f"the body of {with_article(kind)} message is JSON; {error}") from None
     try:
-        if kind == "map":
-            return MapMessage(_expect(value, dict, "a JSON object"))
-        return StreamMessage(_expect(value, list, "a JSON array")) if kind == "stream" else ObjectMessage(value)
+        if not isinstance(value, holds):
+            raise ValueError(f"the body must be {_IN_JSON[holds]}")
+        return _created(kind, value)
     except (JMSError, ValueError) as error:
         raise click.UsageError(f"not {with_article(kind)} message: {error}") from None
+
+
+def _created(kind: str, body: Any) -> Message:
+    message: Message = KINDS[kind].message(body)
+    return message
 
 
 def from_record(line: bytes) -> Message:
@@ -191,23 +191,24 @@ def from_record(line: bytes) -> Message:
 
 
 def _from_kind(kind: str, body: Any, types: Any) -> Message:
-    if kind == "text":
-        return TextMessage(body)
-    if kind == "bytes":
-        return BytesMessage(base64.b64decode(body or "", validate=True))
-    if kind == "map":
-        return MapMessage({name: _value(value, types.get(name)) for name, value in body.items()})
-    if kind == "stream":
-        return StreamMessage([_value(value, types.get(str(index))) for index, value in enumerate(body)])
-    if kind == "object":
+    if kind not in KINDS:
+        raise ValueError(f"kind {kind!r} is not one of {', '.join(KINDS)}")
+    holds = KINDS[kind].holds
+    if holds is None:
+        if body is not None:
+            raise ValueError(f"{with_article(kind)} message has no body")
+        return Message()
+    if holds is bytes:
+        body = base64.b64decode(body or "", validate=True)
+    elif holds is dict:
+        body = {name: _value(value, types.get(name)) for name, value in body.items()}
+    elif holds is list:
+        body = [_value(value, types.get(str(index))) for index, value in enumerate(body)]
+    elif holds is object:
         if types == "java":
             raise ValueError("a Java object can be received, not sent")
-        return ObjectMessage(_value(body, types or None))
-    if kind == "header":
-        if body is not None:
-            raise ValueError("a header message has no body")
-        return Message()
-    raise ValueError(f"kind {kind!r} is not one of {', '.join(KINDS)}")
+        body = _value(body, types or None)
+    return _created(kind, body)
 
 
 def _delivery_mode(name: object) -> DeliveryMode:
@@ -226,9 +227,3 @@ def _destination(text: object) -> Queue | Topic:
 
 def _value(value: Any, kind: str | None) -> Any:
     return base64.b64decode(value, validate=True) if kind == "bytes" else typed(value, kind)
-
-
-def _expect(value: Any, kind: type, what: str) -> Any:
-    if not isinstance(value, kind):
-        raise ValueError(f"the body must be {what}")
-    return value

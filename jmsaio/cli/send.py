@@ -12,13 +12,14 @@ import attrs
 import click
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from jmsaio.cli.bodies import KINDS, BodySource
+from jmsaio.cli.bodies import BodySource
 from jmsaio.cli.common.connecting import connection_options, destination, read_connection, require_rest, run
 from jmsaio.cli.common.exits import OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable
 from jmsaio.cli.typed import parse_property
 from jmsaio.errors import JMSError, SendInDoubtError
 from jmsaio.model.headers import OF_APPLICATION, Holds
+from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _header_options(command: Command) -> Command:
 @click.option(
     "--as",
     "kind",
-    type=click.Choice(KINDS),
+    type=click.Choice(tuple(KINDS)),
     help="Kind of message; default text. Map, stream and object bodies are JSON; a header message has no body.",
 )
 @click.option("--lines", is_flag=True, help="Send each line of the input as a message.")

@@ -14,12 +14,9 @@ from jmsaio.cli.common.output import printable
 from jmsaio.cli.typed import mark, plain
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.headers import FIELDS, Holds
-from jmsaio.model.messages.bytes_message import BytesMessage
-from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.messages.message import Message
-from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
-from jmsaio.model.messages.stream_message import StreamMessage
-from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.wire import DELIVERY_COUNT
 
 _TIMES = frozenset(header.field for header in FIELDS if header.holds is Holds.TIME)
@@ -107,21 +104,17 @@ def raw_to_text(error: MalformedMessageError) -> Text:
 
 def _body(message: Message) -> tuple[Any, Any]:
     """Return the body as JSON, and the types that JSON can't express."""
-    if isinstance(message, TextMessage):
-        return message.text, None
-    if isinstance(message, BytesMessage):
-        return _base64(_bytes(message)), None
-    if isinstance(message, MapMessage):
-        return _values(dict(message))
-    if isinstance(message, StreamMessage):
-        values, kinds = _values(dict(enumerate(_items(message))))
+    body, holds = message._body(), KINDS[message.KIND].holds
+    if isinstance(body, JavaObject):
+        return {"class": body.class_name, "data": _base64(body.data)}, "java"
+    if holds is bytes:
+        return _base64(body), None
+    if holds is dict:
+        return _values(body)
+    if holds is list:
+        values, kinds = _values(dict(enumerate(body)))
         return list(values.values()), {str(index): kind for index, kind in kinds.items()}
-    if isinstance(message, ObjectMessage):
-        value = message.get_object()
-        if isinstance(value, JavaObject):
-            return {"class": value.class_name, "data": _base64(value.data)}, "java"
-        return plain(value), "bytes" if isinstance(value, bytes) else mark(value)
-    return None, None
+    return plain(body), "bytes" if isinstance(body, bytes) else mark(body)
 
 
 def _values(values: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[Any, str]]:
@@ -131,13 +124,14 @@ def _values(values: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[Any, str]]:
 
 
 def _body_text(message: Message) -> str:
-    if isinstance(message, TextMessage):
-        return "  (no text)" if message.text is None else _indented(message.text)
-    if isinstance(message, BytesMessage):
-        return _shown(_bytes(message))
-    body, kinds = _body(message)
-    if message.KIND == "header":
+    holds = KINDS[message.KIND].holds
+    if holds is None:
         return "  (no body)"
+    if holds is str:
+        return "  (no text)" if message.text is None else _indented(message.text)
+    if holds is bytes:
+        return _shown(message._body())
+    body, kinds = _body(message)
     note = f"  types {kinds}" if kinds else ""
     return f"  {message.KIND} {printable(json.dumps(body, ensure_ascii=False))}{note}"
 
@@ -148,16 +142,6 @@ def _shown(data: bytes) -> str:
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {printable(line)}" for line in text.split("\n"))
-
-
-def _bytes(message: BytesMessage) -> bytes:
-    data: bytes = message._body()
-    return data
-
-
-def _items(message: StreamMessage) -> list[Any]:
-    values: list[Any] = message._body()
-    return values
 
 
 def _base64(data: bytes) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import attrs
 
 from jmsaio.codec import bodies, headers
-from jmsaio.codec.rows import LAYOUTS, NON_PERSISTENT, PERSISTENT, read_body, read_correlation, read_reply_to
+from jmsaio.codec.rows import NON_PERSISTENT, PERSISTENT, read_body, read_correlation, read_reply_to
 from jmsaio.model.headers import TEXTS
 from jmsaio.model.wire import (
     CORRELATION_ID,
@@ -160,7 +160,7 @@ def _bodies(
 ) -> tuple[Column, Column, Column]:
     """Return texts, data, and errors of unreadable bodies."""
     nothing = (None,) * len(payloads)
-    if kind != "text" and not (check_body and kind in LAYOUTS):
+    if kind != "text" and not (check_body and kind in bodies.STRUCTURED):
         return nothing, payloads, nothing
     if kind == "text" and None not in payloads:
         try:

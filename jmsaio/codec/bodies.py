@@ -10,7 +10,10 @@ forwarded unchanged.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
+
+import attrs
 
 from jmsaio.codec import javaser, stream
 from jmsaio.errors import MessageFormatError
@@ -23,16 +26,23 @@ OBJECT_FORMAT: Final = "JMS_jmsaio_object"
 JSON: Final = "json"
 
 
-def encode_text(text: str) -> bytes:
-    """Encode as UTF-8. Raises MessageFormatError for a lone surrogate, which Java would turn into a question mark."""
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise MessageFormatError(f"the text has a lone surrogate at {error.start}; send it as bytes") from error
+@attrs.frozen
+class _Layout:
+    """The layout of one kind of body.
+
+    Attributes:
+        write: returns the payload of a body; see ``encode_body``.
+        read: returns the body of a payload; see ``decode_body``.
+        structured: whether the payload is more than a text or bytes.
+    """
+
+    write: Callable[[Any, dict[str, str]], bytes | None]
+    read: Callable[[bytes | None, Texts], Any]
+    structured: bool = False
 
 
 def encode_body(kind: str, body: Any, wire: dict[str, str]) -> bytes | None:
-    """Return the payload of a body that is not a text; None is Pulsar's null value.
+    """Return the payload of a body; None is Pulsar's null value.
 
     Args:
         kind: the message's kind on the wire.
@@ -42,13 +52,36 @@ def encode_body(kind: str, body: Any, wire: dict[str, str]) -> bytes | None:
     Raises:
         MessageFormatError: a value that the layout can't hold.
     """
-    if kind == "bytes":
-        return bytes(body)
-    if kind == "map":
-        return javaser.write_map(body) if body else None
-    if kind == "stream":
-        return stream.encode_stream(body)
-    return _encode_object(body, wire) if kind == "object" else None
+    return _LAYOUTS[kind].write(body, wire)
+
+
+def decode_body(kind: str, payload: bytes | None, wire: Texts) -> Any:
+    """Return the body of a payload; None for Pulsar's null value of a text or object, else an empty body.
+
+    Args:
+        kind: a kind of message.
+        payload: as on the wire.
+        wire: the record's properties.
+
+    Raises:
+        MessageFormatError: the payload is not of this layout.
+    """
+    return _LAYOUTS[kind].read(payload, wire)
+
+
+def encode_text(text: str) -> bytes:
+    """Encode as UTF-8. Raises MessageFormatError for a lone surrogate, which Java would turn into a question mark."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageFormatError(f"the text has a lone surrogate at {error.start}; send it as bytes") from error
+
+
+def _decode_text(payload: bytes | None, wire: Texts) -> str | None:
+    try:
+        return None if payload is None else payload.decode()
+    except UnicodeDecodeError as error:
+        raise MessageFormatError(str(error)) from error
 
 
 def _encode_object(body: Any, wire: dict[str, str]) -> bytes | None:
@@ -66,16 +99,7 @@ def _encode_object(body: Any, wire: dict[str, str]) -> bytes | None:
     return javaser.write_object(canonical(body, "object"))
 
 
-def decode_body(kind: str, payload: bytes | None, wire: Texts) -> Any:
-    """Return the body of a map, stream or object payload.
-
-    Raises:
-        MessageFormatError: the payload is not of this layout.
-    """
-    if kind == "map":
-        return javaser.read_map(payload) if payload else {}
-    if kind == "stream":
-        return stream.decode_stream(payload) if payload else []
+def _decode_object(payload: bytes | None, wire: Texts) -> Any:
     if not payload:
         return None
     value = javaser.read_object(payload)
@@ -94,3 +118,23 @@ def _from_json(text: str) -> Any:
     except (ValueError, RecursionError):
         return text
     return value if text.count("[") + text.count("{") <= MAX_DEPTH or is_shallow(value) else text
+
+
+_LAYOUTS: Final = {
+    "text": _Layout(lambda body, wire: None if body is None else encode_text(body), _decode_text),
+    "bytes": _Layout(lambda body, wire: bytes(body), lambda payload, wire: b"" if payload is None else payload),
+    "map": _Layout(
+        lambda body, wire: javaser.write_map(body) if body else None,
+        lambda payload, wire: javaser.read_map(payload) if payload else {},
+        structured=True,
+    ),
+    "stream": _Layout(
+        lambda body, wire: stream.encode_stream(body),
+        lambda payload, wire: stream.decode_stream(payload) if payload else [],
+        structured=True,
+    ),
+    "object": _Layout(_encode_object, _decode_object, structured=True),
+    "header": _Layout(lambda body, wire: None, lambda payload, wire: None),
+}
+#: Kinds whose payload is more than a text or bytes.
+STRUCTURED: Final = frozenset(kind for kind, layout in _LAYOUTS.items() if layout.structured)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from jmsaio.codec import bodies, headers, properties
 from jmsaio.codec.schemas.reading import SchemaReader
@@ -11,20 +11,17 @@ from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.headers import Headers
 from jmsaio.model.messages.bytes_message import BytesMessage
-from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.messages.properties import Property
-from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.wire import DELIVERY_COUNT, MESSAGE_TYPE, ReceivedRecord
 
-_KINDS: dict[str | None, type[Message]] = {
-    "bytes": BytesMessage,
+#: Class of the message by its declared kind; a producer that is not JMS declares none.
+_CLASSES: Final[dict[str | None, type[Message]]] = {
     None: BytesMessage,
-    "map": MapMessage,
-    "stream": StreamMessage,
-    "object": ObjectMessage,
+    **{kind.name: kind.message for kind in KINDS.values() if kind.holds is not None},
 }
 
 
@@ -150,7 +147,7 @@ def decode_with(record: ReceivedRecord, source: RecordSource) -> Message:
 
 
 def _view_other(record: ReceivedRecord, source: RecordSource, kind: str | None, payload: bytes | None) -> Message:
-    made = _KINDS.get(kind)
+    made = _CLASSES.get(kind)
     empty = made is None and payload is None
     if (kind is None or (source.use_schema and not empty)) and record.schema_version is not None:
         message = _view_by_schema(record, source, kind, payload)
@@ -158,7 +155,7 @@ def _view_other(record: ReceivedRecord, source: RecordSource, kind: str | None, 
             return message
     if made is None:
         return Message._received(source, record, None)
-    if made is BytesMessage:
+    if made is BytesMessage:  # as ``decode_body``, without its look-up
         return BytesMessage._received(source, record, b"" if payload is None else payload)
     try:
         body = bodies.decode_body(made.KIND, payload, record)

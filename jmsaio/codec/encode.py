@@ -43,7 +43,7 @@ def encode(message: Message, stamp: Stamp, schema: SchemaWriter | None = None) -
         payload = None if body is None else schema.write(body)
         if not schema.jms:
             del wire[MESSAGE_TYPE]
-    elif kind == "text":
+    elif kind == "text":  # as ``encode_body``, without its look-up: most bodies are texts
         payload = None if body is None else bodies.encode_text(body)
     else:
         payload = bodies.encode_body(kind, body, wire)

@@ -34,8 +34,6 @@ PERSISTENT: Final = "PERSISTENT"
 NON_PERSISTENT: Final = "NON_PERSISTENT"
 QUEUE: Final = "queue"
 TOPIC: Final = "topic"
-#: Kinds of bodies whose payload can be malformed. A text can be, too, but is decoded anyway.
-LAYOUTS: Final = frozenset({"map", "stream", "object"})
 _NONE: Final = (None, None)
 
 
@@ -193,28 +191,16 @@ def read_body(
         error: why other parts can't be read, or None.
         check_body: see ``to_row``.
     """
-    if kind == "text":
-        if payload is not None:
-            try:
-                return payload.decode(), None, error
-            except UnicodeDecodeError as refused:
-                error = _no_body(kind, refused, error)
-    elif check_body and kind in LAYOUTS:
-        error = _check_layout(kind, payload, wire, error)
+    text = kind == "text"
+    if text or (check_body and kind in bodies.STRUCTURED):
+        try:
+            body = bodies.decode_body(kind, payload, wire)
+        except MessageFormatError as refused:
+            reason = f"no readable {kind} body: {refused}"
+            return None, payload, reason if error is None else f"{error}; {reason}"
+        if text:
+            return body, None, error
     return None, payload, error
-
-
-def _check_layout(kind: str, payload: bytes | None, wire: Mapping[str, str], error: str | None) -> str | None:
-    try:
-        bodies.decode_body(kind, payload, wire)
-    except MessageFormatError as refused:
-        return _no_body(kind, refused, error)
-    return error
-
-
-def _no_body(kind: str, reason: Exception, before: str | None) -> str:
-    text = f"no readable {kind} body: {reason}"
-    return text if before is None else f"{before}; {text}"
 
 
 def read_correlation(wire: Mapping[str, str]) -> tuple[str | None, bytes | None]:

@@ -7,12 +7,10 @@ from typing import Any, Final
 
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
 from jmsaio.model.arguments import shown, with_article
-from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.foreign import LeftOut, MessageLike, _unsaid, adopt, is_foreign
-from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import JavaObject, ObjectMessage
-from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 
 #: Arguments of a send: a message, including messages of other libraries, or a body from which one is created.
@@ -76,22 +74,16 @@ def message_for(body: object) -> Message:
     """
     if isinstance(body, Message):
         return body
-    if body is None or isinstance(body, str):
-        return TextMessage(body)
-    if isinstance(body, bytes | bytearray | memoryview):
-        return BytesMessage(body)
-    if isinstance(body, Mapping):
-        try:
-            return MapMessage(body)
-        except (MessageFormatError, IllegalArgumentError) as error:
-            raise MessageFormatError(f"a MapMessage can't hold this dict: {error}; {_AS_OBJECT}") from error
-    if isinstance(body, list | tuple):
-        try:
-            return StreamMessage(body)
-        except MessageFormatError as error:
-            raise MessageFormatError(f"a StreamMessage can't hold this list: {error}; {_AS_OBJECT}") from error
-    if isinstance(body, JavaObject):
-        return ObjectMessage(body)
+    for kind in KINDS.values():
+        if isinstance(body, kind.given):
+            try:
+                message: Message = kind.message(body)
+            except (MessageFormatError, IllegalArgumentError) as error:
+                name, held = kind.message.__name__, kind.holds.__name__  # type: ignore[union-attr]  # it has bodies
+                raise MessageFormatError(
+                    f"{with_article(name)} can't hold this {held}: {error}; {_AS_OBJECT}"
+                ) from error
+            return message
     if isinstance(body, bool | int | float):
         raise MessageFormatError(f"{shown(body, 100)} is not a body by itself; {_AS_OBJECT}")
     raise MessageFormatError(
