@@ -9,28 +9,70 @@ Records that have little in common with others become rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, repeat
 from operator import attrgetter, is_, itemgetter
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import attrs
 
-from jmsaio.codec.alike_records import AlikeRecords, Parts, TextTable
-from jmsaio.codec.rows import RawRow, to_row
-from jmsaio.codec.shapes import Shape, known_shape, text_getter
+from jmsaio.codec import bodies, headers, properties
+from jmsaio.codec.rows import PERSISTENT, RawRow, read_body, read_correlation, read_mode, read_reply_to, to_row
 from jmsaio.errors import MalformedMessageError
-from jmsaio.model.wire import CONNECTION_ID, MESSAGE_TYPE, ReceivedRecord
+from jmsaio.model.headers import TEXTS
+from jmsaio.model.wire import (
+    CONNECTION_ID,
+    CORRELATION_ID,
+    DELIVERY_MODE,
+    DELIVERY_TIME,
+    EXPIRATION,
+    GROUP_ID,
+    MESSAGE_ID,
+    MESSAGE_TYPE,
+    PRIORITY,
+    REPLY_TO,
+    REPLY_TO_TYPE,
+    TYPE_SUFFIX,
+    TYPE_SUFFIX_READ,
+    ReceivedRecord,
+    WireId,
+)
 
-#: Returns the fields of ``Parts``, which a row needs besides the properties, in one call.
-_PARTS: Final[Callable[[ReceivedRecord], tuple[Any, ...]]] = attrgetter(*Parts._fields)
-_FIELDS: Final = {name: index for index, name in enumerate(RawRow._fields)}
 #: Maximum number of groups of records with the same names, kind and type words; the records of others become rows.
 _GROUPS: Final = 64
+#: Maximum number of digits with which every number fits in 64 bits.
+_DIGITS: Final = 18
+_FIELDS: Final = {name: index for index, name in enumerate(RawRow._fields)}
 
-Names = tuple[str, ...]
+Texts = tuple[str, ...]
+Column = Sequence[Any]
 #: Function that sorts values into the order of all rows.
-InOrder = Callable[[Sequence[Any]], Sequence[Any]]
+InOrder = Callable[[Column], Column]
+
+
+@attrs.frozen(eq=False)
+class TextTable:
+    """The property texts of rows that all have the same names; iterating it creates a dictionary per row.
+
+    Attributes:
+        names: names of the properties, in their order.
+        columns: the texts of each property, one per row.
+        size: number of rows.
+    """
+
+    names: Texts
+    columns: Sequence[Sequence[str]] = attrs.field(repr=False)
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        names = self.names
+        if not names:
+            return ({} for _ in range(self.size))
+        return (dict(zip(names, texts, strict=True)) for texts in zip(*self.columns, strict=True))
 
 
 @attrs.frozen(eq=False)
@@ -59,15 +101,64 @@ class RowColumns:
         return list(map(RawRow._make, zip(*self.values, strict=True)))
 
 
-@attrs.frozen
-class _SameNames:
-    """Records with the same names: the shape of these names, and the records grouped by the other shared values."""
+class _Parts(NamedTuple):
+    """Attributes of a record, besides its properties; read in this order, as plain tuples."""
 
-    shape: Shape
-    common: Callable[[Mapping[str, str]], Names]
-    kept: Names
-    own: Callable[[Mapping[str, str]], Names]
-    groups: dict[Names, AlikeRecords] = attrs.field(init=False, factory=dict)
+    payload: bytes | None
+    key: str | None
+    event_time: int
+    message_id: WireId
+    publish_time: int
+    producer_name: str | None
+    schema_version: bytes | None
+    redelivery_count: int
+    sequence_id: int | None
+
+
+#: Returns the parts of a record in one call.
+_parts_of: Final[Callable[[ReceivedRecord], tuple[Any, ...]]] = attrgetter(*_Parts._fields)
+
+
+@attrs.define(eq=False)
+class _Shape:
+    """Records with the same names in the same order.
+
+    Attributes:
+        properties: names of the properties.
+        common: returns the texts of kind and type words of a record.
+        kept: names of the other texts, which differ between records.
+        own: returns these texts of a record.
+        groups: the records, by their kind and type words.
+    """
+
+    properties: Texts
+    common: Callable[[Mapping[str, str]], Texts]
+    kept: Texts
+    own: Callable[[Mapping[str, str]], Texts]
+    groups: dict[Texts, _Group] = attrs.field(init=False, factory=dict)
+
+
+@attrs.define(eq=False)
+class _Group:
+    """Records with the same names, kind and type words.
+
+    Attributes:
+        shape: their common names.
+        shared: their texts of kind and type words.
+        kind: kind of their bodies.
+        words: type words by name.
+        texts: the texts of each record that differ between records.
+        parts: the other parts of each record.
+        numbers: the number of each record among all records.
+    """
+
+    shape: _Shape
+    shared: Texts
+    kind: str
+    words: Mapping[str, str]
+    texts: list[Texts] = attrs.field(init=False, factory=list)
+    parts: list[tuple[Any, ...]] = attrs.field(init=False, factory=list)
+    numbers: list[int] = attrs.field(init=False, factory=list)
 
 
 class ColumnMaker:
@@ -85,72 +176,85 @@ class ColumnMaker:
         self.size = 0
         self._namespace = namespace
         self._check_body = check_body
-        self._known: dict[Names, _SameNames] = {}
-        self._alike: list[AlikeRecords] = []
+        self._shapes: dict[Texts, _Shape | None] = {}
+        self._groups: list[_Group] = []
         self._rows: list[RawRow] = []
         self._numbers: list[int] = []  # numbers of these rows among all
 
     def take(self, records: Iterable[ReceivedRecord]) -> None:
         """Add records; each is released when the next one is requested."""
-        last: Names | None = None
-        alike: AlikeRecords | None = None
+        last: Texts | None = None
+        group: _Group | None = None
         for record in records:
             try:
                 wire = record.properties
                 names = tuple(wire)
-                if names != last or alike is None:
-                    last, alike = names, self._find(names, wire)
-                elif (shared := alike.common(wire)) != alike.shared:
-                    alike = self._known[names].groups.get(shared) or self._find(names, wire)
-                parts = None if alike is None else _PARTS(record)
+                if names != last or group is None or group.shape.common(wire) != group.shared:
+                    last, group = names, self._find(names, wire)
+                parts = None if group is None else _parts_of(record)
             except MalformedMessageError:
                 parts = None
-            if alike is None or parts is None or parts[-1] is not None:
-                self._take_row(record)
-                continue
-            alike.texts.append(alike.own(wire))
-            alike.parts.append(parts)
-            alike.numbers.append(self.size)
+            if group is None or parts is None or parts[-1] is not None:  # numbered records have properties of their own
+                self._rows.append(to_row(record, self._namespace, check_body=self._check_body))
+                self._numbers.append(self.size)
+            else:
+                group.texts.append(group.shape.own(wire))
+                group.parts.append(parts)
+                group.numbers.append(self.size)
             self.size += 1
 
-    def _take_row(self, record: ReceivedRecord) -> None:
-        self._rows.append(to_row(record, self._namespace, check_body=self._check_body))
-        self._numbers.append(self.size)
-        self.size += 1
-
-    def _find(self, names: Names, wire: Mapping[str, str]) -> AlikeRecords | None:
+    def _find(self, names: Texts, wire: Mapping[str, str]) -> _Group | None:
         """Return the group of a record with these properties; None if it has to be converted by itself."""
-        known = self._known.get(names)
-        if known is None:
-            shape = known_shape(names)
-            if shape is None or len(self._known) == _GROUPS:
+        try:
+            shape = self._shapes[names]
+        except KeyError:
+            if len(self._groups) == _GROUPS:
                 return None
-            common = text_getter((MESSAGE_TYPE, *shape.marks) if MESSAGE_TYPE in wire else shape.marks)
-            dropped = {MESSAGE_TYPE, CONNECTION_ID, *shape.marks}.difference(shape.names)
-            kept = tuple(name for name in names if name not in dropped)
-            known = self._known[names] = _SameNames(shape, common, kept, text_getter(kept))
-        shared = known.common(wire)
-        found = known.groups.get(shared)
-        if found is None and len(self._alike) < _GROUPS:
-            shape, kind = known.shape, wire.get(MESSAGE_TYPE, "bytes")
-            words = shape.words_of(shape.read_words(wire), wire)
-            found = AlikeRecords(names, shared, known.common, known.kept, known.own, shape.names, kind, words)
-            known.groups[shared] = found
-            self._alike.append(found)
+            shape = self._shapes[names] = _learn(names, wire)
+        if shape is None:
+            return None
+        shared = shape.common(wire)
+        found = shape.groups.get(shared)
+        if found is None and len(self._groups) < _GROUPS:
+            words = properties.read_texts(wire, None, None)[1]
+            found = shape.groups[shared] = _Group(shape, shared, wire.get(MESSAGE_TYPE, "bytes"), words)
+            self._groups.append(found)
         return found
 
     def columns(self) -> RowColumns:
         """Return the columns of all added records."""
-        found = [each for each in self._alike if each.numbers]
-        groups = [(each.numbers, each.columns(self._namespace, self._check_body)) for each in found]
-        if self._rows or not groups:
-            groups.append((self._numbers, list(RowColumns.of(self._rows).values)))
-        if len(groups) == 1:
-            return RowColumns(self.size, groups[0][1])
-        order = list(chain.from_iterable(numbers for numbers, _ in groups))
+        parts = [
+            (group.numbers, list(_columns(group, self._namespace, self._check_body)))
+            for group in self._groups
+            if group.numbers
+        ]
+        if self._rows or not parts:
+            parts.append((self._numbers, list(RowColumns.of(self._rows).values)))
+        if len(parts) == 1:
+            return RowColumns(self.size, parts[0][1])
+        order = list(chain.from_iterable(numbers for numbers, _ in parts))
         in_order: InOrder = itemgetter(*sorted(range(self.size), key=order.__getitem__))
-        columns = zip(*(values for _, values in groups), strict=True)
+        columns = zip(*(values for _, values in parts), strict=True)
         return RowColumns(self.size, [_joined(each, in_order) for each in columns])
+
+
+def _learn(names: Texts, wire: Mapping[str, str]) -> _Shape | None:
+    """Classify the names of a record; None if it depends on the texts what they are."""
+    if GROUP_ID in wire or any(name.endswith(TYPE_SUFFIX_READ) for name in names):
+        return None
+    found = tuple(properties.read_texts(wire, None, None)[0])
+    marks = [name + TYPE_SUFFIX for name in found if name + TYPE_SUFFIX in wire]
+    dropped = {MESSAGE_TYPE, CONNECTION_ID, *marks}
+    kept = tuple(name for name in names if name not in dropped)
+    return _Shape(found, _getter([*filter(wire.__contains__, [MESSAGE_TYPE]), *marks]), kept, _getter(kept))
+
+
+def _getter(names: Sequence[str]) -> Callable[[Mapping[str, str]], Texts]:
+    """Return a function that returns the texts of some names as a tuple."""
+    if len(names) > 1:
+        found: Any = itemgetter(*names)
+        return found  # type: ignore[no-any-return]  # a tuple of the argument's values
+    return lambda wire: tuple(wire[name] for name in names)
 
 
 def _joined(parts: Sequence[Any], in_order: InOrder) -> Any:
@@ -161,3 +265,97 @@ def _joined(parts: Sequence[Any], in_order: InOrder) -> Any:
         return TextTable(parts[0].names, texts, sum(map(len, parts)))
     values = list(chain.from_iterable(parts))
     return values if all(map(is_, values, repeat(values[0]))) else in_order(values)
+
+
+def _columns(group: _Group, namespace: str, check_body: bool) -> Iterator[Any]:
+    """Yield a column for each field of ``RawRow``, in their order."""
+    kind, names, size = group.kind, group.shape.properties, len(group.parts)
+    texts = dict(zip(group.shape.kept, zip(*group.texts, strict=True), strict=True))
+    parts: Any = _Parts._make(zip(*group.parts, strict=True))
+    nothing = (None,) * size
+    formats = texts.get(bodies.OBJECT_FORMAT, nothing)
+    keys = [key or None for key in parts.key]
+    yield (kind,) * size
+    body, data, errors = _bodies(kind, parts.payload, formats, check_body)
+    yield from (body, data)
+    yield formats
+    yield _properties(TextTable(names, [texts[name] for name in names], size), keys)
+    yield (group.words,) * size
+    yield keys
+    yield from _pair(texts, size, read_correlation, CORRELATION_ID)
+    yield from (texts.get(header.wire[0], nothing) for header in TEXTS)
+    yield from _pair(texts, size, partial(read_reply_to, namespace=namespace), REPLY_TO, REPLY_TO_TYPE)
+    ids = texts.get(MESSAGE_ID, nothing)
+    yield ids if all(ids) else [id or str(wire_id) for id, wire_id in zip(ids, parts.message_id, strict=True)]
+    yield parts.event_time
+    yield _numbers(DELIVERY_TIME, texts, parts.event_time)
+    yield _numbers(EXPIRATION, texts, (0,) * size)
+    yield _headers(texts, size, headers.priority, 4, PRIORITY)
+    yield _headers(texts, size, read_mode, PERSISTENT, DELIVERY_MODE)
+    ledgers, entries, _, indexes = zip(*parts.message_id, strict=True)
+    yield from (ledgers, entries, indexes)
+    yield from (parts.publish_time, parts.producer_name, parts.schema_version, parts.redelivery_count)
+    yield errors
+
+
+def _headers(
+    texts: Mapping[str, Sequence[str]], size: int, read: Callable[[Mapping[str, str]], Any], default: Any, *names: str
+) -> Column:
+    """Return a header of each record, as ``read`` reads it from the named properties; ``default`` without the first."""
+    if names[0] not in texts:
+        return (default,) * size
+    return list(map(read, _wires(texts, *names)))
+
+
+def _pair(
+    texts: Mapping[str, Sequence[str]], size: int, read: Callable[[Mapping[str, str]], Any], *names: str
+) -> Iterable[Column]:
+    """Return two columns of a header, as ``read`` reads both values; None without the first property."""
+    if names[0] not in texts:
+        return repeat((None,) * size, 2)
+    return zip(*map(read, _wires(texts, *names)), strict=True)
+
+
+def _wires(texts: Mapping[str, Sequence[str]], *names: str) -> Iterator[dict[str, str]]:
+    """Return the named properties of each record, if present."""
+    found = [name for name in names if name in texts]
+    return (dict(zip(found, each, strict=True)) for each in zip(*(texts[name] for name in found), strict=True))
+
+
+def _bodies(
+    kind: str, payloads: Sequence[bytes | None], formats: Sequence[str | None], check_body: bool
+) -> tuple[Column, Column, Column]:
+    """Return texts, data, and errors of unreadable bodies."""
+    nothing = (None,) * len(payloads)
+    if kind != "text" and not (check_body and kind in bodies.STRUCTURED):
+        return nothing, payloads, nothing
+    if kind == "text" and None not in payloads:
+        try:
+            return list(map(bytes.decode, payloads)), nothing, nothing  # type: ignore[arg-type]  # none is None
+        except UnicodeDecodeError:
+            pass  # ``read_body`` finds which one it is
+    wires = [{} if each is None else {bodies.OBJECT_FORMAT: each} for each in formats]
+    found = [read_body(kind, payload, wire, None, check_body) for payload, wire in zip(payloads, wires, strict=True)]
+    texts, data, errors = zip(*found, strict=True)
+    return texts, data, errors
+
+
+def _properties(table: TextTable, keys: Sequence[str | None]) -> TextTable | list[dict[str, str]]:
+    """Return the texts of properties, including JMSXGroupID of records with a key."""
+    if not any(keys):
+        return table
+    if all(keys):
+        columns = [*table.columns, keys]
+        return TextTable((*table.names, GROUP_ID), columns, table.size)  # type: ignore[arg-type]  # no key is None
+    return [row if key is None else row | {GROUP_ID: key} for row, key in zip(table, keys, strict=True)]
+
+
+def _numbers(name: str, texts: Mapping[str, Sequence[str]], defaults: Sequence[int]) -> Column:
+    """Return the numbers of a header, as ``headers.number`` parses them."""
+    given = texts.get(name)
+    if given is None:
+        return defaults
+    digits = "".join(given)
+    if digits.isdecimal() and digits.isascii() and all(given) and max(map(len, given)) <= _DIGITS:
+        return list(map(int, given))
+    return list(map(headers.number, _wires(texts, name), repeat(name), defaults))

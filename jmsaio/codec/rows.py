@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from jmsaio.codec import bodies, headers, properties
-from jmsaio.codec.shapes import read_texts
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.wire import (
     CONNECTION_ID,
@@ -131,7 +130,7 @@ def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_b
     get = wire.get
     kind = get(MESSAGE_TYPE, "bytes")
     text, payload, error = read_body(kind, record.payload, wire, error, check_body)
-    texts, words = read_texts(wire, key, record.sequence_id)
+    texts, words = properties.read_texts(wire, key, record.sequence_id)
     correlation_id, correlation_bytes = read_correlation(wire) if CORRELATION_ID in wire else _NONE
     reply_to, reply_to_kind = read_reply_to(wire, namespace) if REPLY_TO in wire else _NONE
     message_id = record.message_id
@@ -154,7 +153,7 @@ def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_b
         headers.number(wire, DELIVERY_TIME, timestamp),
         headers.number(wire, EXPIRATION, 0) if EXPIRATION in wire else 0,
         headers.priority(wire) if PRIORITY in wire else 4,
-        NON_PERSISTENT if DELIVERY_MODE in wire and headers.delivery_mode(wire) == 1 else PERSISTENT,
+        read_mode(wire) if DELIVERY_MODE in wire else PERSISTENT,
         message_id.ledger,
         message_id.entry,
         message_id.batch_index,
@@ -218,6 +217,11 @@ def read_reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str | None, 
     """
     found = headers.reply_to(wire, namespace)
     return _NONE if found is None else (found[0], TOPIC if found[1] else QUEUE)
+
+
+def read_mode(wire: Mapping[str, str]) -> str:
+    """Return JMSDeliveryMode as a word."""
+    return NON_PERSISTENT if headers.delivery_mode(wire) == 1 else PERSISTENT
 
 
 def to_record(

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.codec import Stamp, encode, row_columns
-from jmsaio.codec.alike_records import TextTable
-from jmsaio.codec.row_columns import ColumnMaker, RowColumns
-from jmsaio.codec.rows import to_row
+from jmsaio.codec import Stamp, encode, properties, row_columns
+from jmsaio.codec.row_columns import ColumnMaker, RowColumns, TextTable
+from jmsaio.codec.rows import RawRow, to_row
 from jmsaio.model.wire import WireId
 from tests.codec import golden_files
 from tests.codec.described import build
@@ -46,6 +45,13 @@ WIRES = st.lists(st.sampled_from(list(TEXTS)), unique=True, max_size=9).flatmap(
 )
 BODIES = st.sampled_from([b"", b"text", "ä".encode(), b"\xff", b"\0\0\0\1", None])
 
+#: Names and texts of which each says something: headers, marks, properties that look like them.
+NAMES = st.sampled_from(
+    ["a", "b", "a_jsmtype", "b_jsmtype", "a_jmstype", "JMSXGroupID", "JMSXGroupID_jsmtype", "JMSXGroupSeq",
+     "JMSPulsarMessageType", "JMSDeliveryTime", "", "_jsmtype"]
+)  # fmt: skip
+MARKS = st.sampled_from(["", "5", "int", "integer", "double", "odd", "text"])
+
 STAMP = Stamp("ID:a:1:2", "connection", 10, 10, 10)
 
 
@@ -75,14 +81,13 @@ def to_columns(records: Sequence[Any], **options: Any) -> RowColumns:
 
 def assert_same(records: Sequence[Any], **options: Any) -> None:
     """Columns and rows say the same, properties in the same order."""
-    for _ in range(3):  # what names are is learned
-        columns = to_columns(records, **options)
-        expected = [to_row(record, **options) for record in records]
-        found = columns.rows()
-        assert found == expected
-        assert columns.size == len(records)
-        assert [list(row.properties) for row in found] == [list(row.properties) for row in expected]
-        assert [list(row.property_types) for row in found] == [list(row.property_types) for row in expected]
+    columns = to_columns(records, **options)
+    expected = [to_row(record, **options) for record in records]
+    found = columns.rows()
+    assert found == expected
+    assert columns.size == len(records)
+    assert [list(row.properties) for row in found] == [list(row.properties) for row in expected]
+    assert [list(row.property_types) for row in found] == [list(row.property_types) for row in expected]
 
 
 def test_columns_of_what_java_wrote_are_its_rows() -> None:
@@ -156,8 +161,7 @@ def test_each_record_is_given_up_when_the_next_is_asked_for() -> None:
 
 def test_rows_with_the_same_properties_share_their_names() -> None:
     records = [Record(b"x", {"JMSPulsarMessageType": "text", "a": str(number)}, "k") for number in range(5)]
-    for _ in range(3):
-        columns = to_columns(records)
+    columns = to_columns(records)
     table = columns["properties"]
     assert isinstance(table, TextTable)
     assert (table.names, list(map(list, table.columns))) == (("a", "JMSXGroupID"), [list("01234"), ["k"] * 5])
@@ -166,3 +170,60 @@ def test_rows_with_the_same_properties_share_their_names() -> None:
 def test_no_records_have_columns_without_values() -> None:
     assert (to_columns([]).size, to_columns([]).rows()) == (0, [])
     assert RowColumns.of([])["text"] == ()
+
+
+@given(st.dictionaries(NAMES, MARKS, max_size=8), st.none() | MARKS, st.none() | st.integers(0, 1 << 40))
+def test_properties_of_a_column_are_those_of_the_record(
+    wire: dict[str, str], key: str | None, number: int | None
+) -> None:
+    texts, words = properties.read_texts(wire, key, number)
+    found = to_columns([Record(b"x", dict(wire), key, sequence_id=number) for _ in range(2)])
+    assert [list(row.items()) for row in found["properties"]] == [list(texts.items())] * 2
+    assert list(found["property_types"]) == [words] * 2
+
+
+@given(st.lists(st.tuples(MARKS, MARKS, MARKS, MARKS), min_size=3, max_size=8))
+def test_records_with_the_same_names_keep_their_own_texts_and_words(rows: list[tuple[str, ...]]) -> None:
+    wires = [dict(zip(("n", "JMSType", "n_jsmtype", "m"), row, strict=True)) for row in rows]
+    found = to_columns([Record(b"x", wire) for wire in wires])
+    expected = [properties.read_texts(wire, None, None) for wire in wires]
+    assert list(zip(found["properties"], found["property_types"], strict=True)) == expected
+
+
+def test_records_with_the_same_marks_share_their_words() -> None:
+    records = [Record(b"x", {"n": text, "n_jsmtype": "int"}) for text in ("5", "6")]
+    first, second = to_columns(records)["property_types"]
+    assert first == {"n": "int"} and first is second
+
+
+def test_groups_have_a_bound_whatever_the_names() -> None:
+    maker = ColumnMaker()
+    records = [Record(b"x", {f"p{number}" * 100: "5"}) for number in range(row_columns._GROUPS * 3)]
+    maker.take(records)
+    assert len(maker._shapes) == len(maker._groups) == row_columns._GROUPS
+    assert maker.columns().rows() == [to_row(record) for record in records]
+
+
+def test_a_table_of_texts_is_a_dictionary_for_each_row() -> None:
+    table = TextTable(("a", "b"), [["1", "2"], ["x", "y"]], 2)
+    assert (len(table), list(table)) == (2, [{"a": "1", "b": "x"}, {"a": "2", "b": "y"}])
+    assert list(TextTable((), [], 3)) == [{}, {}, {}]
+
+
+def test_what_is_shown_of_a_table_has_no_texts() -> None:
+    assert "secret" not in repr(TextTable(("a",), [["secret"]], 1))
+
+
+def test_records_that_are_alike_become_a_column_for_each_field() -> None:
+    records = [
+        Record(b"x", {"JMSType": "t", "a": str(number)}, event_time=5, message_id=WireId(1, number))
+        for number in range(2)
+    ]
+    columns = to_columns(records)
+    assert len(columns.values) == len(RawRow._fields)
+    assert [(row.type, row.properties, row.data, row.entry) for row in columns.rows()] == [
+        ("t", {"a": "0"}, b"x", 0), ("t", {"a": "1"}, b"x", 1)
+    ]  # fmt: skip
+    assert [(row.message_id, row.timestamp, row.delivery_time) for row in columns.rows()] == [
+        ("ID:1:0:-1", 5, 5), ("ID:1:1:-1", 5, 5)
+    ]  # fmt: skip

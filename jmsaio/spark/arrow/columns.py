@@ -11,9 +11,8 @@ import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jmsaio.codec.alike_records import TextTable
 from jmsaio.codec.properties import value_of
-from jmsaio.codec.row_columns import RowColumns
+from jmsaio.codec.row_columns import RowColumns, TextTable
 from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageFormatError
 from jmsaio.model.headers import HEADER_COLUMNS, HeaderColumn
 from jmsaio.model.partitions import split_partition

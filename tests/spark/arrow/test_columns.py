@@ -10,8 +10,7 @@ import pytest
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jmsaio.codec.alike_records import TextTable
-from jmsaio.codec.row_columns import RowColumns
+from jmsaio.codec.row_columns import RowColumns, TextTable
 from jmsaio.codec.rows import RawRow, to_row
 from jmsaio.errors import ConfigurationError, MalformedMessageError
 from jmsaio.model.wire import WireId
