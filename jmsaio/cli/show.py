@@ -13,7 +13,7 @@ from rich.text import Text
 from jmsaio.cli.common.output import printable
 from jmsaio.cli.typed import mark, plain
 from jmsaio.errors import MalformedMessageError
-from jmsaio.model.headers import FIELDS, Holds
+from jmsaio.model.headers import FIELDS, Holds, as_word
 from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import JavaObject
@@ -50,7 +50,7 @@ def _header(value: Any, holds: Holds) -> Any:
         kind = "topic" if hasattr(value, "topic_name") else "queue"
         return f"{kind}:{value.name}"
     if holds is Holds.MODE:
-        return "NON_PERSISTENT" if value == 1 else "PERSISTENT"
+        return as_word(value)
     return value
 
 

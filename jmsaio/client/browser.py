@@ -22,7 +22,7 @@ from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, plan
 from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec import RecordSource, decode_with
-from jmsaio.codec.view import due
+from jmsaio.codec.headers import due
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import (
     IllegalStateError,

@@ -1,7 +1,7 @@
 """JMS messages to Pulsar records and back, byte for byte as in the Java client. Pure: no clock, no I/O.
 
 ``encode`` creates the record of a message, ``decode`` the message of a record, and ``stamp_sent`` writes the headers of
-a send to the sender's message. ``jmsaio.codec.view`` reads single values of a record without decoding it.
+a send to the sender's message. ``jmsaio.codec.headers`` reads single headers of a record without decoding it.
 """
 
 from jmsaio.codec.decode import RecordSource, decode, decode_raw, decode_with

@@ -1,18 +1,30 @@
-"""Writes the client's headers as Pulsar properties, and reads all headers of a record."""
+"""Writes the client's headers as Pulsar properties, and reads the headers of a record: all, or a single one.
+
+A single header is read without creating a message, for selectors, noLocal and expiry.
+"""
 
 from __future__ import annotations
 
 import binascii
-from typing import Final
+import re
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any, Final
 
+from jmsaio.codec import properties
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.destinations import Destination, Queue, Topic, as_destination, short_name
-from jmsaio.model.headers import Headers
+from jmsaio.model.headers import FIELDS, FOR_SELECTORS, TEXTS, Header, Headers
+from jmsaio.model.messages.properties import Property
 from jmsaio.model.wire import (
+    CONNECTION_ID,
     CORRELATION_ID,
+    DELIVERY_COUNT,
     DELIVERY_MODE,
     DELIVERY_TIME,
     EXPIRATION,
+    GROUP_ID,
+    GROUP_SEQ,
     MESSAGE_ID,
     PRIORITY,
     REPLY_TO,
@@ -29,6 +41,9 @@ _EXPIRATION_MARK: Final = EXPIRATION + TYPE_SUFFIX
 #: Maximum length of a header's number, with its sign; any number with fewer digits than the second value fits.
 _LONGEST: Final = 20
 _SHORT: Final = 19
+#: Suffix of a client id in a JMSConnectionID: an underscore and a UUID.
+_UUID: Final = re.compile("_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII)
+_UUID_LENGTH: Final = 37
 
 
 def write(head: Headers, namespace: str, wire: dict[str, str]) -> None:
@@ -124,7 +139,7 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
     if get(PRIORITY) is not None:
         head.priority = priority(record)
     if get(EXPIRATION) is not None:
-        head.expiration = number(record, EXPIRATION, 0)
+        head.expiration = expiration(record)
     if get(CORRELATION_ID) is not None:
         head.correlation_id = correlation_id(record)
     if get(REPLY_TO) is not None:
@@ -149,6 +164,26 @@ def number(wire: Texts, name: str, default: int) -> int:
         return default
     value = int(text)
     return value if -(1 << 63) <= value < 1 << 63 else default
+
+
+def expiration(wire: Texts) -> int:
+    """Return JMSExpiration in milliseconds since the epoch, 0 for never."""
+    return number(wire, EXPIRATION, 0)
+
+
+def delivery_time(record: ReceivedRecord) -> int:
+    """Return JMSDeliveryTime in milliseconds since the epoch: JMSTimestamp if there is no other."""
+    return number(record, DELIVERY_TIME, record.event_time)
+
+
+def due(record: ReceivedRecord, now: int) -> int:
+    """Return JMSDeliveryTime in milliseconds since the epoch if it is later than ``now``, else 0.
+
+    A message without delay has one, too, slightly before its publish time: by the sender's clock, which can be ahead of
+    ours.
+    """
+    time = number(record, DELIVERY_TIME, 0)
+    return time if time > now and time > record.publish_time else 0
 
 
 def delivery_mode(wire: Texts) -> int:
@@ -193,3 +228,69 @@ def _reply_destination(wire: Texts, namespace: str) -> Destination | None:
         return None
     name, is_topic = found
     return Topic(name, namespace=namespace) if is_topic else Queue(name, namespace=namespace)
+
+
+def connection_id(record: ReceivedRecord) -> str | None:
+    """Return JMSConnectionID of the sender's connection; None for a producer that is not JMS."""
+    return record.get(CONNECTION_ID)
+
+
+def sender_client_id(record: ReceivedRecord) -> str | None:
+    """Return the client id of the sender's connection; None if it had none."""
+    found = record.get(CONNECTION_ID)
+    if found is None or _UUID.fullmatch(found[-_UUID_LENGTH:]) is None:
+        return None
+    return found[:-_UUID_LENGTH] or None
+
+
+def header(record: ReceivedRecord, name: str) -> Property:
+    """Return a header, or a JMSX property set by the provider, as the value for a selector.
+
+    The delivery mode is one of the words PERSISTENT and NON_PERSISTENT, times are longs.
+
+    Returns:
+        None if the record has none, or for another name.
+    """
+    read = _SINGLE.get(name)
+    return None if read is None else read(record)
+
+
+def _group_id(record: ReceivedRecord) -> Property:
+    return record.key or properties.read_one(record, GROUP_ID) or None
+
+
+def _group_sequence(record: ReceivedRecord) -> Property:
+    value = properties.read_one(record, GROUP_SEQ)
+    if value is not None or record.sequence_id is None:
+        return value
+    return properties.sequence(record.sequence_id)
+
+
+def _text(name: str) -> Callable[[ReceivedRecord], str | None]:
+    return lambda record: record.get(name)
+
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    **{header.field: _text(header.wire[0]) for header in TEXTS},
+    "message_id": message_id,
+    "timestamp": attrgetter("event_time"),
+    "correlation_id": correlation_id,
+    "delivery_mode": delivery_mode,
+    "delivery_time": delivery_time,
+    "expiration": expiration,
+    "priority": priority,
+    "redelivered": lambda record: record.redelivery_count > 0,
+}
+
+
+def _single(header: Header) -> Callable[[ReceivedRecord], Property]:
+    read, convert = _READERS[header.field], FOR_SELECTORS.get(header.holds)
+    return read if convert is None else lambda record: convert(read(record))
+
+
+_SINGLE: Final[dict[str, Callable[[ReceivedRecord], Property]]] = {
+    **{header.name: _single(header) for header in FIELDS if header.field in _READERS},
+    DELIVERY_COUNT: lambda record: record.redelivery_count + 1,
+    GROUP_ID: _group_id,
+    GROUP_SEQ: _group_sequence,
+}

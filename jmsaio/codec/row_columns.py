@@ -18,9 +18,9 @@ from typing import Any, Final, NamedTuple, Self
 import attrs
 
 from jmsaio.codec import bodies, headers, properties
-from jmsaio.codec.rows import PERSISTENT, RawRow, read_body, read_correlation, read_mode, read_reply_to, to_row
+from jmsaio.codec.rows import RawRow, read_body, read_correlation, read_mode, read_reply_to, to_row
 from jmsaio.errors import MalformedMessageError
-from jmsaio.model.headers import TEXTS
+from jmsaio.model.headers import PERSISTENT, TEXTS
 from jmsaio.model.wire import (
     CONNECTION_ID,
     CORRELATION_ID,

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from jmsaio.codec import bodies, headers, properties
 from jmsaio.errors import MalformedMessageError, MessageFormatError
+from jmsaio.model.headers import NON_PERSISTENT, PERSISTENT, as_word
 from jmsaio.model.wire import (
     CONNECTION_ID,
     CORRELATION_ID,
@@ -29,8 +30,6 @@ from jmsaio.model.wire import (
     ReceivedRecord,
 )
 
-PERSISTENT: Final = "PERSISTENT"
-NON_PERSISTENT: Final = "NON_PERSISTENT"
 QUEUE: Final = "queue"
 TOPIC: Final = "topic"
 _NONE: Final = (None, None)
@@ -221,7 +220,7 @@ def read_reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str | None, 
 
 def read_mode(wire: Mapping[str, str]) -> str:
     """Return JMSDeliveryMode as a word."""
-    return NON_PERSISTENT if headers.delivery_mode(wire) == 1 else PERSISTENT
+    return str(as_word(headers.delivery_mode(wire)))
 
 
 def to_record(

@@ -16,7 +16,7 @@ from typing import Any, Final
 import attrs
 
 from jmsaio.codec import headers, properties
-from jmsaio.codec.view import expiration
+from jmsaio.codec.headers import expiration
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, InvalidDestinationError, NotFoundError
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import anyio
 import attrs
 
-from jmsaio.codec.view import header
+from jmsaio.codec.headers import header
 from jmsaio.config import Configuration
 from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, OperationTimeoutError
 from jmsaio.maintenance.dead_letters import (

@@ -10,12 +10,15 @@ them with the table. One that follows rules of its own, such as JMSReplyTo, has 
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
 
 from jmsaio.model import wire
 from jmsaio.model.destinations import Destination
+from jmsaio.model.modes import DeliveryMode
+from jmsaio.model.values import Long
 
 
 @attrs.define
@@ -207,3 +210,27 @@ def is_provided(name: str) -> bool:
 def as_text(value: str | bytes | None) -> str | None:
     """Return JMSCorrelationID as text: bytes are decoded as UTF-8, invalid bytes as U+FFFD."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+PERSISTENT: Final = DeliveryMode.PERSISTENT.name
+NON_PERSISTENT: Final = DeliveryMode.NON_PERSISTENT.name
+
+
+def as_word(mode: object) -> Any:
+    """Return JMSDeliveryMode as one of two words; a text and None are returned unchanged."""
+    if isinstance(mode, str) or mode is None:
+        return mode
+    return NON_PERSISTENT if mode == DeliveryMode.NON_PERSISTENT else PERSISTENT
+
+
+def as_long(value: object) -> Any:
+    """Return a time as a long, its type in arithmetic whatever its size."""
+    return int.__new__(Long, value) if type(value) is int else value
+
+
+#: Functions that return the value of a header for selectors, by the kind of its value; other kinds stay the same.
+FOR_SELECTORS: Final[dict[Holds, Callable[[Any], Any]]] = {
+    Holds.MODE: as_word,
+    Holds.TEXT_OR_BYTES: as_text,
+    Holds.TIME: as_long,
+}

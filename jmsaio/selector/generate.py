@@ -44,7 +44,7 @@ _FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "
 _PYTHON: Final = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _GLOBALS: Final[dict[str, object]] = {
     "__builtins__": {}, "int": int, "len": len, "type": type, "str": str, "float": float,
-    "typed": wire_values.typed, "load": wire_values.load, "plain": wire_values.plain, "as_long": wire_values.as_long,
+    "typed": wire_values.typed, "load": wire_values.load, "plain": wire_values.plain,
     "between": compare.between, "not_between": compare.not_between, "inside": compare.inside,
     "truth": compare.truth, "opposite": compare.opposite, "negate": numbers.negate, "positive": numbers.positive,
     "fold": numbers.fold, "small": _SMALL.get,
@@ -248,7 +248,7 @@ class _OnRecord(_Source):
 
     def typed(self, name: str) -> str:
         if _is_header(name):
-            return f"{'as_long' if name == 'JMSTimestamp' else 'plain'}({self.raw(name)})"
+            return f"plain({self.raw(name)})"
         return f"load(get, {name!r}, {_marks(name)})"
 
     def against(self, name: str, operator: str, function: str, literal: object) -> str:
@@ -292,7 +292,7 @@ class _OnValues(_Source):
         return f"{'header' if name in wire_values.HEADERS else 'get'}({name!r})"
 
     def typed(self, name: str) -> str:
-        return f"{'as_long' if name == 'JMSTimestamp' else 'plain'}({self.raw(name)})"
+        return f"plain({self.raw(name)})"
 
     def against(self, name: str, operator: str, function: str, literal: object) -> str:
         constant = self.constant(literal)

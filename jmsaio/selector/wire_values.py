@@ -10,16 +10,12 @@ from operator import attrgetter
 from typing import Final
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.headers import FIELDS, JMSX, Header, Headers, Holds, as_text
+from jmsaio.model.headers import FIELDS, FOR_SELECTORS, JMSX, Header, Headers
 from jmsaio.model.messages.message import Message
-from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.text import parse_wire
 from jmsaio.model.values import Byte, Float, Long, Short, canonical_property
-from jmsaio.model.wire import DELIVERY_MODE
 from jmsaio.selector.numbers import MISMATCH
 
-#: Headers that selectors of both dialects can use.
-HEADERS: Final = frozenset(header.name for header in FIELDS if header.selectable)
 #: Properties that the provider sets for each delivery; on a record they are read as headers are.
 PROVIDED: Final = frozenset(JMSX)
 
@@ -68,24 +64,12 @@ def plain(value: object) -> object:
 _CANONICAL: Final = frozenset({bool, str, Byte, Short, Long, Float, float})
 
 
-def as_long(value: object) -> object:
-    """Return a time stamp as a long, its type in arithmetic whatever its size."""
-    return int.__new__(Long, value) if type(value) is int else plain(value)
-
-
-def word(mode: object) -> object:
-    """Return JMSDeliveryMode as its value for a selector: one of the two words, or None."""
-    if isinstance(mode, str) or mode is None:
-        return mode
-    return DeliveryMode.NON_PERSISTENT.name if mode == DeliveryMode.NON_PERSISTENT else DeliveryMode.PERSISTENT.name
-
-
 def of_mapping(mapping: Mapping[str, object]) -> tuple[Get, Get]:
     """Return look-ups of properties and of headers in a mapping that has both under their JMS names."""
 
     def header(name: str) -> object:
-        value = mapping.get(name)
-        return word(value) if name == DELIVERY_MODE else value
+        value, convert = mapping.get(name), _CONVERTERS.get(name)
+        return value if convert is None else convert(value)
 
     return mapping.get, header
 
@@ -100,10 +84,11 @@ def of_message(message: Message) -> tuple[Get, Get]:
 
 
 def _reader(header: Header) -> Callable[[Headers], object]:
-    read = attrgetter(header.field)
-    if header.holds is Holds.MODE:
-        return lambda head: word(read(head))
-    return (lambda head: as_text(read(head))) if header.holds is Holds.TEXT_OR_BYTES else read
+    read, convert = attrgetter(header.field), FOR_SELECTORS.get(header.holds)
+    return read if convert is None else lambda head: convert(read(head))
 
 
-_READERS: Final = {header.name: _reader(header) for header in FIELDS if header.selectable}
+_CONVERTERS: Final = {each.name: FOR_SELECTORS[each.holds] for each in FIELDS if each.holds in FOR_SELECTORS}
+_READERS: Final = {each.name: _reader(each) for each in FIELDS if each.selectable}
+#: Headers that selectors of both dialects can use.
+HEADERS: Final = frozenset(_READERS)

@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 
-from jmsaio.codec import Stamp, decode, encode, view
+from jmsaio.codec import Stamp, decode, encode, headers
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model import wire
 from jmsaio.model.headers import RESERVED
@@ -113,8 +113,8 @@ class Fuzzer:
         if isinstance(message, ObjectMessage):
             message.get_object()
         for name in self._random.sample(_HEADERS, 4):
-            view.header(record, name)
-        view.expiration(record), view.sender_client_id(record), view.connection_id(record)
+            headers.header(record, name)
+        headers.expiration(record), headers.sender_client_id(record), headers.connection_id(record)
         try:
             encode(message, _STAMP)
         except MessageFormatError:

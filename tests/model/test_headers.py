@@ -10,7 +10,19 @@ import pytest
 
 import jmsaio
 from jmsaio.client.jms_producer import JMSProducer
-from jmsaio.model.headers import FIELDS, HEADERS, JMSX, OF_APPLICATION, RESERVED, Header, Headers, is_provided
+from jmsaio.model.headers import (
+    FIELDS,
+    HEADERS,
+    JMSX,
+    OF_APPLICATION,
+    RESERVED,
+    Header,
+    Headers,
+    as_long,
+    as_word,
+    is_provided,
+)
+from jmsaio.model.values import Long
 
 GUIDE = Path(jmsaio.__file__).parent / "guide"
 
@@ -72,3 +84,12 @@ def test_names_of_properties() -> None:
         "JMSXDeliveryCount", "JMSXUserID"
     ]  # fmt: skip
     assert "JMSXGroupID" not in RESERVED
+
+
+def test_a_delivery_mode_is_a_word_for_selectors() -> None:
+    words = ["NON_PERSISTENT", "PERSISTENT", "PERSISTENT", None]
+    assert [as_word(mode) for mode in (1, 2, "PERSISTENT", None)] == words
+
+
+def test_a_time_is_a_long_for_selectors() -> None:
+    assert type(as_long(5)) is Long and as_long(None) is None and as_long("x") == "x"

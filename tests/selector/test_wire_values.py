@@ -56,14 +56,12 @@ def test_a_plain_value_has_the_type_it_gets_on_the_wire(value: object, kind: typ
 
 def test_what_is_no_value() -> None:
     assert [wire_values.plain(value) for value in (2**64, b"x", list[int](), 1j)] == [MISMATCH] * 4
-    assert type(wire_values.as_long(5)) is Long and wire_values.as_long(None) is None
 
 
-def test_delivery_mode_is_a_word() -> None:
-    words = ["NON_PERSISTENT", "PERSISTENT", "PERSISTENT", None]
-    assert [wire_values.word(mode) for mode in (1, 2, "PERSISTENT", None)] == words
-    _, header = wire_values.of_mapping({"JMSDeliveryMode": 1, "JMSPriority": 3})
+def test_headers_of_a_mapping_have_the_types_of_selectors() -> None:
+    _, header = wire_values.of_mapping({"JMSDeliveryMode": 1, "JMSPriority": 3, "JMSTimestamp": 5})
     assert (header("JMSDeliveryMode"), header("JMSPriority"), header("JMSType")) == ("NON_PERSISTENT", 3, None)
+    assert type(header("JMSTimestamp")) is Long
 
 
 def test_properties_and_headers_of_a_message_are_found_by_name() -> None:

@@ -7,7 +7,7 @@ from itertools import cycle, islice
 from jmsaio.bench.meter import Meter, Metrics
 from jmsaio.bench.scenarios.bare import received
 from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task
-from jmsaio.codec.view import header
+from jmsaio.codec.headers import header
 from jmsaio.model.destinations import Queue
 from jmsaio.selector import Selector
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
-from jmsaio.codec.view import expiration, header
+from jmsaio.codec.headers import expiration, header
 from jmsaio.errors import InvalidSelectorError, MalformedMessageError, SelectorRuntimeError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Fate, Rejection, fate

@@ -19,8 +19,8 @@ from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.delivery.siblings import Siblings
 from jmsaio.client.delivery.unread import Unread
 from jmsaio.client.lifetime.deadline import Deadline
+from jmsaio.codec.headers import expiration
 from jmsaio.codec.properties import as_dead_letter
-from jmsaio.codec.view import expiration
 from jmsaio.errors import JMSError, MalformedMessageError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.wire import ReceivedRecord

@@ -21,7 +21,7 @@ from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions import in_process
 from jmsaio.client.subscriptions.plan import NAMED, ConsumerKind, ConsumerRequest, Plan, check, plan
 from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
-from jmsaio.codec.view import connection_id, sender_client_id
+from jmsaio.codec.headers import connection_id, sender_client_id
 from jmsaio.errors import InvalidSelectorError, JMSError, ObjectClosedError, TransportError
 from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination, Resolved, resolve, without_query

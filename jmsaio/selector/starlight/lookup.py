@@ -11,15 +11,14 @@ import binascii
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from jmsaio.errors import NumberFormatError, SelectorRuntimeError
-from jmsaio.model.headers import FIELDS, Holds
+from jmsaio.errors import MessageFormatError, NumberFormatError, SelectorRuntimeError
+from jmsaio.model.headers import FIELDS, FOR_SELECTORS, PERSISTENT, Holds, as_word
 from jmsaio.model.messages.message import Message
-from jmsaio.model.text import parse_double, parse_float, parse_integer
-from jmsaio.model.values import Byte, Long, Short
+from jmsaio.model.text import parse_integer, parse_wire
+from jmsaio.model.values import Long
 from jmsaio.model.wire import (
     CORRELATION_ID,
     DELIVERY_MODE,
-    DELIVERY_TIME,
     EXPIRATION,
     GROUP_ID,
     GROUP_SEQ,
@@ -32,7 +31,6 @@ from jmsaio.model.wire import (
 )
 from jmsaio.selector.starlight.functions import Look
 from jmsaio.selector.starlight.values import Value, native
-from jmsaio.selector.wire_values import word
 
 Header = Callable[[ReceivedRecord, str], object]
 
@@ -49,15 +47,6 @@ _CONSTANTS: Final[dict[str, Value]] = {
 _MARKS: Final = {Holds.TEXT: "string", Holds.MODE: "int", Holds.NUMBER: "int", Holds.TIME: "long"}
 #: Type marks that the plugin does not read from the wire, because they are fixed.
 _KNOWN_MARKS: Final = {each.wire[0]: _MARKS[each.holds] for each in FIELDS if each.wire and each.holds in _MARKS}
-_READERS: Final[dict[str, Callable[[str], Value]]] = {
-    "boolean": lambda text: text.lower() == "true",
-    "byte": lambda text: Byte(parse_integer(text, 8)),
-    "short": lambda text: Short(parse_integer(text, 16)),
-    "int": lambda text: parse_integer(text, 32),
-    "long": lambda text: Long(parse_integer(text, 64)),
-    "float": parse_float,
-    "double": parse_double,
-}
 
 
 def view(get: Look) -> Look:
@@ -88,7 +77,7 @@ def _group(name: str, value: object) -> Value:
 
 
 def _mode(name: str, value: object) -> Value:
-    return "PERSISTENT" if value is None else word(value)
+    return PERSISTENT if value is None else as_word(value)
 
 
 def _priority(name: str, value: object) -> Value:
@@ -157,9 +146,10 @@ def of_message(message: Message) -> Look:
         value: Any = getattr(message, header.attribute)
         if header.holds is Holds.DESTINATION:
             return _address(value)
-        if name == EXPIRATION:
-            return value or None  # 0 is not written, and the plugin fails on a missing one
-        return Long(value) if name == DELIVERY_TIME else value
+        if name == EXPIRATION and not value:
+            return None  # 0 is not written, and the plugin fails on a missing one
+        convert = FOR_SELECTORS.get(header.holds)
+        return value if convert is None else convert(value)
 
     return view(get)
 
@@ -212,14 +202,12 @@ def of_record(record: ReceivedRecord, header: Header) -> Look:
 def _marked(text_of: Callable[[str], str | None], name: str) -> Value:
     """Convert a raw property by its type mark, in Starlight's spelling only."""
     text = text_of(name)
-    if text is None:
-        return None
-    reader = _READERS.get(_KNOWN_MARKS.get(name) or text_of(name + TYPE_SUFFIX) or "")
-    if reader is None:
+    mark = _KNOWN_MARKS.get(name) or text_of(name + TYPE_SUFFIX)
+    if text is None or mark is None or mark == "integer":  # the documented word, which the plugin does not know
         return text
     try:
-        return reader(text)
-    except NumberFormatError as error:
+        return native(parse_wire(text, mark))
+    except MessageFormatError as error:
         raise SelectorRuntimeError(f"the property {name} does not hold what its type mark says") from error
 
 

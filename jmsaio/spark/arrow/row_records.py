@@ -6,9 +6,10 @@ from collections.abc import Collection
 from typing import Final
 
 from jmsaio.codec.bodies import encode_body
-from jmsaio.codec.rows import PERSISTENT, RawRow, to_record
+from jmsaio.codec.rows import RawRow, to_record
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.arguments import with_article
+from jmsaio.model.headers import PERSISTENT
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.arrow.cells import Cells
 from jmsaio.spark.arrow.property_columns import read_properties

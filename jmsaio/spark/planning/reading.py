@@ -27,8 +27,8 @@ from typing import Final, Self
 import anyio
 import attrs
 
+from jmsaio.codec.headers import header
 from jmsaio.codec.row_columns import ColumnMaker, RowColumns
-from jmsaio.codec.view import header
 from jmsaio.errors import (
     AdminError,
     JMSSecurityError,

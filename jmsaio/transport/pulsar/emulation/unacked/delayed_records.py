@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from jmsaio.codec.view import due
+from jmsaio.codec.headers import due
 from jmsaio.errors import MalformedMessageError
 from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock
 from jmsaio.transport.pulsar.native.record import PulsarRecord
