@@ -212,17 +212,12 @@ class MessageProducer(ProducerSettings, AsyncClosing):
             target, given = self._targets.default(), destination_or_message
         else:
             target, given = self._targets.other(destination_or_message), message
-        plain = None
         schema, key = self._schema, self._schema_key
-        if completion_listener is UNSET and (type(given) is str or type(given) is bytes) and schema is None:
-            writer = self._plain.writer
-            plain = writer.none if properties is None else writer.properties(properties)
-        if plain is None:
-            sent, foreign = outgoing(given, log_left_out) if schema is None else outgoing_value(given, log_left_out)
-            if properties is not None:
-                sent._put_properties(properties)
+        sent, foreign = outgoing(given, log_left_out) if schema is None else outgoing_value(given, log_left_out)
+        if properties is not None:
+            sent._put_properties(properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay, settings or self._stamper.settings)
-        record = encode(sent, stamp, schema) if plain is None else writer.record(given, plain, stamp)
+        record = encode(sent, stamp, schema)
         sends, transaction = runtime.sends, None
         sender = runtime.connection.senders.cached(target.topic, target.queue_subscription, self._transacted, key)
         if (
@@ -240,9 +235,8 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         sends.count += 1
         if not sends.alone:
             sends.begin_turn(loop)
-        if plain is None:
-            stamp_sent(sent, stamp, target.destination)
-            self._hand_back(sent, given if foreign else None, completion_listener, send)
+        stamp_sent(sent, stamp, target.destination)
+        self._hand_back(sent, given if foreign else None, completion_listener, send)
         return send
 
     def _hand_back(self, sent: Message, foreign: Any, listener: Any, send: PendingSend) -> None:

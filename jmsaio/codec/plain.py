@@ -18,7 +18,6 @@ from typing import Final, Generic, TypeVar
 
 import attrs
 
-from jmsaio.codec import bodies
 from jmsaio.codec.properties import HIDDEN, MARKS, remember
 from jmsaio.codec.stamp import Stamp, stamped
 from jmsaio.errors import IllegalArgumentError
@@ -154,42 +153,6 @@ def packed_properties(given: Mapping[str, object]) -> bytes | None:
     return b"".join(packed)
 
 
-def plain_record(body: str | bytes, properties: Counted, stamp: Stamp) -> OutgoingRecord:
-    """Create the record of a body.
-
-    Args:
-        body: the body of a text or bytes message.
-        properties: as returned by ``plain_properties``.
-        stamp: the headers that the send sets.
-
-    Raises:
-        MessageFormatError: a text that is not Unicode (a lone surrogate).
-    """
-    _, _, _, event_time, _, deliver_at, _, priority, _, sticky, _ = stamp
-    text = type(body) is str
-    wire = stamped("text" if text else "bytes", stamp)
-    wire |= properties[0]
-    payload = bodies.encode_text(body) if text else body  # type: ignore[arg-type]  # its class says which
-    return OutgoingRecord(payload, wire, None, event_time, deliver_at, priority, sticky)  # type: ignore[arg-type]  # bytes
-
-
-def packed_record(body: str | bytes, properties: bytes, stamp: Stamp) -> PackedRecord:
-    """Create the record of a body, with packed properties.
-
-    Args:
-        body: the body of a text or bytes message.
-        properties: as returned by ``packed_properties``.
-        stamp: the headers that the send sets.
-
-    Raises:
-        MessageFormatError: a text that is not Unicode (a lone surrogate).
-    """
-    own = plain_record(body, MAPS.none, stamp)
-    return PackedRecord(
-        own.payload, own.packed + properties, None, own.event_time, own.deliver_at, own.priority, own.sticky_key
-    )
-
-
 def plain_parts(kind: str, stamp: Stamp) -> tuple[dict[str, str], dict[str, str], int]:
     """Return the properties of a stamp without an id, before and after the id, and the total length of both.
 
@@ -247,24 +210,20 @@ class PlainWriter(Generic[Written, Parts]):
     Attributes:
         none: result of ``properties`` without properties.
         properties: converts an application's properties, see ``plain_properties``.
-        record: creates a record with its own stamp, see ``plain_record``.
         parts: returns the parts of a stamp that many records share, see ``plain_parts``.
         write: creates a record with such parts, see ``write_plain``.
     """
 
     none: Written
     properties: Callable[[Mapping[str, object]], Written | None]
-    record: Callable[[str | bytes, Written, Stamp], OutgoingRecord]
     parts: Callable[[str, Stamp], Parts]
     write: Callable[[bytes, Parts, str | None, Written, Stamp], OutgoingRecord]
 
 
 MAPS: Final[PlainWriter[Counted, tuple[dict[str, str], dict[str, str], int]]] = PlainWriter(
-    ({}, 0), plain_properties, plain_record, plain_parts, write_plain
+    ({}, 0), plain_properties, plain_parts, write_plain
 )
-PACKED: Final[PlainWriter[bytes, tuple[bytes, bytes]]] = PlainWriter(
-    b"", packed_properties, packed_record, packed_parts, write_packed
-)
+PACKED: Final[PlainWriter[bytes, tuple[bytes, bytes]]] = PlainWriter(b"", packed_properties, packed_parts, write_packed)
 
 
 def _mark(name: str) -> str:

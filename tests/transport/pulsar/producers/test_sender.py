@@ -13,8 +13,8 @@ import anyio.lowlevel
 import attrs
 import pytest
 
-from jmsaio.codec import Stamp
-from jmsaio.codec.plain import MAPS, plain_record
+from jmsaio.codec import Stamp, encode
+from jmsaio.codec.plain import MAPS
 from jmsaio.config import ProducerConfig
 from jmsaio.errors import (
     IllegalStateError,
@@ -26,6 +26,8 @@ from jmsaio.errors import (
     ResourceAllocationError,
     SendInDoubtError,
 )
+from jmsaio.model.messages.message import Property
+from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SenderOptions, SubscriptionType
@@ -351,9 +353,10 @@ async def test_order_of_groups_and_lone_records(kit: Kit) -> None:
 
 async def test_the_window_counts_the_same_whether_the_codec_has_counted_the_characters_or_not() -> None:
     native, stamp = FakeProducer(), Stamp("ID:1", "connection", 1, 1, 1)
-    counted = MAPS.properties({"region": "eu", "number": 5, "größe": True})
+    properties: dict[str, Property] = {"region": "eu", "number": 5, "größe": True}
+    counted = MAPS.properties(properties)
     assert counted is not None
-    by_hand = plain_record("body", counted, stamp)
+    by_hand = encode(TextMessage("body", properties=properties), stamp)
     by_codec = MAPS.write(b"body", MAPS.parts("text", stamp._replace(message_id=None)), "ID:1", counted, stamp)
     assert (by_hand.characters, by_codec == by_hand) == (0, True)
     options = SenderOptions(config=ProducerConfig(), settled=lambda *_: None, window_records=10, window_bytes=10_000)
