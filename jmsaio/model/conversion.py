@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jmsaio.errors import MessageFormatError, NullValueError, NumberFormatError
 from jmsaio.model.arguments import with_article
-from jmsaio.model.text import parse_boolean, parse_double, parse_float, parse_integer, to_java
+from jmsaio.model.text import PARSERS, to_java
 from jmsaio.model.values import TYPE_OF, Byte, Float, JmsType, Long, Short, Value
 
 _T = JmsType
@@ -29,15 +29,6 @@ PROPERTY_MATRIX: Final = _SHARED
 #: Type written -> types it can be read as; a String can't be read as char, and byte[] only as byte[].
 BODY_MATRIX: Final = {**_SHARED, _T.CHAR: (_T.CHAR, _T.STRING), _T.BYTES: (_T.BYTES,)}
 
-_FROM_STRING: Final[dict[JmsType, Callable[[str | None], Any]]] = {
-    _T.BOOLEAN: parse_boolean,
-    _T.BYTE: lambda text: Byte(parse_integer(text, 8)),
-    _T.SHORT: lambda text: Short(parse_integer(text, 16)),
-    _T.INT: lambda text: parse_integer(text, 32),
-    _T.LONG: lambda text: Long(parse_integer(text, 64)),
-    _T.FLOAT: parse_float,
-    _T.DOUBLE: parse_double,
-}
 _WIDEN: Final[dict[JmsType, Callable[[Any], Any]]] = {
     _T.BYTE: Byte,
     _T.SHORT: Short,
@@ -79,7 +70,7 @@ def _convert(matrix: dict[JmsType, tuple[JmsType, ...]], value: Value, target: J
     if target is _T.STRING:
         return to_java(value)
     if source is _T.STRING:
-        return _FROM_STRING[target](value)  # type: ignore[arg-type]  # its type is STRING
+        return PARSERS[target.value](value)  # type: ignore[arg-type]  # its type is STRING
     return _WIDEN[target](value)
 
 

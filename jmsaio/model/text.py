@@ -9,9 +9,10 @@ import math
 import re
 import struct
 import unicodedata
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from jmsaio.errors import MessageFormatError, NumberFormatError
 from jmsaio.model.arguments import with_article
@@ -212,13 +213,14 @@ def parse_wire(text: str, mark: str) -> Value:
     Raises:
         MessageFormatError: the text is not a value of that type.
     """
-    reader = _READERS.get(mark)
-    if reader is None:
+    parse = PARSERS.get(mark)
+    if parse is None:
         return text
     try:
-        return reader(text)
+        value: Value = parse(text)
     except NumberFormatError as error:
         raise MessageFormatError(f"{text[:100]!r} is not {with_article(mark)}") from error
+    return value
 
 
 def _wire_int(text: str) -> int:
@@ -227,7 +229,8 @@ def _wire_int(text: str) -> int:
     return parse_integer(text, 32)
 
 
-_READERS: Final = {
+#: Parsers of the types by their words on the wire; ``integer`` is the documented spelling of ``int``.
+PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "boolean": parse_boolean,
     "byte": lambda text: Byte(parse_integer(text, 8)),
     "short": lambda text: Short(parse_integer(text, 16)),
