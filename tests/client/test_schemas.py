@@ -111,7 +111,7 @@ async def test_a_browser_a_listener_and_properties_of_messages(
         async with session.create_producer(queue, schema=jmsaio.Schema("AVRO", ORDER)) as producer:
             for number in range(4):
                 message = jmsaio.ObjectMessage(properties={"n": number})
-                message._value = {**TEA, "id": number}
+                message._content = {**TEA, "id": number}
                 await producer.send(message)
                 assert message.jms_message_id is not None
         async with session.create_browser(reading, "n > 1") as browser:

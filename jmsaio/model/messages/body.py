@@ -59,7 +59,7 @@ def outgoing_value(given: object, left_out: LeftOut = _unsaid) -> tuple[Message,
     if given is None or isinstance(given, str | Message) or is_foreign(given):
         return outgoing(given, left_out)
     message = ObjectMessage()
-    message._value = given
+    message._content = given
     return message, False
 
 

@@ -4,148 +4,99 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-from jmsaio.errors import (
-    MessageEOFError,
-    MessageFormatError,
-    MessageNotReadableError,
-    MessageNotWriteableError,
-    NullValueError,
-)
-from jmsaio.model.messages.message import Message, Property
+from jmsaio.errors import MessageEOFError, MessageFormatError, NullValueError
+from jmsaio.model.messages.message import Property
+from jmsaio.model.messages.sequential import SequentialMessage
 from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
 from jmsaio.model.typed import cut, is_kind, typed, writable_bytes
-from jmsaio.model.values import Byte, Char, Float, Int, Long, Short, Value, canonical
+from jmsaio.model.values import TYPE_OF, Byte, Char, Float, Int, JmsType, Long, Short, Value, canonical
 
-_SHORT, _USHORT = struct.Struct(">h"), struct.Struct(">H")
-_INT, _LONG = struct.Struct(">i"), struct.Struct(">q")
-_FLOAT, _DOUBLE = struct.Struct(">f"), struct.Struct(">d")
-_BYTE, _UBYTE, _BOOLEAN = struct.Struct(">b"), struct.Struct(">B"), struct.Struct(">?")
+_USHORT = struct.Struct(">H")
+_LAYOUTS: Final = {
+    JmsType.BOOLEAN: struct.Struct(">B"),
+    JmsType.BYTE: struct.Struct(">b"),
+    JmsType.SHORT: struct.Struct(">h"),
+    JmsType.CHAR: _USHORT,
+    JmsType.INT: struct.Struct(">i"),
+    JmsType.LONG: struct.Struct(">q"),
+    JmsType.FLOAT: struct.Struct(">f"),
+    JmsType.DOUBLE: struct.Struct(">d"),
+}
+_LAYOUTS_OF: Final = {Int: _LAYOUTS[JmsType.INT]} | {
+    kind: _LAYOUTS[of] for kind, of in TYPE_OF.items() if of in _LAYOUTS
+}
 _MAX_UTF = 0xFFFF
 
 
-class BytesMessage(Message):
+class BytesMessage(SequentialMessage):
     """A message with bytes: write-only when new, read-only after ``reset`` and when received.
-
-    Reads raise MessageNotReadableError while it is write-only and MessageEOFError at the end; writes raise
-    MessageNotWriteableError while it is read-only. A read that fails does not move the position.
 
     Args:
         data: initial bytes; more can be appended.
         properties: as for ``Message``.
     """
 
-    __slots__ = ("_data", "_position", "_reading")
+    __slots__ = ()
     KIND: ClassVar[str] = "bytes"
-    _data: bytearray | bytes
-    _position: int
-    _reading: bool
+    _EMPTY = bytearray
+    _content: bytearray | bytes
 
     def __init__(
         self, data: bytes | bytearray | memoryview = b"", *, properties: Mapping[str, Property] | None = None
     ) -> None:
-        super().__init__(properties=properties)
-        self._data = bytearray(cut(data, 0, None))
-        self._position = 0
-        self._reading = False
-
-    def _set_received_body(self, body: Any) -> None:
-        self._data = body
-        self._position = 0
-        self._reading = True
+        super().__init__(bytearray(cut(data, 0, None)), properties)
 
     def _body(self) -> bytes:
-        return bytes(self._data)
-
-    def reset(self) -> None:
-        """Make the body read-only and move to its start."""
-        self._reading = True
-        self._position = 0
-
-    def clear_body(self) -> None:
-        """Remove the bytes and make the body write-only."""
-        super().clear_body()
-        self._data = bytearray()
-        self._position = 0
-        self._reading = False
+        return bytes(self._content)
 
     @property
     def body_length(self) -> int:
         """Number of bytes. Raises MessageNotReadableError while write-only."""
         self._check_readable()
-        return len(self._data)
+        return len(self._content)
 
     def get_body_length(self) -> int:
         """Return ``body_length``."""
         return self.body_length
 
     def _body_copy(self) -> bytes | None:
-        data = bytes(self._data)
+        data = bytes(self._content)
         self.reset()
         return data or None
 
     def is_body_assignable_to(self, body_type: type) -> bool:
         """Return True for bytes and its base classes (object, Sequence), and for any type if there are no bytes."""
-        return not self._data or is_kind(bytes, body_type)
+        return not self._content or is_kind(bytes, body_type)
 
-    def _check_readable(self) -> None:
+    def _read(self, target: JmsType) -> Any:
+        layout = _LAYOUTS[target]
         if not self._reading:
-            raise MessageNotReadableError("the body is write-only; call reset first")
-
-    def _read(self, layout: struct.Struct) -> Any:
-        self._check_readable()
+            self._check_readable()
         end = self._position + layout.size
-        if end > len(self._data):
-            raise MessageEOFError(f"{layout.size} bytes needed, {len(self._data) - self._position} left")
-        value = layout.unpack_from(self._data, self._position)[0]
+        if end > len(self._content):
+            raise MessageEOFError(f"{layout.size} bytes needed, {len(self._content) - self._position} left")
+        value = layout.unpack_from(self._content, self._position)[0]
         self._position = end
         return value
 
-    def read_boolean(self) -> bool:
-        """Read 1 byte; any value but 0 is True."""
-        return bool(self._read(_UBYTE))
-
-    def read_byte(self) -> int:
-        """Read 1 byte, signed."""
-        return int(self._read(_BYTE))
+    def read_char(self) -> str:
+        """Read 2 bytes, one UTF-16 unit."""
+        return chr(self._read(JmsType.CHAR))
 
     def read_unsigned_byte(self) -> int:
         """Read 1 byte, 0 to 255."""
-        return int(self._read(_UBYTE))
-
-    def read_short(self) -> int:
-        """Read 2 bytes, signed."""
-        return int(self._read(_SHORT))
+        return int(self._read(JmsType.BYTE)) & 0xFF
 
     def read_unsigned_short(self) -> int:
         """Read 2 bytes, 0 to 65535."""
-        return int(self._read(_USHORT))
-
-    def read_char(self) -> str:
-        """Read 2 bytes, one UTF-16 unit."""
-        return chr(self._read(_USHORT))
-
-    def read_int(self) -> int:
-        """Read 4 bytes."""
-        return int(self._read(_INT))
-
-    def read_long(self) -> int:
-        """Read 8 bytes."""
-        return int(self._read(_LONG))
-
-    def read_float(self) -> float:
-        """Read 4 bytes, IEEE 754."""
-        return float(self._read(_FLOAT))
-
-    def read_double(self) -> float:
-        """Read 8 bytes, IEEE 754."""
-        return float(self._read(_DOUBLE))
+        return int(self._read(JmsType.SHORT)) & 0xFFFF
 
     def read_utf(self) -> str:
         """Read 2 bytes of length and modified UTF-8. Raises MessageFormatError for malformed bytes."""
         self._check_readable()
-        data, start = self._data, self._position + _USHORT.size
+        data, start = self._content, self._position + _USHORT.size
         left = len(data) - start
         if left < 0:
             raise MessageEOFError(f"the length of a text needed, {left + _USHORT.size} bytes left")
@@ -172,54 +123,23 @@ class BytesMessage(Message):
         wanted = len(view) if length is None else length
         if wanted < 0 or wanted > len(view):
             raise IndexError(f"length {wanted} is outside a buffer of {len(view)} bytes")
-        left = len(self._data) - self._position
+        left = len(self._content) - self._position
         if left == 0 and wanted:
             return -1
         count = min(wanted, left)
-        view[:count] = self._data[self._position : self._position + count]
+        view[:count] = self._content[self._position : self._position + count]
         self._position += count
         return count
 
-    def _check_writable(self) -> None:
+    def _write(self, kind: type, value: object) -> None:
         if self._reading:
-            raise MessageNotWriteableError("the body is read-only; clear_body first")
-
-    def _write(self, layout: struct.Struct, kind: type, value: object) -> None:
-        self._check_writable()
-        self._data += layout.pack(typed(kind, value, kind.__name__.lower()))
-
-    def write_boolean(self, value: bool) -> None:
-        """Write 1 byte."""
-        self._write(_BOOLEAN, bool, value)
-
-    def write_byte(self, value: int) -> None:
-        """Write 1 byte, -128 to 127."""
-        self._write(_BYTE, Byte, value)
-
-    def write_short(self, value: int) -> None:
-        """Write 2 bytes."""
-        self._write(_SHORT, Short, value)
+            self._check_writable()
+        self._content += _LAYOUTS_OF[kind].pack(typed(kind, value, kind.__name__.lower()))
 
     def write_char(self, value: str) -> None:
         """Write 2 bytes, one UTF-16 unit."""
         self._check_writable()
-        self._data += _USHORT.pack(ord(typed(Char, value, "char")))
-
-    def write_int(self, value: int) -> None:
-        """Write 4 bytes."""
-        self._write(_INT, Int, value)
-
-    def write_long(self, value: int) -> None:
-        """Write 8 bytes."""
-        self._write(_LONG, Long, value)
-
-    def write_float(self, value: float) -> None:
-        """Write 4 bytes, IEEE 754."""
-        self._write(_FLOAT, Float, value)
-
-    def write_double(self, value: float) -> None:
-        """Write 8 bytes, IEEE 754."""
-        self._write(_DOUBLE, float, value)
+        self._content += _USHORT.pack(ord(typed(Char, value, "char")))
 
     def write_utf(self, value: str) -> None:
         """Write 2 bytes of length and modified UTF-8. Raises MessageFormatError above 65535 bytes."""
@@ -227,14 +147,14 @@ class BytesMessage(Message):
         data = encode_mutf8(typed(str, value, "utf"))
         if len(data) > _MAX_UTF:
             raise MessageFormatError(f"write_utf accepts up to {_MAX_UTF} bytes, not {len(data)}; use write_bytes")
-        self._data += _USHORT.pack(len(data)) + data
+        self._content += _USHORT.pack(len(data)) + data
 
     def write_bytes(self, data: bytes | bytearray | memoryview, offset: int = 0, length: int | None = None) -> None:
         """Write ``length`` bytes of ``data`` from ``offset``. Raises IndexError out of bounds, NullValueError."""
         self._check_writable()
         if data is None:
             raise NullValueError("write_bytes needs bytes, not None")
-        self._data += cut(data, offset, length)
+        self._content += cut(data, offset, length)
 
     def write_object(self, value: Value | bytearray | memoryview) -> None:
         """Write a value in its own type. Raises NullValueError for None, MessageFormatError without JMS type."""

@@ -26,15 +26,16 @@ class MapMessage(Message, MutableMapping[str, Any]):
         IllegalArgumentError: an empty name.
     """
 
-    __slots__ = ("_map",)
+    __slots__ = ()
     KIND: ClassVar[str] = "map"
-    _map: dict[str, Value]
+    _EMPTY = dict
+    _content: dict[str, Value]
 
     def __init__(
         self, mapping: Mapping[str, Any] | None = None, *, properties: Mapping[str, Property] | None = None
     ) -> None:
         super().__init__(properties=properties)
-        self._map = {}
+        self._content = self._EMPTY()
         if mapping is not None:
             check_mapping(mapping, "mapping")
             for name, value in mapping.items():
@@ -45,14 +46,8 @@ class MapMessage(Message, MutableMapping[str, Any]):
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    def _set_received_body(self, body: Any) -> None:
-        self._map = body
-
-    def _body(self) -> dict[str, Value]:
-        return self._map
-
     def __getitem__(self, name: str) -> Any:
-        return self._map[name]
+        return self._content[name]
 
     def __setitem__(self, name: str, value: Any) -> None:
         self.set_object(name, value)
@@ -61,10 +56,10 @@ class MapMessage(Message, MutableMapping[str, Any]):
         raise UnsupportedOperationError(f"a single entry can't be removed ({shown(name)}); clear_body removes all")
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._map)
+        return iter(self._content)
 
     def __len__(self) -> int:
-        return len(self._map)
+        return len(self._content)
 
     def __bool__(self) -> bool:
         return True
@@ -83,21 +78,21 @@ class MapMessage(Message, MutableMapping[str, Any]):
 
     def get_map_names(self) -> list[str]:
         """Return the names of all entries."""
-        return list(self._map)
+        return list(self._content)
 
     def item_exists(self, name: str) -> bool:
         """Return whether an entry of that name exists, even if its value is None."""
         check_text(name, "name")
-        return name in self._map
+        return name in self._content
 
     def get_object(self, name: str) -> Any:
         """Return a value in the type in which it was set, or None."""
         check_text(name, "name")
-        return self._map.get(name)
+        return self._content.get(name)
 
     def _get(self, name: str, target: JmsType) -> Any:
         check_text(name, "name")
-        return convert_body(self._map.get(name), target, name)
+        return convert_body(self._content.get(name), target, name)
 
     def get_boolean(self, name: str) -> bool:
         """Return a value as boolean; False if missing. These getters raise as described in ``model.conversion``."""
@@ -151,12 +146,12 @@ class MapMessage(Message, MutableMapping[str, Any]):
         """
         check_map_name(name)
         self._check_body_writable()
-        self._map[name] = canonical(value, name)
+        self._content[name] = canonical(value, name)
 
     def _set(self, name: str, kind: type, value: Any) -> None:
         check_map_name(name)
         self._check_body_writable()
-        self._map[name] = typed(kind, value, name)
+        self._content[name] = typed(kind, value, name)
 
     def set_boolean(self, name: str, value: bool) -> None:
         """Set a boolean. These setters raise as ``set_object``, and MessageFormatError if the value is out of range."""
@@ -203,16 +198,11 @@ class MapMessage(Message, MutableMapping[str, Any]):
         """Set a copy of bytes, or of ``length`` of them from ``offset``. Raises IndexError out of bounds."""
         check_map_name(name)
         self._check_body_writable()
-        self._map[name] = None if value is None else cut(value, offset, length)
-
-    def clear_body(self) -> None:
-        """Remove all entries and make the message writable."""
-        super().clear_body()
-        self._map = {}
+        self._content[name] = None if value is None else cut(value, offset, length)
 
     def _body_copy(self) -> dict[str, Value] | None:
-        return dict(self._map) if self._map else None
+        return dict(self._content) if self._content else None
 
     def is_body_assignable_to(self, body_type: type) -> bool:
         """Return True for dict, mappings and object, and for any type if there are no entries."""
-        return not self._map or is_kind(dict, body_type)
+        return not self._content or is_kind(dict, body_type)

@@ -34,17 +34,20 @@ class Message(Properties):
         properties: initial properties, in the types of their values; see ``set_object_property``.
     """
 
-    __slots__ = ("__weakref__", "_acknowledge", "_delivery", "_head", "_read_only_body")
+    __slots__ = ("__weakref__", "_acknowledge", "_content", "_delivery", "_head", "_read_only_body")
     #: The kind's name on the wire (Starlight's JMSPulsarMessageType).
     KIND: ClassVar[str] = "header"
+    #: Class of an empty body.
+    _EMPTY: ClassVar[type] = type(None)
 
     _acknowledge: Acknowledge | None
+    _content: Any
     _delivery: int
     _head: Headers | None
     _read_only_body: bool
 
     def __init__(self, *, properties: Mapping[str, Property] | None = None) -> None:
-        self._acknowledge = self._head = self._properties = self._source = self._record = None
+        self._acknowledge = self._content = self._head = self._properties = self._source = self._record = None
         self._count = self._delivery = 0
         self._read_only_body = self._read_only_properties = False
         if properties is not None:
@@ -60,15 +63,12 @@ class Message(Properties):
         message._count = 1
         message._delivery = 0
         message._read_only_body = message._read_only_properties = True
-        message._set_received_body(body)
+        message._content = body
         return message
-
-    def _set_received_body(self, body: Any) -> None:
-        """Set the decoded body; a plain message has none."""
 
     def _body(self) -> Any:
         """Return the body for the codec."""
-        return None
+        return self._content
 
     def _headers(self) -> Headers:
         head = self._head
@@ -234,6 +234,7 @@ class Message(Properties):
 
     def clear_body(self) -> None:
         """Remove the body and make it writable; properties are kept."""
+        self._content = self._EMPTY()
         self._read_only_body = False
 
     def _check_body_writable(self) -> None:
@@ -254,7 +255,7 @@ class Message(Properties):
         return self._body_copy()  # type: ignore[no-any-return]  # checked above
 
     def _body_copy(self) -> Any:
-        return None
+        return self._content
 
     def is_body_assignable_to(self, body_type: type) -> bool:
         """Return whether ``get_body`` accepts this type."""

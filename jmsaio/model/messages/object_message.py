@@ -98,19 +98,12 @@ class ObjectMessage(Message):
         properties: as for ``Message``.
     """
 
-    __slots__ = ("_value",)
+    __slots__ = ()
     KIND: ClassVar[str] = "object"
-    _value: Any
 
     def __init__(self, value: Any = None, *, properties: Mapping[str, Property] | None = None) -> None:
         super().__init__(properties=properties)
-        self._value = snapshot(value)
-
-    def _set_received_body(self, body: Any) -> None:
-        self._value = body
-
-    def _body(self) -> Any:
-        return self._value
+        self._content = snapshot(value)
 
     def get_object(self) -> Any:
         """Return a copy of the object, or None."""
@@ -119,19 +112,14 @@ class ObjectMessage(Message):
     def set_object(self, value: Any) -> None:
         """Set the object. Raises MessageFormatError, MessageNotWriteableError."""
         self._check_body_writable()
-        self._value = snapshot(value)
+        self._content = snapshot(value)
 
     object = property(get_object, set_object, doc="The object; reading gives a copy.")
 
-    def clear_body(self) -> None:
-        """Set the object to None and make it writable."""
-        super().clear_body()
-        self._value = None
-
     def _body_copy(self) -> Any:
-        value = self._value
+        value = self._content
         return copy.deepcopy(value) if isinstance(value, list | dict) else value
 
     def is_body_assignable_to(self, body_type: type) -> bool:
         """Return True for the object's class and its base classes, and for any type if there is no object."""
-        return self._value is None or is_kind(type(self._value), body_type)
+        return self._content is None or is_kind(type(self._content), body_type)
