@@ -17,7 +17,7 @@ from benchmarks.broker import java_jars, started_broker
 from benchmarks.catalog import all_scenarios, beside_uvloop, jmsaio_url
 from benchmarks.java_peer import JavaError, compile_program
 from benchmarks.spark.catalog import reason_without, spark_scenarios
-from jmsaio.bench import Progress, Workload, render_table, run_scenarios
+from jmsaio.bench import Progress, Workload, render_table, run
 from jmsaio.bench.runner import Measure, measure
 from jmsaio.bench.scenario import Scenario
 from jmsaio.launcher import LauncherError
@@ -89,13 +89,13 @@ def _carrying_out(spark: bool) -> Iterator[Measure]:
         return
     from benchmarks.spark.session import SessionRun
 
-    with SessionRun(str(_ROOT)) as run:
-        yield run
+    with SessionRun(str(_ROOT)) as session:
+        yield session
 
 
 def _measure(options: argparse.Namespace, scenarios: Sequence[Scenario], carry_out: Measure) -> int:
-    report = run_scenarios(
-        scenarios,
+    report = run(
+        scenarios=scenarios,
         rounds=options.rounds,
         smoke=options.smoke,
         only=options.only,

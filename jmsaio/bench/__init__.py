@@ -7,9 +7,10 @@ rich and matplotlib are imported only when a table or a plot is requested.
 from __future__ import annotations
 
 from jmsaio.bench.child import require_loop
-from jmsaio.bench.plot import require_plot, write_plot
+from jmsaio.bench.drawing import require_matplotlib
+from jmsaio.bench.plot import write_plot
 from jmsaio.bench.report import Report, read_json, write_json
-from jmsaio.bench.runner import Progress, run, run_scenarios
+from jmsaio.bench.runner import Progress, run
 from jmsaio.bench.table import render_table
 from jmsaio.bench.workload import Workload
 
@@ -20,9 +21,8 @@ __all__ = [
     "read_json",
     "render_table",
     "require_loop",
-    "require_plot",
+    "require_matplotlib",
     "run",
-    "run_scenarios",
     "write_json",
     "write_plot",
 ]

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import os
 
-from jmsaio.bench.drawing import Bar, Panel, draw, require_matplotlib
+from jmsaio.bench.drawing import Bar, Panel, draw
 from jmsaio.bench.report import Report, Row
-from jmsaio.bench.scenario import METRICS, Block
-
-
-def require_plot() -> None:
-    """Check that a plot can be drawn, before its measurements take minutes.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-    """
-    require_matplotlib("the plot")
+from jmsaio.bench.scenario import METRICS
 
 
 def write_plot(report: Report, file: str | os.PathLike[str]) -> None:
@@ -26,11 +17,14 @@ def write_plot(report: Report, file: str | os.PathLike[str]) -> None:
         ValueError: there is nothing to draw, or the format is unknown.
         OSError: the file can't be written.
     """
-    panels = panels_of(report)
-    if not panels:
+    groups = report.groups()
+    if not groups:
         raise ValueError("the report has no measurement to draw")
     draw(
-        [Panel(f"{group.value} ({METRICS[group].unit})", [_bar(row) for row in rows]) for group, rows in panels],
+        [
+            Panel(f"{group.value} ({METRICS[group].unit})", [_bar(row) for row in rows])
+            for group, rows in groups.items()
+        ],
         file,
     )
 
@@ -38,13 +32,6 @@ def write_plot(report: Report, file: str | os.PathLike[str]) -> None:
 def _bar(row: Row) -> Bar:
     value = row.value
     return Bar(label=row.scenario.title, value=value.median, low=value.low, high=value.high, strong=is_ours(row))
-
-
-def panels_of(report: Report) -> list[tuple[Block, list[Row]]]:
-    """Return the groups that have rows, with their rows, in table order."""
-    rows = report.rows()
-    panels = [(group, [row for row in rows if row.scenario.group is group]) for group in Block]
-    return [(group, found) for group, found in panels if found]
 
 
 def is_ours(row: Row) -> bool:

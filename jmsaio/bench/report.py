@@ -105,6 +105,12 @@ class Report:
         rows = [self._row(scenario) for scenario in self.scenarios]
         return [row for row in rows if row is not None]
 
+    def groups(self) -> dict[Block, list[Row]]:
+        """Return the summaries by group, in table order, without groups that have none."""
+        rows = self.rows()
+        found = {group: [row for row in rows if row.scenario.group is group] for group in Block}
+        return {group: rows for group, rows in found.items() if rows}
+
     def failures(self) -> list[Sample]:
         """Return the measurements that failed."""
         return [sample for sample in self.samples if sample.failure is not None]

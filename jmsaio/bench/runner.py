@@ -19,8 +19,9 @@ import attrs
 
 from jmsaio.bench.catalog import own_scenarios
 from jmsaio.bench.child import require_loop
+from jmsaio.bench.drawing import require_matplotlib
 from jmsaio.bench.meter import Metrics
-from jmsaio.bench.plot import require_plot, write_plot
+from jmsaio.bench.plot import write_plot
 from jmsaio.bench.report import Report, Sample, write_json
 from jmsaio.bench.scenario import Scenario
 from jmsaio.bench.workload import Task, Workload
@@ -72,6 +73,9 @@ def run(
     json_file: str | os.PathLike[str] | None = None,
     plot_file: str | os.PathLike[str] | None = None,
     progress: Listener | None = None,
+    scenarios: Sequence[Scenario] | None = None,
+    directory: str | os.PathLike[str] | None = None,
+    carry_out: Measure | None = None,
 ) -> Report:
     """Measure jmsaio's own rows, which need no checkout, on the embedded broker and on the broker at ``url``.
 
@@ -87,55 +91,20 @@ def run(
         json_file: file to write the report to.
         plot_file: file to write a plot to (needs matplotlib: ``pip install 'jmsaio[bench]'``).
         progress: called before each measurement.
+        scenarios: other rows to measure instead; ``url`` is not used then.
+        directory: working directory of child processes; default: the current one.
+        carry_out: runs each task, and raises MeasurementError on failure; default: ``measure``.
 
     Raises:
         ValueError: ``only`` matches no row or is not a regular expression, or ``rounds`` is below 1.
         ImportError: ``plot_file`` is given and matplotlib is not installed, or uvloop likewise; nothing was measured.
         OSError: a file can't be written.
     """
-    return run_scenarios(
-        own_scenarios(url),
-        rounds=rounds,
-        smoke=smoke,
-        only=only,
-        loop=loop,
-        workload=workload,
-        json_file=json_file,
-        plot_file=plot_file,
-        progress=progress,
-    )
-
-
-def run_scenarios(
-    scenarios: Sequence[Scenario],
-    *,
-    rounds: int | None = None,
-    smoke: bool = False,
-    only: str | None = None,
-    loop: str = "asyncio",
-    workload: Workload | None = None,
-    json_file: str | os.PathLike[str] | None = None,
-    plot_file: str | os.PathLike[str] | None = None,
-    progress: Listener | None = None,
-    directory: str | os.PathLike[str] | None = None,
-    carry_out: Measure | None = None,
-) -> Report:
-    """Measure the given rows in the same way as ``run``.
-
-    Args:
-        scenarios: the rows.
-        rounds, smoke, only, loop, workload, json_file, plot_file, progress: as for ``run``.
-        directory: working directory of child processes; default: the current one.
-        carry_out: runs each task, and raises MeasurementError on failure; default: ``measure``.
-
-    Raises:
-        As ``run``.
-    """
-    chosen = select(scenarios, only)
+    chosen = select(own_scenarios(url) if scenarios is None else scenarios, only)
     for each in {loop, *(scenario.loop or loop for scenario in chosen)}:
         require_loop(each)
     if plot_file is not None:
-        require_plot()
+        require_matplotlib("the plot")
     count = (1 if smoke else 5) if rounds is None else rounds
     if count < 1:
         raise ValueError(f"rounds must be at least 1, not {count}")

@@ -24,11 +24,6 @@ class Spread:
     high: float
     count: int
 
-    @property
-    def relative(self) -> float:
-        """Distance of the extremes relative to the median; 0.0 if the median is 0."""
-        return (self.high - self.low) / self.median if self.median != 0 else 0.0
-
 
 def spread(values: Iterable[float]) -> Spread | None:
     """Return median and extremes of ``values``; None without values."""

@@ -49,11 +49,8 @@ def render_table(report: Report, width: int | None = None, color: bool = False) 
     console = Console(
         file=text, width=width or 120, force_terminal=color, no_color=not color, highlight=False, emoji=False
     )
-    rows = report.rows()
-    for group in Block:
-        block = [row for row in rows if row.scenario.group is group]
-        if block:
-            console.print(_table(group, block))
+    for group, rows in report.groups().items():
+        console.print(_table(group, rows))
     for sample in report.failures():
         console.print(f"FAILED {sample.scenario}, round {sample.round}: {sample.failure}", style="red", markup=False)
     for line in _foot(report):
@@ -119,7 +116,7 @@ def _verdict(goal: Goal, value: float, bound: str) -> str:
 
 def _foot(report: Report) -> list[str]:
     work, load, pace = report.workload, report.load(), report.yardstick()
-    groups = {row.scenario.group for row in report.rows()}
+    groups = report.groups().keys()
     lines = []
     if groups - SPARK_GROUPS:
         lines += [FOOT, _workload(report)]

@@ -46,7 +46,7 @@ def bench(
     try:
         benchmark.require_loop(loop)
         if plot_file is not None:
-            benchmark.require_plot()
+            benchmark.require_matplotlib("the plot")
     except ImportError as error:
         raise click.UsageError(str(error)) from None
     with _bar(output) as bar:

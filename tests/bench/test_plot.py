@@ -3,17 +3,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from jmsaio.bench.plot import is_ours, panels_of, write_plot
+from jmsaio.bench.plot import is_ours, write_plot
 from jmsaio.bench.report import Report
-from jmsaio.bench.scenario import Block
-
-
-def test_a_panel_for_each_group_that_was_measured(report: Report) -> None:
-    assert [(group, len(rows)) for group, rows in panels_of(report)] == [
-        (Block.SEND, 2),
-        (Block.LATENCY, 1),
-        (Block.IDLE, 1),
-    ]
 
 
 def test_our_rows_are_told_from_the_peers(report: Report) -> None:

@@ -82,3 +82,11 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"format": 0}')
     with pytest.raises(ValueError, match="not a benchmark report"):
         read_json(tmp_path / "other.json")
+
+
+def test_rows_are_listed_by_the_groups_that_were_measured(report: Report) -> None:
+    assert [(group, len(rows)) for group, rows in report.groups().items()] == [
+        (Block.SEND, 2),
+        (Block.LATENCY, 1),
+        (Block.IDLE, 1),
+    ]

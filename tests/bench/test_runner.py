@@ -12,7 +12,6 @@ from jmsaio.bench.runner import (
     load_average,
     measure,
     run,
-    run_scenarios,
     select,
     yardstick,
 )
@@ -95,8 +94,8 @@ def test_an_endless_measurement_is_ended(folder: Path) -> None:
 
 def test_a_run_collects_samples_failures_and_files(folder: Path) -> None:
     steps: list[Progress] = []
-    report = run_scenarios(
-        [scenario("send.raw", "plain"), scenario("send.jmsaio", "plain", prepare="targets:broken")],
+    report = run(
+        scenarios=[scenario("send.raw", "plain"), scenario("send.jmsaio", "plain", prepare="targets:broken")],
         rounds=2,
         smoke=True,
         json_file=folder / "report.json",
@@ -135,7 +134,7 @@ def test_who_carries_out_tasks_can_be_chosen(tmp_path: Path) -> None:
         return {"per_second": timeout}
 
     rows = [scenario("send.raw", "plain", prepare="targets:told"), scenario("send.jmsaio", "broken")]
-    report = run_scenarios(rows, rounds=1, directory=tmp_path, carry_out=carry_out)
+    report = run(scenarios=rows, rounds=1, directory=tmp_path, carry_out=carry_out)
     assert [row.value.median for row in report.rows()] == [120.0]
     assert [sample.failure for sample in report.failures()] == ["it is broken"]
 

@@ -12,11 +12,6 @@ def test_spread_of_nothing_is_none() -> None:
     assert spread([]) is None
 
 
-def test_the_relative_spread_is_the_range_over_the_median_and_zero_for_zeros() -> None:
-    assert Spread(4.0, 3.0, 5.0, 3).relative == 0.5
-    assert Spread(0.0, 0.0, 0.0, 1).relative == 0.0
-
-
 def test_percentile_takes_the_nearest_rank() -> None:
     values = [float(number) for number in range(100)]
     assert percentile(values, 0.0) == 0.0
