@@ -1,13 +1,13 @@
 """The embedded broker: Pulsar's behaviour in this process, without a server.
 
 ========================  =====================================================================================
-``transport``             ``Transport``: one client; ``sender``, ``receiver``, ``reader``, ``admin``, ``handle``
+``transport``             ``Transport``: one client; ``sender``, ``receiver``, ``reader``, ``admin``
+``transaction``           atomic work
 ``link``                  connection to an event loop: grouped callbacks, one timer
 ``broker``                topics by name, memory, clients; ``names``, ``clock`` and ``faults`` beside it
 ``partition``             records of one topic or partition; ``record``
 ``subscription``          unacknowledged records and their consumers; ``consumer``
 ``policies``              choice of the consumer for a record
-``transactions``          atomic work
 ========================  =====================================================================================
 
 From ``partition`` down no module uses an event loop. Records live in memory and end with the process;

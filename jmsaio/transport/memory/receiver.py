@@ -25,9 +25,8 @@ from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import RecordLog, StoredRecord
 from jmsaio.transport.memory.broker.replacement import renew
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
-from jmsaio.transport.memory.broker.transactions import TransactionState, Unit
-from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
+from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
 from jmsaio.transport.options import METADATA_TOO_LARGE
 
 #: Maximum size of a consumer's metadata in bytes; Pulsar's ``maxConsumerMetadataSize``.
@@ -257,7 +256,7 @@ class MemoryReceiver:
                 for record in stored:
                     each = self._attached.get(record.log)
                     if each is not None:
-                        self._acknowledge_in(transaction.unit, each, record.number)
+                        self._acknowledge_in(transaction, each, record.number)
             elif single is not None:
                 single.subscription.acknowledge(single.consumer, stored)
             else:
@@ -268,15 +267,15 @@ class MemoryReceiver:
             if broker.blocked:
                 broker.freed()
 
-    def _acknowledge_in(self, unit: Unit, each: Attachment, number: int) -> None:
+    def _acknowledge_in(self, transaction: MemoryTransaction, each: Attachment, number: int) -> None:
         subscription, consumer = each.subscription, each.consumer
-        if unit.state is not TransactionState.OPEN:
-            self._refused = TransactionRolledBackError(f"the transaction is {unit.state.value} already")
+        if transaction.state is not TransactionState.OPEN:
+            self._refused = TransactionRolledBackError(f"the transaction is {transaction.state.value} already")
             subscription.give_back(consumer, number, None, counted=True)  # as its abort returned the others
             subscription.dispatch()
             return
         stored = consumer.held.pop(number, None)
-        conflict = unit.acknowledge(subscription, number, stored)
+        conflict = transaction.acknowledge(subscription, number, stored)
         if conflict is not None:
             self._refused = conflict
 

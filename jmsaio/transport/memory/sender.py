@@ -24,15 +24,14 @@ from jmsaio.transport.base import SenderOptions, Token, Transaction
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord, weigh
-from jmsaio.transport.memory.broker.transactions import TransactionState, Unit
-from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
+from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
 from jmsaio.transport.sequence_ids import SequenceIds
 from jmsaio.transport.slices import SLICE
 from jmsaio.transport.waiters import Waiters
 
 #: A record that waits for memory: log, record, size, sequence id, token, transaction, and deadline.
-_Waiting = tuple[Partition, OutgoingRecord, int, int, Token, Unit | None, float]
+_Waiting = tuple[Partition, OutgoingRecord, int, int, Token, MemoryTransaction | None, float]
 
 #: Result of a send: stored, the answer to a duplicate, an error, or None for a record kept for a transaction.
 _Result = StoredRecord | WireId | JMSError | None
@@ -161,12 +160,12 @@ class MemorySender:
         if self._failure is not None and not self._waiting:
             self._outcomes.append((token, self._failure, size))
             return
-        unit = transaction.unit if isinstance(transaction, MemoryTransaction) else None
-        if unit is not None:
-            unit.waiting += 1
+        work = transaction if isinstance(transaction, MemoryTransaction) else None
+        if work is not None:
+            work.waiting += 1
         timeout = self._options.config.send_timeout
         last = self._broker.steady() + timeout if timeout > 0 else float("inf")
-        self._waiting.append((log, record, size, sequence, token, unit, last))
+        self._waiting.append((log, record, size, sequence, token, work, last))
         if self._failure is not None:
             return  # it fails after the records before it
         self.admit()
@@ -188,27 +187,27 @@ class MemorySender:
             self._schedule()
 
     def _store(self, waiting: _Waiting) -> None:
-        log, record, size, sequence, token, unit, _ = waiting
+        log, record, size, sequence, token, transaction, _ = waiting
         broker = self._broker
         fault = broker.faults.next_send(self._topic) if broker.faults.sends else None
         broker.update_disturbed()
         result: _Result = None
         if fault is not None and not fault.stored:
             result = fault.error
-        elif unit is None and broker.deduplicates and not log.note_sequence_id(self._name, sequence):
+        elif transaction is None and broker.deduplicates and not log.note_sequence_id(self._name, sequence):
             result = WireId(-1, -1, log.partition)
-        elif unit is None:
+        elif transaction is None:
             result = log.append(record, size, sequence, broker.now(), self._name, self._schema_version)
-        elif unit.state is TransactionState.OPEN:
-            unit.send(log, record, size, sequence, self._name, self._schema_version)
+        elif transaction.state is TransactionState.OPEN:
+            transaction.send(log, record, size, sequence, self._name, self._schema_version)
         else:
-            result = TransactionRolledBackError(f"the transaction of this message is {unit.state.value} already")
-        if unit is not None:
-            unit.settled_one()
+            result = TransactionRolledBackError(f"the transaction of this message is {transaction.state.value} already")
+        if transaction is not None:
+            transaction.settled_one()
         if fault is not None and fault.stored:
             result = fault.error
         reported: _Result | _Numbered = result
-        if record.sequence_id is not None and unit is None:
+        if record.sequence_id is not None and transaction is None:
             reported = _Numbered(result, log.name, sequence)
         if fault is not None and fault.delay > 0:
             timer = broker.timers.add(broker.steady() + fault.delay, self._come_late)
@@ -234,9 +233,9 @@ class MemorySender:
         for _ in range(SLICE):
             if not self._waiting or self._waiting[0][6] > now:
                 break
-            _, _, size, _, token, unit, _ = self._waiting.popleft()
-            if unit is not None:
-                unit.settled_one()
+            _, _, size, _, token, transaction, _ = self._waiting.popleft()
+            if transaction is not None:
+                transaction.settled_one()
             self._outcomes.append((token, self._overdue() if end is None else copy.copy(end), size))
         self._failing = bool(self._waiting) and self._waiting[0][6] <= now
         if not self._waiting:

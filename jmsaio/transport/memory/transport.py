@@ -22,12 +22,11 @@ from jmsaio.transport.base import (
 from jmsaio.transport.clock import Clock
 from jmsaio.transport.memory.admin import MemoryAdmin
 from jmsaio.transport.memory.broker.broker import Broker, broker_named
-from jmsaio.transport.memory.broker.transactions import Unit
-from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.memory.reader import READ_EACH, MemoryReader
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.sender import MemorySender
+from jmsaio.transport.memory.transaction import MemoryTransaction
 
 _CAPABILITIES = Capabilities(
     transactions=True,
@@ -57,7 +56,7 @@ class MemoryTransport:
         self._senders: set[MemorySender] = set()
         self._receivers: set[MemoryReceiver] = set()
         self._readers: set[MemoryReader] = set()
-        self._units: list[Unit] = []
+        self._transactions: list[MemoryTransaction] = []
         self._closed = False
         with broker.lock:
             broker.connect(self)
@@ -139,10 +138,10 @@ class MemoryTransport:
         """Open a transaction. See ``Transport.begin``."""
         with self._broker.lock:
             self._check()
-            unit = Unit(self._broker, timeout)
-            self._units = [other for other in self._units if other in self._broker.units]
-            self._units.append(unit)
-            return MemoryTransaction(unit)
+            transaction = MemoryTransaction(self._broker, timeout)
+            self._transactions = [other for other in self._transactions if other in self._broker.transactions]
+            self._transactions.append(transaction)
+            return transaction
 
     async def aclose(self, timeout: float) -> None:
         """Close everything opened by this client; open transactions are aborted. See ``Transport.aclose``."""
@@ -169,8 +168,8 @@ class MemoryTransport:
     def abandon(self) -> None:
         """Close everything at once, and disconnect."""
         self._closed = True
-        for unit in self._units:
-            unit.abort()
+        for transaction in self._transactions:
+            transaction.abort_now()
         parts: list[MemorySender | MemoryReceiver | MemoryReader] = [*self._senders, *self._receivers, *self._readers]
         for part in parts:
             part.abandon()

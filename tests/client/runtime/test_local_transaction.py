@@ -18,9 +18,8 @@ from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import ConnectOptions
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import Transaction
-from jmsaio.transport.memory.broker.transactions import TransactionState
-from jmsaio.transport.memory.handle import MemoryTransaction
 from jmsaio.transport.memory.receiver import MemoryReceiver
+from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
 from tests.client.helpers import fill, rest, take, texts
 from tests.support.broker import TestBroker
 
@@ -353,7 +352,7 @@ async def test_tasks_that_send_at_once_share_one_transaction_even_when_the_first
             askers[0].cancel()
             results = await asyncio.gather(*sending, return_exceptions=True)
             assert [type(each) for each in results if isinstance(each, BaseException)] == [asyncio.CancelledError]
-            assert len(askers) == 2 and [handle.unit.state for handle in begun] == [TransactionState.OPEN]
+            assert len(askers) == 2 and [handle.state for handle in begun] == [TransactionState.OPEN]
             await session.commit()
         async with connection.create_session() as session, session.create_consumer(queue) as consumer:
             assert len(await take(consumer, 3)) == 3
@@ -451,7 +450,7 @@ async def test_a_transaction_begun_for_work_that_has_ended_is_rolled_back(
             await asyncio.sleep(0.01)
             await session.rollback()
             await beginning
-            assert [handle.unit.state for handle in begun] == [TransactionState.ABORTED] and transaction.to_begin
+            assert [handle.state for handle in begun] == [TransactionState.ABORTED] and transaction.to_begin
 
 
 @pytest.mark.parametrize("closed", [True, False])
@@ -650,7 +649,7 @@ async def test_a_commit_that_can_not_acknowledge_is_rolled_back_at_once(
             assert ("no answer" in caplog.text, abort) == ((False, []) if answers else (True, [handle]))
             if not answers:
                 await handle.abort()  # as the broker does when its time is over
-            assert handle.unit.state is TransactionState.ABORTED
+            assert handle.state is TransactionState.ABORTED
             for consumer in consumers:
                 (again,) = await take(consumer, 1)
                 assert (again.get_body(str), again.jms_redelivered) == ("0", True)

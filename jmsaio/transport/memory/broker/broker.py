@@ -29,9 +29,8 @@ from jmsaio.transport.memory.broker.faults import Faults
 from jmsaio.transport.memory.broker.names import full_name
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.record import StoredRecord
-from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
+from jmsaio.transport.memory.broker.subscription import BrokerSubscription, OpenTransaction, subscriptions_of
 from jmsaio.transport.memory.broker.tail import tails_of
-from jmsaio.transport.memory.broker.transactions import Unit
 
 
 class Client(Protocol):
@@ -93,7 +92,7 @@ class Broker:
         schemas: the versions of topics' schemas, by the topic's full name.
         clients: connected transports.
         watchers: receivers with a pattern.
-        units: open transactions.
+        transactions: open transactions.
         faults: scripted faults, for tests.
         down: whether it is unreachable, for tests.
         filters: whether it emulates Starlight's filter plugin.
@@ -115,7 +114,7 @@ class Broker:
         self.schemas: dict[str, list[Schema]] = {}
         self.clients: list[Client] = []
         self.watchers: list[Watcher] = []
-        self.units: set[Unit] = set()
+        self.transactions: set[OpenTransaction] = set()
         self.faults = Faults()
         self.down = False
         self.filters = False
@@ -360,8 +359,8 @@ class Broker:
     def take_down(self) -> None:
         """Make the broker unreachable; open transactions are aborted."""
         self.down = self.disturbed = True
-        for unit in list(self.units):
-            unit.abort()
+        for transaction in list(self.transactions):
+            transaction.abort_now()
         for client in list(self.clients):
             client.broker_down()
 

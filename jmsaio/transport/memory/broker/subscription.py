@@ -32,7 +32,10 @@ from jmsaio.transport.memory.broker.returned import ReturnedRecords
 
 
 class OpenTransaction(Protocol):
-    """A transaction that acknowledged records of a subscription."""
+    """A transaction of the broker; see ``MemoryTransaction``."""
+
+    def abort_now(self) -> None:
+        """Roll back."""
 
     def withdraw(self, subscription: BrokerSubscription, number: int) -> None:
         """Cancel its acknowledgement of the record with that number."""

@@ -8,7 +8,7 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.memory.broker import policies
 from jmsaio.transport.memory.broker.consumer import Consumer
-from jmsaio.transport.memory.broker.transactions import Unit
+from jmsaio.transport.memory.transaction import MemoryTransaction
 from tests.kit.records import texts
 from tests.transport.memory.bench import SUBSCRIPTIONS, TOPIC, Bench, acknowledge
 
@@ -270,7 +270,7 @@ def test_a_key_is_free_however_its_records_are_done_with(bench: Bench, end: str)
     keys = [f"key {number}" for number in range(30)]
     for key in keys:
         bench.send("x", key=key)
-    unit = Unit(bench.broker, 60)
+    unit = MemoryTransaction(bench.broker, 60)
     for record in first.take(100):
         if end == "at will":
             subscription.dead_letter(first, record.number, {})
@@ -279,8 +279,8 @@ def test_a_key_is_free_however_its_records_are_done_with(bench: Bench, end: str)
         else:
             subscription.give_back(first, record.number, None, counted=True)
     if end == "committed":
-        unit.commit()
-    unit.abort()
+        unit.commit_now()
+    unit.abort_now()
     subscription.dispatch()
     again = first.take(100)
     if end == "given back too often":

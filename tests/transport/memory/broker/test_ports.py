@@ -5,14 +5,12 @@ from __future__ import annotations
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.consumer import Dispatcher
 from jmsaio.transport.memory.broker.ports import LogListener, Services
-from jmsaio.transport.memory.broker.transactions import Coordinator
 from tests.transport.memory.bench import Bench
 
 
 def test_a_partition_gets_its_services_from_the_broker_it_lies_in(bench: Bench) -> None:
     services: Services = bench.broker
-    coordinator: Coordinator = bench.broker
-    assert bench.log.broker is services is coordinator
+    assert bench.log.broker is services
     assert isinstance(bench.broker, Broker)
 
 

@@ -13,7 +13,7 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.subscription import subscriptions_of
-from jmsaio.transport.memory.broker.transactions import Unit
+from jmsaio.transport.memory.transaction import MemoryTransaction
 from tests.kit.records import texts
 from tests.transport.memory.bench import SUBSCRIPTIONS, TOPIC, Bench, FakePort, acknowledge
 
@@ -247,7 +247,7 @@ def test_what_is_settled_in_time_takes_no_memory(bench: Bench) -> None:
         acknowledge(consumer, [record])
         bench.send("z")
         subscription.dead_letter(consumer, consumer.take(1)[0].number, {})
-        Unit(bench.broker, 60).commit()
+        MemoryTransaction(bench.broker, 60).commit_now()
     assert len(consumer.taken) == 0
     assert len(bench.broker.timers) < 150
 
@@ -304,7 +304,7 @@ def test_what_is_not_acknowledged_counts_wherever_it_is(bench: Bench) -> None:
     consumer = bench.join(subscription, size=1)
     bench.send(*"abcdef")
     in_transaction, given_back, _, acknowledged = consumer.take(4)
-    unit = Unit(bench.broker, 60)
+    unit = MemoryTransaction(bench.broker, 60)
     unit.acknowledge(subscription, in_transaction.number, consumer.held.pop(in_transaction.number))
     subscription.give_back(consumer, given_back.number, bench.clock.steady() + 60, counted=True)
     acknowledge(consumer, [acknowledged])
@@ -313,7 +313,7 @@ def test_what_is_not_acknowledged_counts_wherever_it_is(bench: Bench) -> None:
     assert (subscription.pending(), subscription.size) == ([0, 1, 2, 4, 5], 5)
     again = [record for _ in range(5) for record in consumer.take(1)]
     assert [record.redelivery_count for record in again] == [0] * 5
-    unit.commit()
+    unit.commit_now()
     bench.broker.remove(subscription, None)
     assert bench.broker.used == 0
 
@@ -370,7 +370,7 @@ class Machine(RuleBasedStateMachine):
         self.taken: dict[Consumer, dict[int, int]] = {}
         self.counts: dict[int, int] = {}
         self.open: set[int] = set()
-        self.units: list[Unit] = []
+        self.units: list[MemoryTransaction] = []
         self.type = SHARED
         self.sent = 0
 
@@ -442,7 +442,7 @@ class Machine(RuleBasedStateMachine):
         if some is not None:
             consumer, number = some
             if len(self.units) < 2:
-                self.units.append(Unit(self.bench.broker, 3600))
+                self.units.append(MemoryTransaction(self.bench.broker, 3600))
             unit = data.draw(st.sampled_from(self.units))
             assert unit.acknowledge(self.subscription, number, consumer.held.pop(number)) is None
             del self.taken[consumer][number]
@@ -454,12 +454,12 @@ class Machine(RuleBasedStateMachine):
         self.units.remove(unit)
         numbers = {number for _, number in unit.acknowledged}
         if commit:
-            unit.commit()
+            unit.commit_now()
             self.open -= numbers
         else:
             for number in numbers:
                 self.counts[number] = self.counts.get(number, 0) + 1
-            unit.abort()
+            unit.abort_now()
 
     @rule(seconds=st.integers(0, 6))
     def wait(self, seconds: int) -> None:
@@ -502,7 +502,7 @@ class Machine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for unit in self.units:
-            unit.abort()
+            unit.abort_now()
         for consumer in list(self.consumers):
             self.subscription.leave(consumer)
         self.bench.clock.advance(10)

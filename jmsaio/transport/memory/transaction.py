@@ -5,30 +5,16 @@ Atomic because commit and abort each run in one step, under the broker's lock.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import enum
-import threading
-from collections.abc import Callable
-from typing import Protocol
 
-from jmsaio.errors import JMSError, TransactionRolledBackError
+from jmsaio.errors import JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.memory.broker.faults import Faults
+from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.ports import Services
 from jmsaio.transport.memory.broker.record import StoredRecord
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription
-
-
-class Coordinator(Services, Protocol):
-    """Services of the broker for transactions; see the attributes of ``Broker``."""
-
-    lock: threading.Lock
-    faults: Faults
-    now: Callable[[], float]
-    logs: dict[str, Partition]
-    units: set[Unit]
-
-    def freed(self) -> None: ...
 
 
 class TransactionState(enum.Enum):
@@ -39,8 +25,10 @@ class TransactionState(enum.Enum):
     ABORTED = "aborted"
 
 
-class Unit:
-    """The work of one transaction. All methods are called with the broker's lock held.
+class MemoryTransaction:
+    """A transaction and its work. See ``jmsaio.transport.base.Transaction``.
+
+    All methods except ``commit`` and ``abort`` are called with the broker's lock held.
 
     Args:
         broker: broker of the transaction.
@@ -51,20 +39,19 @@ class Unit:
         failure: the reason why it can't be committed, or None.
         acknowledged: records acknowledged in it: subscription and record number.
         waiting: number of accepted sends waiting for memory.
-        notify: called once no send waits any more.
     """
 
-    __slots__ = ("_sent", "_timer", "acknowledged", "broker", "failure", "notify", "state", "waiting")
+    __slots__ = ("_broker", "_sent", "_timer", "_woken", "acknowledged", "failure", "state", "waiting")
 
-    def __init__(self, broker: Coordinator, timeout: float) -> None:
-        self.broker = broker
+    def __init__(self, broker: Broker, timeout: float) -> None:
+        self._broker = broker
         self._timer = broker.timers.add(broker.steady() + timeout, self._overdue)
-        broker.units.add(self)
+        broker.transactions.add(self)
         self.state = TransactionState.OPEN
         self.failure: JMSError | None = None
         self.acknowledged: set[tuple[BrokerSubscription, int]] = set()
         self.waiting = 0
-        self.notify: Callable[[], object] | None = None
+        self._woken: asyncio.Future[None] | None = None  # ends when no send waits any more
         self._sent: list[tuple[Partition, OutgoingRecord, int, int, str | None, bytes | None]] = []
 
     def send(
@@ -78,14 +65,15 @@ class Unit:
     ) -> None:
         """Keep a record for the commit. Arguments as for ``Partition.append``."""
         self._sent.append((log, record, size, sequence_id, producer_name, schema_version))
-        self.broker.used += size
+        self._broker.used += size
 
     def settled_one(self) -> None:
         """Count the outcome of a waiting send."""
         self.waiting -= 1
-        if not self.waiting and self.notify is not None:
-            notify, self.notify = self.notify, None
-            notify()
+        if not self.waiting and self._woken is not None:
+            woken, self._woken = self._woken, None
+            with contextlib.suppress(RuntimeError):  # its loop is closed: there is no one to inform
+                woken.get_loop().call_soon_threadsafe(_wake, woken)
 
     def acknowledge(
         self, subscription: BrokerSubscription, number: int, record: StoredRecord | None
@@ -113,17 +101,41 @@ class Unit:
         """Remove the acknowledgement of a record that was settled otherwise."""
         self.acknowledged.discard((subscription, number))
 
-    def commit(self) -> None:
+    async def commit(self) -> None:
+        """Commit the transaction, once none of its sends waits for memory; each waits for the send timeout at most.
+
+        Raises:
+            TransactionRolledBackError: it was rolled back.
+            TransactionInDoubtError: a scripted fault lost the answer.
+
+        Cancelling leaves it open, to be committed or aborted.
+        """
+        while True:
+            with self._broker.lock:
+                if not self.waiting:
+                    self.commit_now()
+                    if self._broker.faults.loses_commit():
+                        raise TransactionInDoubtError("the broker's answer to the commit was lost (scripted fault)")
+                    return
+                self._woken = woken = asyncio.get_running_loop().create_future()
+            await woken
+
+    async def abort(self) -> None:
+        """Roll back; ignored if the transaction has ended."""
+        with self._broker.lock:
+            self.abort_now()
+
+    def commit_now(self) -> None:
         """Commit the transaction.
 
         Raises:
             TransactionRolledBackError: it had failed or was aborted, without any effect.
         """
-        deleted = next((log.name for log, *_ in self._sent if self.broker.logs.get(log.name) is not log), None)
+        deleted = next((log.name for log, *_ in self._sent if self._broker.logs.get(log.name) is not log), None)
         if deleted is not None:
             self.failure = TransactionRolledBackError(f"topic {deleted} was deleted")
         if self.state is TransactionState.OPEN and self.failure is not None:
-            self.abort()
+            self.abort_now()
         if self.state is TransactionState.ABORTED:
             reason = self.failure.reason if self.failure is not None else "it was aborted before"
             raise TransactionRolledBackError(f"the transaction was rolled back: {reason}") from self.failure
@@ -133,13 +145,13 @@ class Unit:
         for subscription, number in self.acknowledged:
             _, record = subscription.in_transaction.pop(number)
             subscription.settle(record)
-        now = self.broker.now()
+        now = self._broker.now()
         for log, outgoing, size, sequence_id, producer_name, schema_version in self._sent:
-            self.broker.used -= size
+            self._broker.used -= size
             log.append(outgoing, size, sequence_id, now, producer_name, schema_version)
         self._end()
 
-    def abort(self) -> None:
+    def abort_now(self) -> None:
         """Roll back: acknowledged records are redelivered, counted. Ignored if the transaction has ended."""
         if self.state is not TransactionState.OPEN:
             return
@@ -148,18 +160,23 @@ class Unit:
         for subscription, number in self.acknowledged:
             subscription.roll_back(number)
             subscriptions.add(subscription)
-        self.broker.used -= sum(size for _, _, size, *_ in self._sent)
+        self._broker.used -= sum(size for _, _, size, *_ in self._sent)
         self._end()
         for subscription in subscriptions:
             subscription.dispatch()
 
     def _end(self) -> None:
         self._sent, self.acknowledged = [], set()
-        self.broker.units.discard(self)
-        self.broker.timers.cancel(self._timer)
-        self.broker.freed()
+        self._broker.transactions.discard(self)
+        self._broker.timers.cancel(self._timer)
+        self._broker.freed()
 
     def _overdue(self, argument: int, token: int) -> None:
         """Abort the transaction at its time-out."""
         self.failure = TransactionRolledBackError("its time was over before the commit")
-        self.abort()
+        self.abort_now()
+
+
+def _wake(woken: asyncio.Future[None]) -> None:
+    if not woken.done():  # the commit was cancelled
+        woken.set_result(None)
