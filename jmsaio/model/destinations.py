@@ -47,7 +47,7 @@ class Destination:
         if not isinstance(self.name, str) or not self.name:
             refused = shown(self.name)
             raise InvalidDestinationError(f"a destination needs a name, a non-empty string, not {refused}")
-        topic = _full(_visible(self.name), self._namespace or _NAMESPACE)
+        topic = full_name(_visible(self.name), self._namespace or _NAMESPACE)
         object.__setattr__(self, "_topic", topic)  # the class is frozen
         object.__setattr__(self, "_last", topic.rpartition("/")[2])
 
@@ -216,11 +216,11 @@ def _resolve(kind: type[Destination], name: str, system_namespace: str) -> Resol
     if not named:
         raise InvalidDestinationError(f"{destination!r} has no name")
     if regex:
-        return Resolved((), _full(named, system_namespace), subscription, overrides, True, visible)
+        return Resolved((), full_name(named, system_namespace), subscription, overrides, True, visible)
     names = named.removesuffix(",").split(",") if multi else [named]
     if not all(names):
         raise InvalidDestinationError(f"{destination!r} lists an empty name")
-    topics = tuple(_full(name, system_namespace) for name in names)
+    topics = tuple(full_name(name, system_namespace) for name in names)
     if any(not topic.rpartition("/")[2].strip() or _UNSENDABLE.search(topic) for topic in topics):
         raise InvalidDestinationError(
             f"{destination!r} is not the name of a topic: it is blank, or holds NUL or half a character"
@@ -239,7 +239,8 @@ def _visible(name: str) -> str:
     return name.partition("?")[0]
 
 
-def _full(name: str, system_namespace: str) -> str:
+def full_name(name: str, system_namespace: str = _NAMESPACE) -> str:
+    """Return the full name of a topic; a short one is in ``system_namespace``."""
     return name if name.startswith(_DOMAINS) else f"persistent://{system_namespace}/{name}"
 
 

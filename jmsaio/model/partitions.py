@@ -1,9 +1,11 @@
-"""Names that Pulsar derives from a topic's name: its partitions and its dead letter topic."""
+"""Names of topics as Pulsar derives or matches them: partitions, dead letter topics, patterns."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
+
+from jmsaio.errors import InvalidDestinationError
 
 _PARTITION: Final = re.compile(r"(.+)-partition-([0-9]{1,9})", re.DOTALL)
 
@@ -32,3 +34,19 @@ def dead_letter_topic(topic: str, subscription: str) -> str:
         subscription: the subscription that gives up the messages.
     """
     return f"{topic}-{subscription}-DLQ"
+
+
+def topic_pattern(pattern: str) -> re.Pattern[str]:
+    """Compile a topics pattern, to be matched against whole full names of topics, without partition.
+
+    Args:
+        pattern: ``persistent://tenant/namespace/expression``; only the last part is an expression.
+
+    Raises:
+        InvalidDestinationError: the expression is not a valid regular expression in Python.
+    """
+    *front, expression = pattern.split("/", 4)
+    try:
+        return re.compile(re.escape("/".join(front)) + f"/(?:{expression})", re.DOTALL)
+    except re.error as error:
+        raise InvalidDestinationError(f"topics pattern {pattern!r}: {error}") from error

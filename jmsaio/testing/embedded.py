@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jmsaio.errors import NotFoundError
+from jmsaio.model.destinations import full_name
 from jmsaio.testing.faults import FaultScript
 from jmsaio.transport.clock import Clock
 from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_broker
-from jmsaio.transport.memory.broker.names import full_name
 from jmsaio.transport.memory.broker.subscription import subscriptions_named, subscriptions_of
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
-from jmsaio.errors import InvalidDestinationError, NotFoundError
+from jmsaio.errors import NotFoundError
 from jmsaio.model.destinations import Resolved
-from jmsaio.model.partitions import partition_names, split_partition
+from jmsaio.model.partitions import partition_names, split_partition, topic_pattern
 from jmsaio.transport.administration import Admin
 from jmsaio.transport.options import Subscription
 
@@ -44,10 +42,6 @@ async def list_partitions(admin: Admin, topic: str) -> list[str]:
 
 
 async def _matching(admin: Admin, pattern: str) -> list[str]:
-    *front, expression = pattern.split("/", 4)  # persistent://tenant/namespace/expression: only the last is one
-    try:
-        fits = re.compile(re.escape("/".join(front)) + f"/(?:{expression})", re.DOTALL).fullmatch
-    except re.error as error:
-        raise InvalidDestinationError(f"topics pattern {pattern!r}: {error}") from error
-    names = {split_partition(name)[0] for name in await admin.topics("/".join(front[2:]))}
+    fits = topic_pattern(pattern).fullmatch
+    names = {split_partition(name)[0] for name in await admin.topics("/".join(pattern.split("/")[2:4]))}
     return [name for name in sorted(names) if fits(name)]

@@ -19,6 +19,7 @@ from jmsaio.model.destinations import (
     TemporaryTopic,
     Topic,
     as_destination,
+    full_name,
     resolve,
     without_query,
 )
@@ -251,3 +252,8 @@ def test_resolving_does_not_keep_a_temporary_destination(kind: type[TemporaryQue
     del destination
     gc.collect()
     assert gone() is None
+
+
+def test_short_names_are_in_the_default_namespace() -> None:
+    assert full_name("a/b") == "persistent://public/default/a/b"
+    assert full_name("non-persistent://t/n/x") == "non-persistent://t/n/x"

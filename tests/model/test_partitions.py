@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.model.partitions import partition_name, partition_names, split_partition
+from jmsaio.errors import InvalidDestinationError
+from jmsaio.model.destinations import full_name
+from jmsaio.model.partitions import partition_name, partition_names, split_partition, topic_pattern
 
 TOPIC = "persistent://t/n/x"
 
@@ -26,3 +28,24 @@ def test_a_topic_has_the_names_of_its_partitions_or_without_any_its_own() -> Non
     assert partition_names(TOPIC, 2) == [f"{TOPIC}-partition-0", f"{TOPIC}-partition-1"]
     assert partition_names(TOPIC, 1) == [f"{TOPIC}-partition-0"]
     assert partition_names(TOPIC, 0) == [TOPIC]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "fits"),
+    [
+        ("persistent://t/n/a.*", "persistent://t/n/abc", True),
+        ("persistent://t/n/a.*", "persistent://t/n/ba", False),
+        ("persistent://t/n/a", "persistent://t/n/ab", False),
+        ("persistent://t/n/a|b", "persistent://t/n/b", True),
+        ("persistent://t/n.x/a.*", "persistent://t/nyx/a", False),
+        ("persistent://t/n/.*", "non-persistent://t/n/a", False),
+        (full_name("short.*"), "persistent://public/default/shorter", True),
+    ],
+)
+def test_a_pattern_must_fit_the_whole_name(pattern: str, name: str, fits: bool) -> None:
+    assert (topic_pattern(pattern).fullmatch(name) is not None) is fits
+
+
+def test_a_bad_pattern_is_refused() -> None:
+    with pytest.raises(InvalidDestinationError, match="pattern"):
+        topic_pattern("persistent://t/n/a(")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import jmsaio
-from jmsaio.errors import NotFoundError
+from jmsaio.errors import InvalidDestinationError, NotFoundError
 from jmsaio.testing import ManualClock, embedded_broker
 
 
@@ -107,3 +107,8 @@ async def test_a_broker_that_deduplicates_leaves_out_what_a_producer_of_that_nam
                 told.append([receipt.place is not None and receipt.place.duplicate for receipt in receipts])
         assert told == [[False, False], [True, False]]
         assert broker.backlog("orders") == 3
+
+
+def test_a_topic_without_a_name_is_refused() -> None:
+    with embedded_broker() as broker, pytest.raises(InvalidDestinationError):
+        broker.create_topic("")

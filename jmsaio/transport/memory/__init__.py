@@ -4,8 +4,8 @@
 ``transport``             ``Transport``: one client; ``sender``, ``receiver``, ``reader``, ``admin``
 ``transaction``           atomic work
 ``link``                  connection to an event loop: grouped callbacks, one timer
-``broker``                topics by name, memory, clients; ``names``, ``clock`` and ``faults`` beside it
-``partition``             records of one topic or partition; ``record``
+``broker``                topics by name, memory, clients; ``faults`` beside it
+``partition``             records of one topic or partition
 ``subscription``          unacknowledged records and their consumers; ``consumer``
 ``policies``              choice of the consumer for a record
 ========================  =====================================================================================

@@ -10,7 +10,6 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import Cursor, Ledger, StartPosition, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.memory.broker.broker import Broker
-from jmsaio.transport.memory.broker.names import namespace_of
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_named, subscriptions_of
 from jmsaio.transport.options import PLUGIN
 
@@ -67,7 +66,7 @@ class MemoryAdmin:
         """Return the full names of the topics of a namespace and of each partition, sorted."""
         with self._broker.lock:
             self._broker.check_up()
-            return sorted(name for name in self._broker.logs if namespace_of(name) == namespace)
+            return sorted(name for name in self._broker.logs if name.split("/")[2:4] == namespace.split("/"))
 
     async def stats(self, topic: str) -> TopicStats:
         """Return the statistics of a topic, over all partitions."""

@@ -15,14 +15,14 @@ from jmsaio.errors import (
     TransactionRolledBackError,
     TransportError,
 )
+from jmsaio.model.destinations import full_name
+from jmsaio.model.partitions import topic_pattern
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport import base
 from jmsaio.transport.base import LinkChange, StartPosition, Transaction, Wake
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.consumer import Consumer
-from jmsaio.transport.memory.broker.names import compile_pattern
-from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.record import RecordLog, StoredRecord
+from jmsaio.transport.memory.broker.partition import Partition, StoredRecord
 from jmsaio.transport.memory.broker.replacement import renew
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
 from jmsaio.transport.memory.link import Link
@@ -95,7 +95,7 @@ class MemoryReceiver:
         self._wanted = wanted
         self._wake = wake
         self._by_priority = by_priority
-        self._attached: dict[RecordLog, Attachment] = {}
+        self._attached: dict[Partition, Attachment] = {}
         self._single: Attachment | None = None
         self._turn = 0
         self._failure: JMSError | None = None
@@ -107,7 +107,7 @@ class MemoryReceiver:
         _check_metadata(wanted)
         logs = [log for topic in wanted.topics for log in self._broker.open(topic)]
         if wanted.pattern is not None:
-            self.pattern = compile_pattern(wanted.pattern)
+            self.pattern = topic_pattern(full_name(wanted.pattern))
             logs += [log for found in self._broker.matching(self.pattern).values() for log in found]
             self._broker.watchers.append(self)
         try:
@@ -132,7 +132,7 @@ class MemoryReceiver:
             size = self._queue_size(log, total)
             self._attach(log, subscription, size)
 
-    def _attach(self, log: RecordLog, subscription: BrokerSubscription, size: int) -> None:
+    def _attach(self, log: Partition, subscription: BrokerSubscription, size: int) -> None:
         """Join a subscription; while the receiver is stopped, the new consumer receives nothing."""
         consumer = subscription.join(self, self._wanted.type, self._wanted.config, size, self._wanted.metadata)
         self._attached[log] = Attachment(subscription, consumer)

@@ -22,8 +22,7 @@ from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import java_string_hash, make_turns
 from jmsaio.transport.base import SenderOptions, Token, Transaction
 from jmsaio.transport.memory.broker.broker import Broker
-from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.record import StoredRecord, weigh
+from jmsaio.transport.memory.broker.partition import Partition, StoredRecord, weigh
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
 from jmsaio.transport.sequence_ids import SequenceIds

@@ -12,8 +12,7 @@ import enum
 from jmsaio.errors import JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.memory.broker.broker import Broker
-from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.partition import Partition, StoredRecord
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
 

@@ -12,8 +12,7 @@ from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.clock import ManualClock
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.consumer import Consumer
-from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.record import StoredRecord, weigh
+from jmsaio.transport.memory.broker.partition import Partition, StoredRecord, weigh
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription
 
 TOPIC = "persistent://public/default/t"

@@ -21,7 +21,7 @@ from jmsaio.model.wire import WireId
 from jmsaio.testing import EmbeddedBroker, ManualClock
 from jmsaio.transport.base import SenderOptions
 from jmsaio.transport.memory.broker.broker import broker_named
-from jmsaio.transport.memory.broker.record import OVERHEAD, weigh
+from jmsaio.transport.memory.broker.partition import OVERHEAD, weigh
 from jmsaio.transport.memory.sender import MemorySender
 from jmsaio.transport.slices import SLICE
 from tests.kit.records import Outcomes, record, tell_each

@@ -20,15 +20,14 @@ from jmsaio.errors import (
     NotFoundError,
     TransportError,
 )
+from jmsaio.model.destinations import full_name
 from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock, Timers, clock_of
 from jmsaio.transport.memory.broker.faults import Faults
-from jmsaio.transport.memory.broker.names import full_name
-from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.partition import Partition, StoredRecord
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, OpenTransaction, subscriptions_of
 from jmsaio.transport.memory.broker.tail import tails_of
 

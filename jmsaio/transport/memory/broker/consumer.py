@@ -11,10 +11,29 @@ from operator import attrgetter
 from typing import Protocol
 
 from jmsaio.config import ConsumerConfig
-from jmsaio.transport.memory.broker.ports import Port, Services
-from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.errors import JMSError
+from jmsaio.transport.memory.broker.partition import Services, StoredRecord
 
 _number = attrgetter("number")
+
+
+class Port(Protocol):
+    """The broker's connection to a receiver or reader.
+
+    Attributes:
+        armed: whether it found nothing and is to be notified.
+    """
+
+    armed: bool
+
+    def notify(self) -> None:
+        """Disarm, and wake the application soon: records are available."""
+
+    def reconnect(self) -> None:
+        """Join the remaining subscriptions again after the connection was lost and restored."""
+
+    def end(self, reason: JMSError | None) -> None:
+        """Handle the deletion of the topic or subscription; the application receives ``reason``, if there is one."""
 
 
 class Dispatcher(Protocol):

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
-from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.partition import StoredRecord
 
 #: Maximum number of records parked for key-shared consumers without permits; Pulsar's
 #: ``keySharedLookAheadMsgInReplay``.
@@ -19,7 +19,7 @@ _POINTS = 100
 
 
 class Policy(Protocol):
-    """Chooses consumers.
+    """Chooses consumers; the base class of all policies.
 
     Attributes:
         solo: the only consumer that can receive records, or None if there is a choice.
@@ -27,9 +27,9 @@ class Policy(Protocol):
         ordered: whether returned records are redelivered before later ones, even those already queued.
     """
 
-    solo: Consumer | None
-    follows: bool
-    ordered: bool
+    solo: Consumer | None = None
+    follows: bool = False
+    ordered: bool = False
 
     def joined(self, consumer: Consumer) -> Consumer | None:
         """Add a consumer; return the one that has to return its unreceived records, if any."""
@@ -39,6 +39,7 @@ class Policy(Protocol):
 
     def room(self, consumer: Consumer) -> None:
         """Handle a consumer that has permits again."""
+        return
 
     def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
         """Choose the consumer for ``record``; return None to keep it first in line.
@@ -48,22 +49,21 @@ class Policy(Protocol):
 
     def settled(self, record: StoredRecord) -> None:
         """Handle a record that its consumer no longer holds."""
+        return
 
 
-class SingleActive:
+class SingleActive(Policy):
     """Exclusive and failover: one active consumer; the others stand by.
 
     The active consumer is the first one connected. On a partition, consumers are sorted by name and the partition's
     index selects one, so that partitions are spread (as in Pulsar).
     """
 
-    follows = False
     ordered = True
 
     def __init__(self, partition: int) -> None:
         self._partition = partition
         self._consumers: list[Consumer] = []
-        self.solo: Consumer | None = None
 
     def joined(self, consumer: Consumer) -> Consumer | None:
         """Choose again; return the previously active consumer if it changed."""
@@ -83,9 +83,6 @@ class SingleActive:
             consumers = sorted(consumers, key=lambda consumer: (consumer.name, consumer.number))
         self.solo = consumers[max(self._partition, 0) % len(consumers)] if consumers else None
 
-    def room(self, consumer: Consumer) -> None:
-        """Do nothing."""
-
     def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
         """Return the active consumer if it has a permit or needs none."""
         active = self.solo
@@ -93,20 +90,13 @@ class SingleActive:
             return None
         return active
 
-    def settled(self, record: StoredRecord) -> None:
-        """Do nothing."""
 
-
-class RoundRobin:
+class RoundRobin(Policy):
     """Shared: each record is sent to the next consumer with a permit."""
-
-    follows = False
-    ordered = False
 
     def __init__(self) -> None:
         self._ready: deque[Consumer] = deque()
         self._consumers: dict[Consumer, None] = {}
-        self.solo: Consumer | None = None
 
     def joined(self, consumer: Consumer) -> Consumer | None:
         """Add a consumer."""
@@ -144,18 +134,14 @@ class RoundRobin:
             consumer.listed = False
         return None
 
-    def settled(self, record: StoredRecord) -> None:
-        """Do nothing."""
 
-
-class ByKey:
+class ByKey(Policy):
     """Key-shared: a consumer receives all records of a key while it holds any of them; otherwise the hash chooses.
 
     Records without a key are distributed in turn.
     """
 
     follows = True
-    ordered = False
 
     def __init__(self) -> None:
         self._ring: list[tuple[int, Consumer]] = []
@@ -163,7 +149,6 @@ class ByKey:
         self._turn = RoundRobin()
         self._consumers: list[Consumer] = []
         self._owners: dict[str, tuple[Consumer, int]] = {}
-        self.solo: Consumer | None = None
 
     def joined(self, consumer: Consumer) -> Consumer | None:
         """Add a consumer to the ring; keys of held records keep their consumer."""

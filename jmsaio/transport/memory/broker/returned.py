@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from jmsaio.transport.clock import Timers
 from jmsaio.transport.memory.broker.consumer import Consumer
-from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.partition import StoredRecord
 
 
 class ReturnedRecords:

@@ -22,12 +22,10 @@ from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import StartPosition, SubscriptionType
-from jmsaio.transport.memory.broker.consumer import Consumer
+from jmsaio.transport.memory.broker.consumer import Consumer, Port
 from jmsaio.transport.memory.broker.entry_filter import RESCHEDULED, Verdict, judge
-from jmsaio.transport.memory.broker.partition import Partition
+from jmsaio.transport.memory.broker.partition import Partition, RedeliveredRecord, Services, StoredRecord
 from jmsaio.transport.memory.broker.policies import Policy, policy_for
-from jmsaio.transport.memory.broker.ports import Port, Services
-from jmsaio.transport.memory.broker.record import RedeliveredRecord, StoredRecord
 from jmsaio.transport.memory.broker.returned import ReturnedRecords
 
 

@@ -6,9 +6,8 @@ from collections import deque
 
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import StartPosition
-from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.ports import Port
-from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.consumer import Port
+from jmsaio.transport.memory.broker.partition import Partition, StoredRecord
 
 
 class Tail:

@@ -13,10 +13,10 @@ from jmsaio.errors import (
     NotFoundError,
     TransportError,
 )
+from jmsaio.model.partitions import topic_pattern
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.clock import ManualClock, SystemClock
 from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_broker
-from jmsaio.transport.memory.broker.names import compile_pattern
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.tail import Tail
 from tests.kit.records import texts
@@ -110,7 +110,7 @@ def test_patterns_find_topics_and_watch_for_new_ones(bench: Bench) -> None:
     found: list[str] = []
 
     class Watcher:
-        pattern: re.Pattern[str] = compile_pattern(f"{TOPIC}-.*")
+        pattern: re.Pattern[str] = topic_pattern(f"{TOPIC}-.*")
 
         def discovered(self, topic: str, logs: list[Partition]) -> None:
             found.append(f"{topic} {len(logs)}")

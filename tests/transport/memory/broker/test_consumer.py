@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from jmsaio.transport.base import SubscriptionType
-from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.partition import StoredRecord
 from tests.kit.records import texts
 from tests.transport.memory.bench import START, Bench, FakePort, acknowledge
 

@@ -8,7 +8,7 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.broker.entry_filter import RESCHEDULED, Verdict, judge
-from jmsaio.transport.memory.broker.record import weigh
+from jmsaio.transport.memory.broker.partition import weigh
 from tests.transport.memory.bench import TOPIC, Bench, FakePort
 
 ON = {"jms.filtering": "true"}

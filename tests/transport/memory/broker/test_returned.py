@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.transport.clock import ManualClock, Timers
-from jmsaio.transport.memory.broker.record import StoredRecord
+from jmsaio.transport.memory.broker.partition import StoredRecord
 from jmsaio.transport.memory.broker.returned import ReturnedRecords
 from tests.transport.memory.bench import Bench
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from jmsaio.transport.base import StartPosition
-from jmsaio.transport.memory.broker.record import weigh
+from jmsaio.transport.memory.broker.partition import weigh
 from jmsaio.transport.memory.broker.tail import Tail, tails_of
 from tests.kit.records import record, texts
 from tests.transport.memory.bench import Bench, FakePort
