@@ -58,7 +58,7 @@ class Desk:
         self.tracker = UnackedTracker(self.bridge, subscription, self._wake, prior, return_counts, letters)
         self.unsettled = self.tracker._unsettled
         self.settled = self.tracker._settled
-        self.acks = self.tracker._acks
+        self.acks = self.tracker.acks
         self.handover = self.tracker._handover
         self.admission = self.tracker._admission
         self.nacks = self.tracker._nacks

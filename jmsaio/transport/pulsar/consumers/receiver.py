@@ -256,19 +256,19 @@ class PulsarReceiver:
         Cancellation: acknowledgements are still sent.
         """
         self._check()
-        unacked, loop = self._unacked, self._bridge.loop
-        unacked.flush()
+        acks, loop = self._unacked.acks, self._bridge.loop
+        acks.flush()
         deadline = loop.time() + timeout
         await self._stopping.drain(timeout)
-        last = unacked.last_ack
+        last = acks.last
         if last is None:
             return
         pause = last + 1.5 * ACK_GROUP_TIME - loop.time()
         if pause > 0:
             await asyncio.sleep(min(pause, timeout))
         if receipt or self.subscription.config.ack_receipt_enabled:
-            await self._natives.wait_for_answers(deadline - loop.time(), unacked.acknowledged_topics)
-        unacked.sent(last)
+            await self._natives.wait_for_answers(deadline - loop.time(), frozenset(acks.topics))
+        acks.sent(last)
 
     async def unsubscribe(self, timeout: float) -> None:
         """Delete the subscription. The receiver must be closed afterwards.
@@ -298,7 +298,7 @@ class PulsarReceiver:
         if self._stopping.stopped:
             raise IllegalStateError(f"seek {self.subscription.name}: the receiver is stopped; resume it first")
         native_consumers = self._natives.moved_by(position)
-        self._unacked.flush()
+        self._unacked.acks.flush()
         await self._natives.seek(native_consumers, position, timeout)
         pattern, topics = self.subscription.pattern, {native_consumer.topic for native_consumer in native_consumers}
         moved = topics.__contains__ if pattern is None else re.compile(pattern).match
@@ -367,7 +367,7 @@ class PulsarReceiver:
                 await self._letters.aclose(timeout / 2)
         finally:
             self._sizing.give_up()
-            self._unacked.flush()
+            self._unacked.acks.flush()
             closing = self._natives.close()
             self._unacked.leave()
         await self._stopping.aclose(deadline - self._bridge.loop.time())

@@ -1,6 +1,6 @@
 """``UnackedTracker``: owns the records of one receiver, from their arrival until they are settled.
 
-No other part of a receiver uses its parts, which are in ``unacked/``.
+Its parts are in ``unacked/``; a receiver itself uses only ``acks``.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class UnackedTracker:
 
     Attributes:
         shared: whether the broker redelivers returned records, by entries, and counts.
+        acks: passes acknowledgements to pulsar-client.
         take: ``NackTracker.take``. This and the next two are methods of the parts, which saves a call per record.
         room: ``NackTracker.room``.
         admit: ``Admission.admit``.
@@ -75,7 +76,7 @@ class UnackedTracker:
         if shared:
             self._return_counts.join(self)
         self._settled = settled = Settled()
-        self._acks = acks = AckGrouping(bridge, unsettled, settled)
+        self.acks = acks = AckGrouping(bridge, unsettled, settled)
         self._handover = handover = Handover(prior, subscription.name, unsettled, acks, self._redeliver)
         self._admission = Admission(bridge, shared, unsettled, settled, acks, handover)
         self._nacks = NackTracker(bridge, unsettled, acks, handover, self._return_counts, delayed, woken)
@@ -126,7 +127,7 @@ class UnackedTracker:
         held, settled = self._return_counts.copies(self, taken, self._bridge.loop.time())
         if not held and not settled:
             return taken
-        self._acks.acknowledge(settled)
+        self.acks.acknowledge(settled)
         self._nacks.add(self._unsettled.give_back(held), COPY_DELAY + NATIVE_NACK_DELAY, counted=False)
         copies = {*held, *settled}
         return [record for record in taken if record not in copies]
@@ -179,7 +180,7 @@ class UnackedTracker:
 
     def acknowledge(self, records: Sequence[object], *, given_back: bool = False) -> None:
         """Acknowledge records held by the application, or returned ones; anything else is ignored."""
-        self._acks.acknowledge(records, given_back)
+        self.acks.acknowledge(records, given_back)
         if self._handover.left:
             self._handover.settled(records, acknowledged=True)
 
@@ -243,33 +244,13 @@ class UnackedTracker:
                 assert isinstance(record, PulsarRecord)
                 record.redelivery_count += 1
 
-    @property
-    def last_ack(self) -> float | None:
-        """Loop time of the last acknowledgement passed to pulsar-client; None: all are sent."""
-        return self._acks.last
-
-    @property
-    def acknowledged_topics(self) -> frozenset[str]:
-        """For a pattern, the topics of the acknowledgements up to ``last_ack``."""
-        return frozenset(self._acks.topics)
-
-    def flush(self) -> None:
-        """Pass acknowledgements that wait for the rest of their batch to pulsar-client."""
-        self._acks.flush()
-
-    def sent(self, last: float) -> None:
-        """Handle that the acknowledgements up to a ``last_ack`` are sent."""
-        if self._acks.last == last:
-            self._acks.last = None
-            self._acks.topics.clear()
-
     def stop(self, *, briefly: bool) -> None:
         """Prepare for closing the native consumers: the broker sends their unsettled records to other receivers.
 
         Args:
             briefly: they are reopened at once, so returned records stay here.
         """
-        self._acks.flush()
+        self.acks.flush()
         seen, unseen = ([], []) if briefly else self._nacks.stop()
         self._handover.stop(seen, unseen, briefly=briefly)
 
@@ -282,7 +263,7 @@ class UnackedTracker:
         """
         now = self._bridge.loop.time()
         if acknowledged:
-            self._acks.last = now
+            self.acks.last = now
         self._settled.away = (stopped, now)
 
     def clear(self, moved: Callable[[str], bool]) -> None:
@@ -290,7 +271,7 @@ class UnackedTracker:
         self._timeouts.close()
         self._unsettled.clear()
         self._settled.clear()
-        self._acks.clear()
+        self.acks.clear()
         self._handover.forget(moved)
         self._return_counts.moved()
         self._nacks.clear()

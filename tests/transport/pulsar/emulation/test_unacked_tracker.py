@@ -116,19 +116,19 @@ async def test_a_copy_of_what_another_receiver_has_is_kept_back_and_given_back_l
 
 async def test_the_last_acknowledgement_is_known_until_it_is_sent() -> None:
     desk = Desk(True)
-    assert desk.tracker.last_ack is None
+    assert desk.tracker.acks.last is None
     desk.tracker.acknowledge(desk.admit(FakeMessage(0)))
-    last = desk.tracker.last_ack
+    last = desk.tracker.acks.last
     assert last is not None
-    desk.tracker.sent(last - 1)
-    assert desk.tracker.last_ack == last
-    desk.tracker.sent(last)
-    assert desk.tracker.last_ack is None
+    desk.tracker.acks.sent(last - 1)
+    assert desk.tracker.acks.last == last
+    desk.tracker.acks.sent(last)
+    assert desk.tracker.acks.last is None
 
 
 async def test_a_reopened_consumer_that_passed_acknowledgements_on_has_them_to_send() -> None:
     desk = Desk(True)
     desk.tracker.resume(0.0, acknowledged=False)
-    assert desk.tracker.last_ack is None
+    assert desk.tracker.acks.last is None
     desk.tracker.resume(0.0, acknowledged=True)
-    assert desk.tracker.last_ack is not None
+    assert desk.tracker.acks.last is not None

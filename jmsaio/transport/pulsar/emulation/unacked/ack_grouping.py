@@ -120,6 +120,12 @@ class AckGrouping:
             self._timer.cancel()
             self._timer = None
 
+    def sent(self, last: float) -> None:
+        """Handle that the acknowledgements up to a value of ``last`` are sent."""
+        if self.last == last:
+            self.last = None
+            self.topics.clear()
+
     def _report(self, batches: Iterable[BatchAcker]) -> None:
         for batch in batches:
             native_consumer = self._waiting.pop(batch, None)

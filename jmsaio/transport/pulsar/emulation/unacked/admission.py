@@ -46,19 +46,18 @@ class Admission:
         self._settled = settled
         self._acks = acks
         self._handover = handover
+        self._held: dict[RecordKey, PulsarRecord] | None = None  # of the native consumer, once a call needs it
 
     def admit(self, native_consumer: NativeConsumer, natives: list[MessageHandle], taken: list[PulsarRecord]) -> None:
         """Append the records of native messages to ``taken``, except those already known."""
         out, counted = self._unsettled.out, self._counted
-        redelivered: _Redelivered | None = None
+        self._held = None
         delivered = self._handover.entries(native_consumer.topic)
         for together, batch, again in native_consumer.entries(natives):
             count = together[0].redelivery_count() if counted else 0
             concerned = delivered and _is_in(delivered, together[0])
             if again or count or concerned or native_consumer.topic is None:
-                if redelivered is None:
-                    redelivered = _Redelivered(self, native_consumer)
-                redelivered.admit(together, again, taken)
+                self._admit_redelivered(native_consumer, together, again, taken)
                 continue
             serial = native_consumer.serial
             if batch is not None and batch.first == 0:
@@ -71,6 +70,63 @@ class Admission:
                 out[record] = False
                 taken.append(record)
             native_consumer.serial = serial
+        self._held = None  # records are not kept here
+
+    def _admit_redelivered(
+        self, native_consumer: NativeConsumer, natives: list[MessageHandle], again: bool, taken: list[PulsarRecord]
+    ) -> None:
+        """Append messages that might be redelivered to ``taken``, except those already known.
+
+        Args:
+            native_consumer: their native consumer.
+            natives: the messages.
+            again: the first of them does not follow the earlier ones.
+            taken: the records.
+        """
+        for native in natives:
+            native_consumer.serial += 1
+            count = native.redelivery_count() if self._counted else 0
+            record = PulsarRecord(native, native_consumer, native_consumer.serial, count)
+            if (count or again) and self._is_known(record):
+                continue
+            if self._handover.keep_copy(record):
+                continue
+            self._unsettled.out[record] = False
+            if self._held is not None:
+                self._held[record.record_key] = record
+            taken.append(record)
+
+    def _is_known(self, record: PulsarRecord) -> bool:
+        """Return whether the record is held here, or was acknowledged, which is then repeated.
+
+        Marks it as redelivered if it was delivered before.
+        """
+        unsettled, settled, native_consumer = self._unsettled, self._settled, record.native_consumer
+        key, published = record.record_key, record.publish_time
+        if self._held is None:
+            self._held = {one.record_key: one for one in unsettled.out if one.native_consumer is native_consumer}
+            settled.fold()
+        first, aside = self._held.get(key), unsettled.aside_at(record)
+        if first is not None and first.publish_time == published:
+            # Acknowledged together: without batch-index acknowledgement each copy of an entry is counted separately.
+            unsettled.copies.setdefault(first, []).append(record.native)
+            return True
+        if aside == published:
+            return True
+        counted = record.redelivery_count > 0
+        known = settled.look_up(key, published, counted, self._bridge.loop.time())
+        if first is not None or aside is not None or known is Known.FOREIGN:
+            self.start_over(native_consumer)
+            self._held.clear()
+        elif known is Known.DUPLICATE:
+            native_consumer.native.acknowledge_async(record.native, None)
+            return True
+        elif not counted and (
+            known is Known.REDELIVERED or (not self._counted and native_consumer.is_known(record.native))
+        ):
+            record.redelivery_count = 1
+            settled.was_moved_back(key)
+        return False
 
     def admit_reread(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> list[PulsarRecord]:
         """Create records of an entry that was read again, marked as returned.
@@ -116,63 +172,3 @@ def _is_in(entries: Iterable[Container[EntryId]], native: MessageHandle) -> bool
     message_id = native.message_id()
     entry = message_id.ledger_id(), message_id.entry_id()
     return any(entry in some for some in entries)
-
-
-class _Redelivered:
-    """Compares messages of one native consumer that might be redelivered with the known ones."""
-
-    def __init__(self, admission: Admission, native_consumer: NativeConsumer) -> None:
-        self._admission = admission
-        self._unsettled = admission._unsettled
-        self._settled = admission._settled
-        self._native_consumer = native_consumer
-        self._out: dict[RecordKey, PulsarRecord] | None = None
-        self._now = admission._bridge.loop.time()
-
-    def admit(self, natives: list[MessageHandle], again: bool, taken: list[PulsarRecord]) -> None:
-        """Add unknown messages to the records; ``again``: the first of them does not follow the earlier ones."""
-        native_consumer, counted, handover = self._native_consumer, self._admission._counted, self._admission._handover
-        for native in natives:
-            native_consumer.serial += 1
-            count = native.redelivery_count() if counted else 0
-            record = PulsarRecord(native, native_consumer, native_consumer.serial, count)
-            if (count or again) and self._is_known(record):
-                continue
-            if handover.keep_copy(record):
-                continue
-            self._unsettled.out[record] = False
-            if self._out is not None:
-                self._out[record.record_key] = record
-            taken.append(record)
-
-    def _is_known(self, record: PulsarRecord) -> bool:
-        """Return whether the record is held here, or was acknowledged, which is then repeated.
-
-        Marks it as redelivered if it was delivered before.
-        """
-        unsettled, settled, native_consumer = self._unsettled, self._settled, self._native_consumer
-        key, published = record.record_key, record.publish_time
-        if self._out is None:
-            self._out = {one.record_key: one for one in unsettled.out if one.native_consumer is native_consumer}
-            settled.fold()
-        first, aside = self._out.get(key), unsettled.aside_at(record)
-        if first is not None and first.publish_time == published:
-            # Acknowledged together: without batch-index acknowledgement each copy of an entry is counted separately.
-            unsettled.copies.setdefault(first, []).append(record.native)
-            return True
-        if aside == published:
-            return True
-        counted = record.redelivery_count > 0
-        known = settled.look_up(key, published, counted, self._now)
-        if first is not None or aside is not None or known is Known.FOREIGN:
-            self._admission.start_over(native_consumer)
-            self._out.clear()
-        elif known is Known.DUPLICATE:
-            native_consumer.native.acknowledge_async(record.native, None)
-            return True
-        elif not counted and (
-            known is Known.REDELIVERED or (not self._admission._counted and native_consumer.is_known(record.native))
-        ):
-            record.redelivery_count = 1
-            settled.was_moved_back(key)
-        return False
