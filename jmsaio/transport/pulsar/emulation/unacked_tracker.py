@@ -15,9 +15,8 @@ from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.admission import Admission
 from jmsaio.transport.pulsar.emulation.unacked.delay_queue import DelayQueue
 from jmsaio.transport.pulsar.emulation.unacked.delayed_records import DelayedRecords
-from jmsaio.transport.pulsar.emulation.unacked.handover import Handover
 from jmsaio.transport.pulsar.emulation.unacked.nack_tracker import NackTracker
-from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Handover, PriorDeliveries
 from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled

@@ -25,10 +25,9 @@ from jmsaio.transport.base import Admin, LinkChange, LinkListener
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.connecting import again
 from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result
-from jmsaio.transport.pulsar.native.missing import NO_RIGHT, MissingReceivers, WatchedReceiver
+from jmsaio.transport.pulsar.native.missing import NO_RIGHT, MissingReceivers, StalledReceivers, WatchedReceiver
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.results import DISCONNECTED, translate
-from jmsaio.transport.pulsar.native.stalled import StalledReceivers
 
 #: Seconds between two checks.
 LOOK = 1.0

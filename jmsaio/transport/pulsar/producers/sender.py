@@ -27,8 +27,7 @@ from jmsaio.transport.base import SenderOptions, Token, Transaction
 from jmsaio.transport.pulsar.native.bridge import Bridge, end, ignore, open_together, wait_for
 from jmsaio.transport.pulsar.native.handles import ProducerHandle
 from jmsaio.transport.pulsar.native.options import MAX_MESSAGE_SIZE
-from jmsaio.transport.pulsar.producers.partition_producer import PartitionProducer
-from jmsaio.transport.pulsar.producers.window import Window
+from jmsaio.transport.pulsar.producers.partition_producer import PartitionProducer, Window
 from jmsaio.transport.sequence_ids import SequenceIds
 from jmsaio.transport.slices import in_slices
 

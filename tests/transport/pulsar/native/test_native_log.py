@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +15,7 @@ import pytest
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError
 from jmsaio.transport.pulsar.native import options
-from jmsaio.transport.pulsar.native.log_pipe import Pipe
-from jmsaio.transport.pulsar.native.native_log import LINES, NATIVE_LOG, Damage, Line, NativeLog, Refusal
+from jmsaio.transport.pulsar.native.native_log import LINES, NATIVE_LOG, Damage, Line, NativeLog, Pipe, Refusal
 from jmsaio.transport.pulsar.native.options import client_configuration
 
 NOWHERE = "pulsar://127.0.0.1:1"
@@ -263,3 +263,45 @@ def test_a_damaged_message_that_pulsar_client_acknowledged(caplog: pytest.LogCap
     assert told == [Damage(TOPIC, "s, t", 7747, 1)]
     assert [record.levelname for record in caplog.records] == ([] if taken else ["ERROR"])
     assert all(f"7747:1 of {TOPIC} " in record.getMessage() for record in caplog.records)
+
+
+def test_what_a_path_is_written_to_arrives() -> None:
+    pipe = Pipe.make()
+    assert pipe.read() == b""
+    with open(f"/dev/fd/{pipe.writing}", "a") as file:
+        file.write("words")
+    assert pipe.wait()
+    assert pipe.read() == b"words"
+
+
+def test_writers_of_an_inherited_pipe_write_into_the_new_one() -> None:
+    """As in a child process, where pulsar-client goes on with the descriptor that it has."""
+    old = Pipe.make()
+    kept = os.dup(old.writing)
+    old.close()
+    new = Pipe.make(old.identity)
+    os.write(kept, b"words")
+    assert new.read() == b"words"
+    os.close(kept)
+
+
+def test_another_file_under_its_number_is_left_alone() -> None:
+    """A program that closed all descriptors, as daemons do, may have opened its own there."""
+    pipe = Pipe.make()
+    ours, theirs = socket.socketpair()
+    number = pipe.reading
+    os.dup2(ours.fileno(), number)
+    theirs.send(b"precious")
+    assert (pipe.read(), pipe.wait()) == (b"", False)
+    pipe.close()
+    assert os.read(number, 100) == b"precious"
+    os.close(number)
+    ours.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 20])
+def test_a_closed_number_is_no_pipe(number: int) -> None:
+    pipe = Pipe.make()
+    gone = Pipe(number, pipe.writing, pipe.identity)
+    assert gone.read() == b""

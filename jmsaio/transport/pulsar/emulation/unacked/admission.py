@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable
 
 from jmsaio.model.wire import EntryId, WireId
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
-from jmsaio.transport.pulsar.emulation.unacked.handover import Handover
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Handover
 from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled, plain_id
 from jmsaio.transport.pulsar.native.bridge import Bridge

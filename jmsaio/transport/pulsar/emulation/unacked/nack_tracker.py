@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.delay_queue import DelayQueue
 from jmsaio.transport.pulsar.emulation.unacked.delayed_records import DelayedRecords
-from jmsaio.transport.pulsar.emulation.unacked.handover import Handover
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Handover
 from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled
 from jmsaio.transport.pulsar.native.bridge import Bridge
