@@ -5,18 +5,37 @@ this thread; otherwise it stays armed and is answered from a native thread, thro
 cancelled: its message is stored here, so a cancelled caller loses nothing. A ``message_listener`` is not used: it would
 create a thread state for every message and compete with the loop for the GIL.
 
-pulsar-client might fail to report a message to an armed receive: see ``SecondLook``.
-
 An answer inside the call shows that more messages might be available: they are received by the blocking receive with a
 time limit of 0, which never waits and uses no callback (a sixth of the time per message, measured).
+
+pulsar-client passes an arriving message to an armed receive, or else puts it into its queue. It checks for an armed
+receive under a lock, but puts the message into the queue after releasing it. A receive that checks the queue and is
+armed in between receives the next message only: if none follows, the message would stay in the queue forever. So the
+queue is checked once after each arming, which is sufficient:
+
+* While a receive is armed, a message enters the queue only if it arrived before the arming, or after the one that
+  answers. The first can't happen later, and the second needs no check: the answer is pending.
+* One thread of pulsar-client processes all messages of a topic in sequence, so there is at most one such message. The
+  consumer of a pattern has several of these threads, but keeps the lock. If a message was found, there is another check
+  nevertheless.
+* Checking creates no such gap itself: a receive with a time limit of 0 leaves nothing behind.
+* A thread of pulsar-client delayed between the two steps for longer than ``DELAY`` is missed. Then the message waits
+  for the next one, which it precedes (``NativeConsumer.take``).
+
+A found message might also follow an answer pending from a native thread, which waits for a processor on a busy machine.
+So unless it directly follows the last message taken, it is held until that answer arrives, for up to ``HOLD``.
+
+pulsar-client allows a receive with a time limit while a receive is armed, on consumers of a topic, of a pattern, and on
+readers. It refuses this if the queue has no room at all (``receiverQueueSize`` 0): then no message can be left in it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import _pulsar
 
@@ -32,8 +51,14 @@ from jmsaio.transport.pulsar.native.handles import (
     SettlingHandle,
 )
 from jmsaio.transport.pulsar.native.results import OK, translate
-from jmsaio.transport.pulsar.native.second_look import SecondLook
 from jmsaio.transport.waiters import Waiters
+
+#: Seconds that a receive is armed before the check for a message that was not reported to it.
+DELAY: Final = 0.1
+#: Maximum seconds to hold a found message for an answer that might be pending.
+HOLD: Final = 1.0
+#: Seconds that a timer can fire early.
+_TOLERANCE: Final = 0.001
 
 
 class NativeConsumer:
@@ -82,7 +107,9 @@ class NativeConsumer:
         self._wake = wake
         self._armed = False
         self._late: list[MessageHandle] = []
-        self._second_look = SecondLook(bridge, lambda: self._receive_now(0), self._unannounced, self._follows)
+        self._found: MessageHandle | None = None  # not reported, and held for an answer that might be pending
+        self._look_due: float | None = None  # loop time of the next check; None: no receive is armed, or it is done
+        self._timer: asyncio.TimerHandle | None = None  # a single one, none while it is idle
         self._answered = Waiters()
         self._inline: list[Any] = [None, None]
         self._fired = self._callback()
@@ -92,7 +119,7 @@ class NativeConsumer:
         """Drop the native consumer or reader, which is closed."""
         self.native = Released()  # type: ignore[assignment]  # its calls return nothing
         self._receive, self._receive_now = ignore, ignore  # type: ignore[assignment]  # likewise
-        self._second_look.cancel()
+        self._cancel_look()
 
     def _callback(self) -> OnMessage:
         inline = self._inline
@@ -111,7 +138,7 @@ class NativeConsumer:
     @property
     def holds(self) -> bool:
         """Whether messages that pulsar-client counts as received are stored here, though maybe not yet for ``take``."""
-        return bool(self._late) or self._second_look.holds
+        return bool(self._late) or self._found is not None
 
     @property
     def ready(self) -> bool:
@@ -134,7 +161,7 @@ class NativeConsumer:
     def _arrived(self, result: Result, message: MessageHandle) -> None:
         self._armed = False
         self._answered.wake()
-        found = self._second_look.answered()
+        found, self._found, self._look_due = self._found, None, None
         if self.stopped:
             return
         if int(result) != OK:
@@ -147,10 +174,37 @@ class NativeConsumer:
             self._keep(found)
         self._wake()
 
-    def _unannounced(self, message: MessageHandle) -> None:
-        """Store a message that was not reported to the armed receive, and wake."""
-        self._keep(message)
-        self._wake()
+    def _plan_look(self) -> None:
+        """Schedule the check for a newly armed receive. A timer still running for the previous one is reused."""
+        self._look_due = self._bridge.loop.time() + DELAY
+        if self._timer is None:
+            self._timer = self._bridge.loop.call_at(self._look_due, self._look)
+
+    def _cancel_look(self) -> None:
+        """Discard a found message and cancel the check of the armed receive: the queue is emptied or closed."""
+        self._found = self._look_due = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        """Check the queue for a message that was not reported to the armed receive; deliver one that was held."""
+        self._timer = None
+        if self._look_due is None or self._bridge.failure is not None:
+            return
+        loop = self._bridge.loop
+        if self._look_due - loop.time() > _TOLERANCE:  # armed again meanwhile
+            self._timer = loop.call_at(self._look_due, self._look)
+            return
+        held, self._found, self._look_due = self._found, None, None
+        with suppress(_pulsar.PulsarException):  # no message, or the consumer failed: the armed receive is answered
+            self._found = self._receive_now(0)
+        if self._found is not None:
+            self._look_due = loop.time() + (0 if self._follows(self._found) else HOLD)
+            self._timer = loop.call_at(self._look_due, self._look)
+        if held is not None:
+            self._keep(held)
+            self._wake()
 
     def _follows(self, message: MessageHandle) -> bool:
         """Return whether a message directly follows the last one; False if the ids can't show it."""
@@ -210,7 +264,7 @@ class NativeConsumer:
         message = inline[0]
         if message is None:
             self._armed = True
-            self._second_look.arm()
+            self._plan_look()
         elif int(inline[1]) != OK:
             self.failure = translate(inline[1], self._what)
         else:
@@ -265,7 +319,7 @@ class NativeConsumer:
         self.stopped = True
         self.native = native  # type: ignore[assignment]  # a stopped one is only used to settle
         self._late = []
-        self._second_look.cancel()
+        self._cancel_look()
         self.batch = None
 
     def resume(
@@ -281,6 +335,6 @@ class NativeConsumer:
     def discard(self) -> None:
         """Forget received messages not yet taken, and the last message; for seek."""
         self._late = []
-        self._second_look.cancel()
+        self._cancel_look()
         self.batch = None
         self.forget()

@@ -23,8 +23,8 @@ from jmsaio.transport.base import ReaderOptions, StartPosition
 from jmsaio.transport.pulsar.consumers import reader as module
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader, StoredRecords
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
+from jmsaio.transport.pulsar.native.native_consumer import HOLD
 from jmsaio.transport.pulsar.native.results import DISCONNECTED
-from jmsaio.transport.pulsar.native.second_look import HOLD
 from tests.kit.native_fakes import FakeMessage, FakeNativeConsumer, FakeReader
 from tests.kit.records import texts
 from tests.transport.pulsar.conftest import HANG
