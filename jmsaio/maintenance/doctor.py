@@ -22,7 +22,7 @@ from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError
 from jmsaio.maintenance.diagnosis import Facts
 from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition
-from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.answers import understanding
 from jmsaio.transport.pulsar.admin.paths import topic_path
 from jmsaio.transport.pulsar.admin.same_cluster import TOPIC
@@ -54,7 +54,7 @@ async def examine(config: Configuration, needed: Iterable[str], topic: str | Non
     config = attrs.evolve(config, operation_timeout=limit, connect_timeout=min(config.connect_timeout, limit))
     found: dict[str, Any] = {}
     transport = PulsarTransport(config)
-    admin = open_admin(config) if config.use_pulsar_admin else None
+    admin = RestAdmin(config) if config.use_pulsar_admin else None
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(_ask_broker, transport, admin, topic, found)

@@ -14,7 +14,7 @@ import pytest
 import jmsaio
 from jmsaio.config import load
 from jmsaio.launcher import tools
-from jmsaio.transport.pulsar.admin import open_admin
+from jmsaio.transport.pulsar.admin import RestAdmin
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 
@@ -37,7 +37,7 @@ class Both:
     async def backlog(self, name: str) -> int:
         """Messages that a queue's subscription holds."""
         config = load(self.broker.service_url, web_service_url=self.broker.web_service_url)
-        admin = open_admin(config)
+        admin = RestAdmin(config)
         try:
             return await admin.backlog(f"persistent://public/default/{self.prefix}{name}", "jms-queue")
         finally:

@@ -17,7 +17,7 @@ import jmsaio
 from jmsaio.config import load
 from jmsaio.maintenance.sweep import delete_leftovers, find_leftovers
 from jmsaio.transport.base import StartPosition
-from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.admin import RestAdmin
 from tests.support.broker import TestBroker
 
 
@@ -32,7 +32,7 @@ async def namespace(pulsar_broker: TestBroker) -> AsyncIterator[str]:
 
 @pytest.fixture
 async def admin(pulsar_broker: TestBroker) -> AsyncIterator[RestAdmin]:
-    admin = open_admin(load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url))
+    admin = RestAdmin(load(pulsar_broker.service_url, web_service_url=pulsar_broker.web_service_url))
     yield admin
     await admin.aclose()
 

@@ -41,7 +41,7 @@ from jmsaio.transport.base import (
     Wake,
 )
 from jmsaio.transport.clock import Clock
-from jmsaio.transport.pulsar.admin import RestAdmin, open_admin
+from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.consumers.opening import ReceiverOpener, last_message_id
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
@@ -123,7 +123,7 @@ class PulsarTransport:
         holds_native(self)
         self._owned = NativeClient(self._client)
         self.same_cluster = SameCluster(config, self._subscriber.partitions, self.open_reader)
-        self._admin: RestAdmin | None = open_admin(config, self.same_cluster.check) if config.use_pulsar_admin else None
+        self._admin: RestAdmin | None = RestAdmin(config, self.same_cluster.check) if config.use_pulsar_admin else None
         self._opening = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self._opening.open)
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}

@@ -16,7 +16,7 @@ import jmsaio
 from jmsaio.cli import main
 from jmsaio.config import load
 from jmsaio.errors import JMSSecurityError
-from jmsaio.transport.pulsar.admin import open_admin
+from jmsaio.transport.pulsar.admin import RestAdmin
 from tests.support.issuer import Issuer
 from tests.support.refusals import REFUSALS, Brokers, Options, secrets_of
 from tests.support.secure import OAuthBroker, SecureBroker
@@ -41,7 +41,7 @@ async def receive(options: Options) -> None:
 
 
 async def ask_rest(options: Options) -> None:
-    admin = open_admin(load(options))
+    admin = RestAdmin(load(options))
     try:
         await admin.stats(f"persistent://public/default/{uuid.uuid4()}")
     finally:

@@ -7,6 +7,7 @@ import logging
 import re
 import ssl
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
@@ -48,7 +49,6 @@ from jmsaio.transport.pulsar.admin.paths import (
 from jmsaio.transport.pulsar.admin.same_cluster import Check
 from jmsaio.transport.pulsar.admin.storage import (
     NO_TRANSACTIONS,
-    ask_buffer,
     has_advanced,
     is_chunk_before_last,
     is_last_chunk,
@@ -56,7 +56,7 @@ from jmsaio.transport.pulsar.admin.storage import (
     read_ledgers,
     read_log,
 )
-from jmsaio.transport.pulsar.admin.turns import create_whole, creating
+from jmsaio.transport.pulsar.admin.turns import creating
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions
 
@@ -74,6 +74,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
 _VERSION = re.compile(r"\d+\.[\w.+-]+")
 _TRY_AGAIN = (500, 502, 503, 504)
 _MOVED = (307, 308)
+#: The broker's answer, with status 412, if it has created a subscription without resetting its cursor.
+_NOT_RESET = "cursor reset"
 _STATS = {
     "getPreciseBacklog": "true",
     "subscriptionBacklogSize": "false",
@@ -83,8 +85,11 @@ _STATS = {
 }
 
 
-def open_admin(config: Configuration, check: Check | None = None) -> RestAdmin:
-    """Create the administration of the broker at ``config.web_service_url``; it connects at the first call.
+class RestAdmin:
+    """Implements ``Admin`` over HTTP at ``config.web_service_url``; connects at the first call.
+
+    Every call as a whole is limited by ``operation_timeout``, retried after transient failures (no connection, status
+    500, 502, 503, 504), and can be cancelled at any time.
 
     Args:
         config: configuration.
@@ -92,15 +97,6 @@ def open_admin(config: Configuration, check: Check | None = None) -> RestAdmin:
 
     Raises:
         ConfigurationError: the credentials or the URL are invalid. (Certificates are read by the first call.)
-    """
-    return RestAdmin(config, check)
-
-
-class RestAdmin:
-    """Implements ``Admin`` over HTTP.
-
-    Every call as a whole is limited by ``operation_timeout``, retried after transient failures (no connection, status
-    500, 502, 503, 504), and can be cancelled at any time.
     """
 
     def __init__(self, config: Configuration, check: Check | None = None) -> None:
@@ -233,13 +229,12 @@ class RestAdmin:
 
         Makes three calls; the answers of the later two are limited to the last entry reported by the first.
         """
-        what = f"log of {topic}"
-        buffer_call = partial(self._call, "GET", transaction_buffer_path(topic), what=what)
+        what, buffer_path = f"log of {topic}", transaction_buffer_path(topic)
         for attempt in range(ATTEMPTS):
             internal = await self._internal(topic, what)
             stats = await self._call("GET", f"{topic_path(topic)}/stats", query=_STATS, what=what)
             try:
-                buffer, has_transactions = await ask_buffer(buffer_call)
+                buffer, has_transactions = await self._transaction_buffer(buffer_path, what)
                 break
             except NotFoundError:  # unloaded meanwhile, and this call alone does not load it again
                 if attempt == ATTEMPTS - 1:
@@ -247,6 +242,21 @@ class RestAdmin:
                 await anyio.sleep(_LONGEST_PAUSE)
         with understanding(what):
             return read_log(topic, internal, stats, buffer, has_transactions)
+
+    async def _transaction_buffer(self, path: str, what: str) -> tuple[Any, bool]:
+        """Return the statistics of a topic's transactions, None without permission; and whether the broker has any.
+
+        Raises:
+            NotFoundError: the broker has not loaded the topic.
+        """
+        try:
+            return await self._call("GET", path, what=what), True
+        except JMSSecurityError:
+            return None, True
+        except AdminError as error:
+            if NO_TRANSACTIONS not in error.reason:
+                raise
+            return None, False
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
         """Return the ledgers of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
@@ -341,9 +351,24 @@ class RestAdmin:
             return any(await together(self._create_subscription(part, name, position) for part in parts))
 
     async def _create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
+        """Create a subscription of a topic without partitions, or of one partition.
+
+        If the topic is unloaded meanwhile, the broker has created it without resetting its cursor: it is deleted,
+        unless it has consumers, and recreated. After a failure, the subscription exists only if it did before.
+        """
         path, what = subscription_path(topic, name), f"create subscription {name} of {topic}"
-        create = partial(self._create, path, start_position(position), what, {"replicated": "false"})
-        return await create_whole(create, partial(self.delete_subscription, topic, name))
+        attempts = ATTEMPTS
+        while True:
+            try:
+                return await self._create(path, start_position(position), what, {"replicated": "false"})
+            except AdminError as error:
+                if error.status != 412 or _NOT_RESET not in str(error):
+                    raise
+                with suppress(NotFoundError):
+                    await self.delete_subscription(topic, name)
+                attempts -= 1
+                if not attempts:
+                    raise
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
         """Delete a subscription with its backlog, with ``force`` even if consumers are connected."""

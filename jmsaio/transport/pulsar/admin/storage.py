@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from jmsaio.errors import AdminError, JMSSecurityError, NotFoundError
+from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, WireId
 from jmsaio.transport.base import Ledger, TopicLog
@@ -89,29 +89,6 @@ def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
     if found and not found[-1][1] and internal["state"] not in _COUNTED:
         found[-1] = (found[-1][0], int(internal["currentLedgerEntries"]), int(internal["currentLedgerSize"]))
     return found
-
-
-async def ask_buffer(call: Callable[[], Awaitable[Any]]) -> tuple[Any, bool]:
-    """Request ``transactionBufferStats``.
-
-    Args:
-        call: makes the request.
-
-    Returns:
-        The answer, None without permission; and whether the broker has transactions.
-
-    Raises:
-        NotFoundError: the broker has not loaded the topic.
-        AdminError: the broker does not answer.
-    """
-    try:
-        return await call(), True
-    except JMSSecurityError:
-        return None, True
-    except AdminError as error:
-        if NO_TRANSACTIONS not in error.reason:
-            raise
-        return None, False
 
 
 def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transactions: bool) -> TopicLog:

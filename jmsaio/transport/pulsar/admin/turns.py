@@ -3,7 +3,7 @@
 The broker creates a subscription at the topic's end and then resets its cursor. A client that subscribes in between is
 refused with "Subscription is fenced", and one that subscribed just before is disconnected. All clients of one event
 loop take turns here; those of other processes can't be excluded. If the topic is unloaded meanwhile, the cursor is not
-reset: the resulting subscription would skip everything stored.
+reset: the resulting subscription would skip everything stored, so ``RestAdmin`` recreates it.
 
 If the broker dies in between, nothing shows that the cursor was not reset: the next attempt finds a subscription ("409
 Conflict") that looks like one created and used by others. Resetting or deleting it would redeliver or lose their
@@ -15,18 +15,14 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import anyio
 import attrs
 
-from jmsaio.errors import AdminError, NotFoundError, OperationTimeoutError
+from jmsaio.errors import OperationTimeoutError
 from jmsaio.model.partitions import split_partition
-
-#: The broker's answer if it has created a subscription without resetting its cursor.
-_PRECONDITION_FAILED, _NOT_RESET = 412, "cursor reset"
-_ATTEMPTS = 4
 
 
 @attrs.define(eq=False)
@@ -83,30 +79,6 @@ async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterat
                 turns.creating = False
         finally:
             turns.wanting -= 1
-
-
-async def create_whole(create: Callable[[], Awaitable[bool]], delete: Callable[[], Awaitable[None]]) -> bool:
-    """Create a subscription; one whose cursor could not be reset is deleted and recreated.
-
-    Args:
-        create: creates it, on a topic without partitions or on one partition; False if it exists.
-        delete: deletes it, unless it has consumers.
-
-    Raises:
-        AdminError: the broker refuses. The subscription then exists only if it did before.
-    """
-    failure: AdminError | None = None
-    for _ in range(_ATTEMPTS):
-        try:
-            return await create()
-        except AdminError as error:
-            if error.status != _PRECONDITION_FAILED or _NOT_RESET not in str(error):
-                raise
-            failure = error
-            with suppress(NotFoundError):
-                await delete()
-    assert failure is not None
-    raise failure
 
 
 @asynccontextmanager

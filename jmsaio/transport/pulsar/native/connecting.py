@@ -24,7 +24,7 @@ import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, JMSSecurityError, NotFoundError
-from jmsaio.transport.pulsar.admin import open_admin
+from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.causes import cause_of
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, authorities, read_credentials
 from jmsaio.transport.pulsar.native.handshake import ACCEPTED, MUTE, answers_ping, check_scheme, introduce
@@ -205,7 +205,7 @@ class Reach:
     async def _visit(self, address: str) -> str:
         """Describe an address of a REST interface; raises as ``introduce``."""
         url = f"{self._url.partition(':')[0]}://{address}"
-        admin = open_admin(attrs.evolve(self._config, web_service_url=url))
+        admin = RestAdmin(attrs.evolve(self._config, web_service_url=url))
         try:
             await admin.version()
         except AdminError as error:

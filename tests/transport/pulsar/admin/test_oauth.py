@@ -15,7 +15,7 @@ import pytest
 import jmsaio
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError, JMSSecurityError
-from jmsaio.transport.pulsar.admin import open_admin
+from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.credentials import read_credentials
 from jmsaio.transport.pulsar.admin.oauth import OAuthTokens, is_token, with_key
 from tests.support.certificates import make_authority, make_certificate
@@ -180,7 +180,7 @@ async def test_without_a_file_both_protocols_trust_what_certifi_has(
 async def test_rest_forgets_a_token_that_the_broker_refuses(oauth_broker: OAuthBroker, issuer: Issuer) -> None:
     """The next call has a new one, though the first has not expired."""
     values = json.loads(issuer.parameters(audience="somebody"))
-    admin = open_admin(load(oauth_broker.options("oauth2", json.dumps(values))))
+    admin = RestAdmin(load(oauth_broker.options("oauth2", json.dumps(values))))
     try:
         for number in (1, 2):
             with pytest.raises(JMSSecurityError, match="another audience"):

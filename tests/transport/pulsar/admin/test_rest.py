@@ -36,7 +36,7 @@ from jmsaio.errors import (
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Cursor, StartPosition
-from jmsaio.transport.pulsar.admin import RestAdmin, open_admin, rest
+from jmsaio.transport.pulsar.admin import RestAdmin, rest
 from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
@@ -141,7 +141,7 @@ async def make_admin() -> AsyncIterator[MakeAdmin]:
 
     def make(url: str, **options: Unpack[FactoryOptions]) -> RestAdmin:
         options["web_service_url"] = url
-        made.append(open_admin(load("pulsar://127.0.0.1:1", **options)))
+        made.append(RestAdmin(load("pulsar://127.0.0.1:1", **options)))
         return made[-1]
 
     yield make
@@ -532,13 +532,13 @@ async def test_bad_certificates_are_named(
 )
 def test_a_bad_url_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="webServiceUrl") as caught:
-        open_admin(attrs.evolve(load("pulsar://h:6650"), web_service_url=url))
+        RestAdmin(attrs.evolve(load("pulsar://h:6650"), web_service_url=url))
     assert caught.value.key == "webServiceUrl"
 
 
 def test_a_url_with_credentials_is_refused_without_showing_them() -> None:
     with pytest.raises(ConfigurationError, match="authParams") as caught:
-        open_admin(attrs.evolve(load("pulsar://h:6650"), web_service_url=f"http://ann:{SECRET}@h:8080"))
+        RestAdmin(attrs.evolve(load("pulsar://h:6650"), web_service_url=f"http://ann:{SECRET}@h:8080"))
     assert SECRET not in str(caught.value)
 
 
@@ -835,7 +835,7 @@ async def test_who_is_refused_learns_why(secure_broker: SecureBroker, change: di
         "tlsTrustCertsFilePath": str(secure_broker.stranger),
         "webServiceUrl": secure_broker.tls_web_url.replace("localhost", "127.0.0.1"),
     }
-    admin = open_admin(load(options | {name: told.get(name, value) for name, value in change.items()}))
+    admin = RestAdmin(load(options | {name: told.get(name, value) for name, value in change.items()}))
     with pytest.raises(JMSSecurityError, match=words) as caught:
         await admin.topics("public/default")
     assert "garbage-token" not in str(caught.value)
@@ -845,7 +845,7 @@ async def test_who_is_refused_learns_why(secure_broker: SecureBroker, change: di
 _FIRST_USE = """
 import asyncio, sys, threading
 from jmsaio.config import load
-from jmsaio.transport.pulsar.admin import open_admin
+from jmsaio.transport.pulsar.admin import RestAdmin
 
 class Finder:
     def find_spec(self, name, *_):
@@ -853,7 +853,7 @@ class Finder:
             print(name, threading.current_thread() is threading.main_thread())
 
 async def ask():
-    admin = open_admin(load("pulsar://localhost:6650?webServiceUrl=" + sys.argv[1]))
+    admin = RestAdmin(load("pulsar://localhost:6650?webServiceUrl=" + sys.argv[1]))
     print(await admin.partitions("persistent://public/default/orders"))
     await admin.aclose()
 
@@ -877,7 +877,7 @@ async def test_a_slow_load_of_the_http_library_counts_in_the_time_out(monkeypatc
         return import_module(name)
 
     monkeypatch.setattr(rest, "import_module", load_slowly)
-    admin = open_admin(load("pulsar://localhost:6650?webServiceUrl=http://127.0.0.1:9", operation_timeout=0.1))
+    admin = RestAdmin(load("pulsar://localhost:6650?webServiceUrl=http://127.0.0.1:9", operation_timeout=0.1))
     with pytest.raises(AdminError, match=r"no answer of http://127.0.0.1:9 within 0.1 s"):
         await admin.partitions("persistent://public/default/orders")
     assert not loaded.is_set()
