@@ -40,6 +40,19 @@ def make_turns(mode: str, uniform: Callable[[], float]) -> Iterator[int]:
     return repeat(math.floor(uniform() * 2**31)) if mode == "SinglePartition" else count()
 
 
+def partition_of(
+    record: OutgoingRecord,
+    partitions: int,
+    route: Callable[[OutgoingRecord, int], int | None] | None,
+    turns: Iterator[int],
+) -> int:
+    """Return the partition of a record: by the sender's route, else by the record's key, else the next of ``turns``."""
+    index = None if route is None else route(record, partitions)
+    if index is None:
+        index = next(turns) if record.key is None else java_string_hash(record.key)
+    return index % partitions
+
+
 def linear_partition(priority: int, partitions: int, uniform: float) -> int:
     """Return the partition for a priority, priorities spread evenly; a higher partition is a higher priority.
 

@@ -55,7 +55,14 @@ class Desk:
         self.bridge = Bridge()
         self.consumer = FakeConsumer()
         self.native_consumer = self.receive_from("t")
-        self.tracker = UnackedTracker(self.bridge, subscription, self._wake, prior, return_counts, letters)
+        self.tracker = UnackedTracker(
+            self.bridge,
+            subscription,
+            self._wake,
+            PriorDeliveries() if prior is None else prior,
+            ReturnCounts() if return_counts is None else return_counts,
+            letters,
+        )
         self.unsettled = self.tracker._unsettled
         self.settled = self.tracker._settled
         self.acks = self.tracker.acks

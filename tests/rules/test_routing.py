@@ -8,7 +8,14 @@ from itertools import islice
 import pytest
 
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.rules.routing import java_string_hash, linear_partition, make_route, make_turns, non_linear_partition
+from jmsaio.rules.routing import (
+    java_string_hash,
+    linear_partition,
+    make_route,
+    make_turns,
+    non_linear_partition,
+    partition_of,
+)
 
 LINEAR = {
     4: [0, 0, 0, 1, 1, 2, 2, 2, 3, 3],
@@ -94,3 +101,11 @@ def test_records_without_a_group_take_turns_or_stay_together() -> None:
     assert list(islice(make_turns("RoundRobinPartition", lambda: 0.9), 3)) == [0, 1, 2]
     for uniform, partition in ((0.0, 0), (0.5, 0), (1 - 2**-53, 3)):
         assert {turn % 4 for turn in islice(make_turns("SinglePartition", lambda: uniform), 9)} == {partition}  # noqa: B023  # used at once
+
+
+def test_a_route_comes_before_the_key_and_the_key_before_the_turn() -> None:
+    keyed, turns = OutgoingRecord(b"", {}, "b"), iter([7, 8])
+    assert partition_of(keyed, 4, lambda record, count: count + 1, turns) == 1
+    assert partition_of(keyed, 4, lambda record, count: None, turns) == java_string_hash("b") % 4
+    assert partition_of(OutgoingRecord(b"", {}), 4, None, turns) == 3
+    assert next(turns) == 8

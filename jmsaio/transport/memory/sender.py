@@ -19,7 +19,7 @@ from jmsaio.errors import (
     TransactionRolledBackError,
 )  # fmt: skip
 from jmsaio.model.wire import OutgoingRecord, WireId
-from jmsaio.rules.routing import java_string_hash, make_turns
+from jmsaio.rules.routing import make_turns, partition_of
 from jmsaio.transport.base import SenderOptions, Token, Transaction
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition, StoredRecord, weigh
@@ -65,8 +65,8 @@ class MemorySender:
 
     __slots__ = (
         "_broker", "_bytes", "_changed", "_closed", "_end", "_failing", "_failure", "_late", "_link", "_logs", "_name",
-        "_options", "_outcomes", "_scheduled", "_schema_version", "_sequence", "_sequence_ids", "_settled", "_special",
-        "_topic", "_turn", "_waiting", "_window_bytes", "_window_records", "limit",
+        "_options", "_outcomes", "_route", "_scheduled", "_schema_version", "_sequence", "_sequence_ids", "_settled",
+        "_special", "_topic", "_turns", "_waiting", "_window_bytes", "_window_records", "limit",
     )  # fmt: skip
 
     def __init__(self, link: Link, logs: Sequence[Partition], topic: str, options: SenderOptions, limit: int) -> None:
@@ -87,7 +87,8 @@ class MemorySender:
         for log in logs:
             self._sequence_ids.last[log.name] = log.sequence_ids.get(self._name, -1) if first is None else first
         self._sequence = max(self._sequence_ids.last.values())
-        self._turn = make_turns(options.config.message_routing_mode, random)
+        self._route = options.route
+        self._turns = make_turns(options.config.message_routing_mode, random)
         self._outcomes: list[_Outcome] = []
         self._scheduled = False
         self._waiting: deque[_Waiting] = deque()
@@ -114,7 +115,7 @@ class MemorySender:
         """Send a record, which the broker owns from now on. See ``Sender.send``."""
         size = weigh(record)
         logs = self._logs
-        log = logs[0] if len(logs) == 1 else self._choose(record)
+        log = logs[0] if len(logs) == 1 else logs[partition_of(record, len(logs), self._route, self._turns)]
         broker = self._broker
         with broker.lock:
             if (
@@ -136,15 +137,6 @@ class MemorySender:
     def _schedule(self) -> None:
         self._scheduled = True
         self._link.defer(self)
-
-    def _choose(self, record: OutgoingRecord) -> Partition:
-        """Choose the partition of a record: by the route, by key, or in turn."""
-        logs = self._logs
-        route = self._options.route
-        index = None if route is None else route(record, len(logs))
-        if index is None:
-            index = next(self._turn) if record.key is None else java_string_hash(record.key)
-        return logs[index % len(logs)]
 
     def _send_closely(
         self, log: Partition, record: OutgoingRecord, size: int, token: Token, transaction: Transaction | None

@@ -30,8 +30,6 @@ _log = logging.getLogger("jmsaio")
 
 #: Seconds between pulsar-client's sends of grouped acknowledgements; the Python package has no setting for it.
 ACK_GROUP_TIME = 0.1
-#: Bytes prefetched by the receivers of a transport without a configured value.
-PREFETCH_BYTES = 32 * 1024 * 1024
 
 
 class PulsarReceiver:
@@ -59,9 +57,9 @@ class PulsarReceiver:
         subscription: Subscription,
         wake: Wake,
         closed: Callable[[PulsarReceiver], None],
-        prior: PriorDeliveries | None = None,
-        return_counts: ReturnCounts | None = None,
-        share: Share | None = None,
+        prior: PriorDeliveries,
+        return_counts: ReturnCounts,
+        share: Share,
         letters: DeadLetters | None = None,
     ) -> None:
         self.subscription = subscription
@@ -73,7 +71,7 @@ class PulsarReceiver:
         self._unacked = UnackedTracker(bridge, subscription, self._woken, prior, return_counts, letters)
         self._natives = NativeConsumers(bridge, subscription, self._woken)
         self._stopping = Stopping(bridge, subscription, self._unacked, self._natives, self._woken)
-        self._share = Share(PREFETCH_BYTES) if share is None else share
+        self._share = share
         self._sizing = Sizing(bridge, self._stopping, self._natives, self._share)
         self._endings: list[Callable[[], object]] = []
         self._tasks: list[asyncio.Task[None]] = []

@@ -20,7 +20,7 @@ from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Handover,
 from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled
-from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
+from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY
@@ -57,9 +57,9 @@ class UnackedTracker:
         self,
         bridge: Bridge,
         subscription: Subscription,
-        woken: Callable[[], object] = ignore,
-        prior: PriorDeliveries | None = None,
-        return_counts: ReturnCounts | None = None,
+        woken: Callable[[], object],
+        prior: PriorDeliveries,
+        return_counts: ReturnCounts,
         letters: DeadLetters | None = None,
     ) -> None:
         self.shared = shared = subscription.type in SHARED
@@ -67,8 +67,7 @@ class UnackedTracker:
         self._subscription = subscription
         self._letters = letters
         self._timeout = subscription.config.ack_timeout
-        self._return_counts = ReturnCounts() if return_counts is None else return_counts
-        prior = PriorDeliveries() if prior is None else prior
+        self._return_counts = return_counts
         source = ", ".join(subscription.topics) or subscription.pattern or ""
         delayed = None if shared else DelayedRecords(source, clock=bridge.clock)
         self._unsettled = unsettled = Unsettled()

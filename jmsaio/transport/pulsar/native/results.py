@@ -49,6 +49,7 @@ class Meaning:
     passes: bool = False
 
 
+_QUOTA = Meaning(ResourceAllocationError, "the topic's backlog quota is used up; consume, or raise the quota", True)
 _MEANINGS: dict[str, Meaning] = {
     "UnknownError": Meaning(TransportError, "the broker reported an error it does not name; its log has the cause"),
     "InvalidConfiguration": Meaning(ConfigurationError, "pulsar-client refused the configuration", True),
@@ -81,12 +82,8 @@ _MEANINGS: dict[str, Meaning] = {
     "InvalidUrl": Meaning(ConfigurationError, "not a service URL: pulsar://host:port or pulsar+ssl://host:port"),
     "ServiceUnitNotReady": Meaning(TransportError, "the topic is moving between brokers; try again", passes=True),
     "OperationNotSupported": Meaning(TransportError, "the broker or pulsar-client does not offer this"),
-    "ProducerBlockedQuotaExceededError": Meaning(
-        ResourceAllocationError, "the topic's backlog quota is used up; consume, or raise the quota", True
-    ),
-    "ProducerBlockedQuotaExceededException": Meaning(
-        ResourceAllocationError, "the topic's backlog quota is used up; consume, or raise the quota", True
-    ),
+    "ProducerBlockedQuotaExceededError": _QUOTA,
+    "ProducerBlockedQuotaExceededException": _QUOTA,
     "ProducerQueueIsFull": Meaning(ResourceAllocationError, "pulsar-client's queue is full", True),
     "MessageTooBig": Meaning(MessageTooLargeError, "larger than the broker's maxMessageSize", True),
     "TopicNotFound": Meaning(

@@ -22,7 +22,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
 )
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.rules.routing import java_string_hash, make_turns
+from jmsaio.rules.routing import make_turns, partition_of
 from jmsaio.transport.base import SenderOptions, Token, Transaction
 from jmsaio.transport.pulsar.native.bridge import Bridge, end, ignore, open_together, wait_for
 from jmsaio.transport.pulsar.native.handles import ProducerHandle
@@ -58,12 +58,11 @@ class PulsarSender:
         self._options = options
         self._on_closed = closed
         self._partition_producers: list[PartitionProducer] = []
-        self._turn = make_turns(config.message_routing_mode, random)
+        self._turns = make_turns(config.message_routing_mode, random)
         self._sequence_ids = SequenceIds(topic, config.batches)
         self._window = Window(options.window_records, options.window_bytes, self._left)
         self._failure: JMSError | None = None
         self._refusal: JMSSecurityError | None = None
-        self._closing: asyncio.Future[None] | None = None
         batched = config.batches and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
         self._grouped = batched and bridge.captures_log  # otherwise the failure of a batch would not be reported
         compressed = config.compression_type.upper() != "NONE"
@@ -156,9 +155,11 @@ class PulsarSender:
                     " compress it (producerConfig.compressionType) or send it in parts"
                 )
         self._window.add(size)
-        partition_producer = (
-            self._partition_producers[0] if len(self._partition_producers) == 1 else self._route(record)
-        )
+        partition_producers = self._partition_producers
+        index, count = 0, len(partition_producers)
+        if count > 1:
+            index = partition_of(record, count, self._options.route, self._turns)
+        partition_producer = partition_producers[index]
         if small and self._grouped and record.deliver_at is None:
             partition_producer.add(message, token, size)
         elif record.sequence_id is None:
@@ -212,14 +213,6 @@ class PulsarSender:
             raise MessageFormatError(
                 f"a message to {self.topic}: a property or the group id has text that is not Unicode (lone surrogates)"
             ) from error
-
-    def _route(self, record: OutgoingRecord) -> PartitionProducer:
-        count = len(self._partition_producers)
-        route = self._options.route
-        index = None if route is None else route(record, count)
-        if index is None:
-            index = next(self._turn) if record.key is None else java_string_hash(record.key)
-        return self._partition_producers[index % count]
 
     def _left(self) -> None:
         """Check for new partitions from time to time, when records have left the window."""

@@ -30,6 +30,8 @@ from jmsaio.rules.share import Share
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers import sizing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
 from tests.kit.records import Outcomes, record
@@ -165,7 +167,9 @@ class Desk:
         self.may_open = anyio.Event()
         self.may_open.set()
         subscription = Subscription(tuple(self.topics), "s", kind, config or ConsumerConfig())
-        self.receiver = PulsarReceiver(Bridge(), subscription, lambda: None, lambda receiver: None, share=Share(400))
+        self.receiver = PulsarReceiver(
+            Bridge(), subscription, lambda: None, lambda receiver: None, PriorDeliveries(), ReturnCounts(), Share(400)
+        )
         self.receiver.opens_with(self.open)
         for consumer, topic in zip(self.consumers, self.topics, strict=True):
             self.receiver.add_native_consumer(consumer, topic)

@@ -11,10 +11,12 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import ReceivedRecord
+from jmsaio.rules.share import Share
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.stopping import queue_size
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
 from tests.kit.records import texts
@@ -41,7 +43,10 @@ async def test_a_second_stop_changes_nothing() -> None:
     async def open_native(topic: str | None, size: int) -> FakeConsumer:
         return FakeConsumer()
 
-    one, other = (PulsarReceiver(bridge, subscription, lambda: None, lambda receiver: None, prior) for _ in range(2))
+    one, other = (
+        PulsarReceiver(bridge, subscription, lambda: None, lambda receiver: None, prior, ReturnCounts(), Share(1 << 20))
+        for _ in range(2)
+    )
     for receiver in (one, other):
         receiver.opens_with(open_native)
         receiver.add_native_consumer(FakeConsumer(deque([FakeMessage(0)])), "t")

@@ -15,6 +15,8 @@ from jmsaio.rules.share import Share
 from jmsaio.transport.base import Sender, SenderOptions, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.subscriber import Subscriber
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import OK, FakeConsumer
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
@@ -88,7 +90,9 @@ async def test_a_stopped_receiver_gets_no_new_partition() -> None:
     bridge, client = Bridge(), FakeClient()
     subscription = Subscription(("persistent://public/default/t",), "s", SubscriptionType.SHARED, ConsumerConfig())
     subscriber = Subscriber(bridge, client, HANG, no_sender, Share(1000), no_keeping)
-    receiver = PulsarReceiver(bridge, subscription, lambda: None, lambda receiver: None)
+    receiver = PulsarReceiver(
+        bridge, subscription, lambda: None, lambda receiver: None, PriorDeliveries(), ReturnCounts(), Share(1000)
+    )
     receiver.opens_with(lambda topic, size: subscriber._subscribe(subscription, str(topic), size))
     await subscriber._add(receiver, subscription, topics[:1])
     await receiver.stop(HANG)

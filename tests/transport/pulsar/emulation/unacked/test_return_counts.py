@@ -11,9 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from jmsaio.config import ConsumerConfig
+from jmsaio.rules.share import Share
 from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.emulation.unacked import return_counts as module
+from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts, return_counts
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
@@ -89,7 +91,7 @@ async def test_what_lies_behind_copies_is_looked_at(acknowledged: bool) -> None:
     subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
     copies = [*batch(count=1), FakeMessage(1), FakeMessage(2)]
     one, other = (
-        PulsarReceiver(bridge, subscription, wake, lambda receiver: None, return_counts=counts)
+        PulsarReceiver(bridge, subscription, wake, lambda receiver: None, PriorDeliveries(), counts, Share(1 << 20))
         for wake in (lambda: None, woken.set)
     )
     for receiver, messages in ((one, batch()), (other, copies)):
