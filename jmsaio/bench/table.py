@@ -72,7 +72,8 @@ def _table(group: Block, rows: list[Row]) -> Table:
     table.add_column("CPU us", justify="right")
     table.add_column("paired ratios")
     for row in rows:
-        cells = [row.scenario.title, _number(row.value.median, metric), _extremes(row, metric)]
+        median, low, high = (_number(one, metric) for one in (row.value.median, row.value.low, row.value.high))
+        cells = [row.scenario.title, median, f"{low}..{high}"]
         if group is Block.LATENCY:
             cells.append(f"{row.details['p99_ms']:.2f}")
         cells.append("" if row.cpu_us is None else f"{row.cpu_us.median:.1f}")
@@ -82,10 +83,6 @@ def _table(group: Block, rows: list[Row]) -> Table:
 
 def _number(value: float, metric: Metric) -> str:
     return f"{value:,.{metric.digits}f}"
-
-
-def _extremes(row: Row, metric: Metric) -> str:
-    return f"{_number(row.value.low, metric)}..{_number(row.value.high, metric)}"
 
 
 def _remarks(row: Row, metric: Metric) -> list[str]:

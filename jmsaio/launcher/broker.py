@@ -265,22 +265,13 @@ def _gone(broker: BrokerStatus, timeout: float) -> bool:
     return True
 
 
-def free_port() -> int:
-    """Return a port that nothing listens on right now, chosen by the system."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.bind((_HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def free_ports(count: int) -> list[int]:
-    """Return `count` different free ports."""
-    ports: list[int] = []
-    while len(ports) < count:
-        port = free_port()
-        if port not in ports:
-            ports.append(port)
-    return ports
+    """Return `count` different ports that nothing listens on right now, chosen by the system."""
+    with contextlib.ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((_HOST, 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 def require_free(port: int, purpose: str) -> None:

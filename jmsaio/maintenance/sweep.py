@@ -64,11 +64,8 @@ async def find_leftovers(admin: RestAdmin, namespace: str, idle: float) -> list[
             return list(await _leftovers(admin, base, topics))
 
     found = chain.from_iterable(await together(look(base, topics) for base, topics in parts.items()))
-    return sorted((one for one in found if one.idle is None or one.idle >= idle), key=_order)
-
-
-def _order(one: Leftover) -> tuple[str, str]:
-    return one.topic, one.subscription or ""
+    old = [one for one in found if one.idle is None or one.idle >= idle]
+    return sorted(old, key=lambda one: (one.topic, one.subscription or ""))
 
 
 async def _leftovers(admin: RestAdmin, base: str, topics: list[str]) -> list[Leftover]:

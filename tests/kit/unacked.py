@@ -23,14 +23,9 @@ from tests.kit.native_fakes import FakeConsumer, FakeMessage
 class Letters:
     """Dead letters after two redeliveries, which are stored when the test says so."""
 
+    limit: int = 2
     put_in: list[PulsarRecord] = attrs.field(factory=list)
     ended: list[Ended] = attrs.field(factory=list)
-
-    def given_back_too_often(self, count: int) -> bool:
-        return count >= 2
-
-    def came_too_often(self, count: int) -> bool:
-        return count > 2
 
     def put(self, records: list[PulsarRecord], ended: Ended, properties: Mapping[str, str] | None = None) -> None:
         self.put_in += records

@@ -13,7 +13,7 @@ import pytest
 import jmsaio
 from jmsaio.errors import JMSSecurityError
 from jmsaio.launcher import auth
-from jmsaio.launcher.broker import free_port
+from jmsaio.launcher.broker import free_ports
 from jmsaio.launcher.errors import StartError
 from tests.support.secure import SecureBroker
 
@@ -43,7 +43,7 @@ def test_a_token_names_its_role_and_its_end_and_is_signed() -> None:
 
 def test_rights_that_nobody_grants_are_an_error() -> None:
     with pytest.raises(StartError, match="role app got no rights"):
-        auth.grant(free_port(), {})
+        auth.grant(free_ports(1)[0], {})
 
 
 def test_the_roles_of_a_local_broker(secure_broker: SecureBroker) -> None:

@@ -117,8 +117,8 @@ class PulsarTransport:
         share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
         prior = PriorDeliveries(GIVEN_BACK)
         self._subscriber = Subscriber(
-            self._bridge, self._client, config.operation_timeout, self.open_sender, share, self._keep_letters,
-            config.service_url, prior,
+            self._bridge, self._client, config.operation_timeout, self.open_sender, share,
+            lambda topic: self._letters.keep(topic), config.service_url, prior,
         )  # fmt: skip
         holds_native(self)
         self._owned = NativeClient(self._client)
@@ -299,9 +299,6 @@ class PulsarTransport:
         Cancellation: anything already opened is closed again.
         """
         return await self._opening.open(subscription, wake)
-
-    async def _keep_letters(self, topic: str) -> None:
-        await self._letters.keep(topic)
 
     async def _subscribe(self, subscription: Subscription, wake: Wake) -> PulsarReceiver:
         self._bridge.check()

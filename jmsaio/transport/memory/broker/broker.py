@@ -251,8 +251,8 @@ class Broker:
             AdminError: clients are connected, without ``force``.
         """
         logs = self.find(topic)
-        connected = any(log.senders or tails_of(log) or _has_consumers(log) for log in logs)
-        if connected and not force:
+        consumers = [one.consumers for log in logs for one in subscriptions_of(log).values()]
+        if not force and (any(consumers) or any(log.senders or tails_of(log) for log in logs)):
             raise AdminError(f"topic {topic} has connected clients; close them first, or force", 412)
         self.partitioned.pop(topic, None)
         self.schemas.pop(topic, None)
@@ -371,10 +371,6 @@ class Broker:
         for client in list(self.clients):
             client.broker_up()
         self.freed()
-
-
-def _has_consumers(log: Partition) -> bool:
-    return any(subscription.consumers for subscription in subscriptions_of(log).values())
 
 
 _brokers: dict[str, Broker] = {}

@@ -122,14 +122,8 @@ class SameCluster:
         loop = asyncio.get_running_loop()
         if loop.time() < self._refused_until:
             return False
-        proved = await self._prove(path, what, look)
-        if not proved:
-            self._refused_until = loop.time() + _AGAIN
-        return proved
-
-    async def _prove(self, path: str, what: str, look: Look) -> bool:
         try:
-            return await self.is_seen(topic_of(path), look)
+            proved = await self.is_seen(topic_of(path), look)
         except (NotFoundError, JMSSecurityError) as error:
             web, service = self._addresses()
             text = (
@@ -139,6 +133,9 @@ class SameCluster:
             if isinstance(error, JMSSecurityError):
                 raise JMSSecurityError(text) from error
             raise ConfigurationError(text, key="webServiceUrl") from error
+        if not proved:
+            self._refused_until = loop.time() + _AGAIN
+        return proved
 
     def _addresses(self) -> tuple[str, str]:
         return self.config.web_service_url, self.config.service_url

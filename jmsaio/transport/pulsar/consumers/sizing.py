@@ -46,11 +46,6 @@ class Sizing:
         self._changing = False
         self._task: asyncio.Task[None] | None = None
 
-    @property
-    def _most(self) -> int:
-        """Maximum bytes of one native consumer."""
-        return self._share.each
-
     def look(self) -> None:
         """Check each native consumer's first message, so that its size is known before the application receives."""
         if self._stopping.stopped:
@@ -70,7 +65,7 @@ class Sizing:
         largest = max(natives[0].length(), natives[-1].length(), natives[len(natives) // 2].length())
         self._largest = largest = max(largest, self._largest - (self._largest >> 4))
         size, now = self._stopping.size, self._bridge.loop.time()
-        wanted = max(1, min(self._stopping.usual_size, self._most // (largest + 1)))
+        wanted = max(1, min(self._stopping.usual_size, self._share.each // (largest + 1)))
         shrinks = size > 1 and wanted < size // 2
         if (not shrinks and wanted < 4 * size) or now < self._not_before or self._wanted:
             return False

@@ -13,7 +13,7 @@ import attrs
 
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import Receiver, Sender, SenderOptions, StartPosition, Subscription, Wake
+from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, Wake
 from jmsaio.transport.pulsar.admin.turns import subscribing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.stopping import queue_size
@@ -64,7 +64,8 @@ class Subscriber:
         counts, policy = return_counts(self.broker, subscription.identity), subscription.config.dead_letter
         letters = None
         if policy is not None:
-            letters = DeadLetters(policy, subscription.name, self.open_sender, self._open_other, self.keep_letters)
+            open_other = partial(self.open, closed=ignore)
+            letters = DeadLetters(policy, subscription.name, self.open_sender, open_other, self.keep_letters)
         receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
         receiver.opens_with(partial(self._subscribe_again, subscription), self._have_answered)
         try:
@@ -81,9 +82,6 @@ class Subscriber:
                 await receiver.aclose(1.0)
             raise
         return receiver
-
-    async def _open_other(self, subscription: Subscription, wake: Wake) -> Receiver:
-        return await self.open(subscription, wake, ignore)
 
     async def _add(self, receiver: PulsarReceiver, subscription: Subscription, topics: list[str]) -> None:
         """Add one native consumer per topic. All opened ones belong to the receiver, even if one fails."""

@@ -101,6 +101,9 @@ class DeadLetters:
         open_sender: opens senders.
         open_receiver: creates the dead-letter topic's first subscription, if the policy names it.
         keep: creates the default subscription otherwise.
+
+    Attributes:
+        limit: maximum number of redeliveries of a record.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class DeadLetters:
         open_receiver: OpenReceiver,
         keep: Keep,
     ) -> None:
+        self.limit = policy.max_redeliver_count
         self._policy = policy
         self._subscription = subscription
         self._open_sender = open_sender
@@ -119,14 +123,6 @@ class DeadLetters:
         self._senders: dict[str, Sender] = {}
         self._waiting: list[tuple[PulsarRecord, Ended, Mapping[str, str] | None]] = []
         self._task: asyncio.Task[None] | None = None
-
-    def given_back_too_often(self, count: int) -> bool:
-        """Return whether another redelivery after ``count`` would exceed the limit."""
-        return count >= self._policy.max_redeliver_count
-
-    def came_too_often(self, count: int) -> bool:
-        """Return whether ``count`` redeliveries exceed the limit, as when the record's consumers crashed."""
-        return count > self._policy.max_redeliver_count
 
     def put(self, records: list[PulsarRecord], ended: Ended, properties: Mapping[str, str] | None = None) -> None:
         """Queue records to be moved, with ``properties`` instead of their own; ``ended`` is later called for each."""

@@ -140,7 +140,7 @@ class UnackedTracker:
 
     def _without_dead(self, taken: list[PulsarRecord], letters: DeadLetters) -> list[PulsarRecord]:
         """Move records delivered too often to the dead letters; return the others."""
-        dead = {record for record in taken if letters.came_too_often(self._failures(record))}
+        dead = {record for record in taken if self._failures(record) > letters.limit}
         if not dead:
             return taken
         letters.put(self._unsettled.give_back(record for record in taken if record in dead), self._dead_letter_ended)
@@ -192,7 +192,7 @@ class UnackedTracker:
         """
         found, letters = self._unsettled.give_back(records), self._letters
         if letters is not None and counted:
-            dead = {record for record in found if letters.given_back_too_often(self._failures(record))}
+            dead = {record for record in found if self._failures(record) >= letters.limit}
             letters.put([record for record in found if record in dead], self._dead_letter_ended)
             found = [record for record in found if record not in dead]
         self._nacks.add(found, delay, counted=counted)

@@ -205,10 +205,6 @@ class Refusal:
         return f"{self.reason} [{self.name}]" if self.reason else f"[{self.name}]"
 
 
-def _ignored(damage: Damage) -> bool:
-    return False
-
-
 @attrs.define(eq=False)
 class NativeLog:
     """pulsar-client's log of this process. The only instance is ``NATIVE_LOG``.
@@ -222,7 +218,7 @@ class NativeLog:
 
     doubts: int = 0
     count: int = 0
-    on_damage: Callable[[Damage], bool] = attrs.field(default=_ignored)
+    on_damage: Callable[[Damage], bool] = lambda damage: False
     _lines: deque[Line] = attrs.field(factory=lambda: deque(maxlen=LINES), init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _pipe: Pipe | None = attrs.field(default=None, init=False)

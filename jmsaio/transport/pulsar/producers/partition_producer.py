@@ -298,8 +298,9 @@ class PartitionProducer:
         group.stored()
         # Records are numbered in their batch in the order of sending: this many at the end are in the last one's batch.
         known = min(count, index + 1) if index >= 0 else 1
-        doubtful = known < count and self._is_doubtful(group)
         if known < count:
+            NATIVE_LOG.read()
+            doubtful = NATIVE_LOG.doubts != group.doubts  # a line of a possible failure since it was sent
             refused = self._in_doubt("the broker or pulsar-client refused a batch") if doubtful else None
             self._report(tokens[: count - known], None, refused)
             tokens = tokens[count - known :]
@@ -316,11 +317,6 @@ class PartitionProducer:
                 self._changed(self.topic)
         elif ledger != last[0] or self._last <= last:
             self._changed(self.topic)
-
-    def _is_doubtful(self, group: SendGroup) -> bool:
-        """Return whether the log contains a failure since the group was sent."""
-        NATIVE_LOG.read()
-        return NATIVE_LOG.doubts != group.doubts
 
     def refuse(self, refusal: JMSSecurityError) -> None:
         """Report all records without an answer as in doubt, because pulsar-client will send them when it can again."""

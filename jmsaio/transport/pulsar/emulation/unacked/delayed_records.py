@@ -48,14 +48,10 @@ class DelayedRecords:
     most_records: int = MOST_RECORDS
     most_bytes: int = MOST_BYTES
     clock: Clock = attrs.field(factory=SystemClock)
-    _times: SteadyTimes = attrs.field(init=False)
+    _times: SteadyTimes = attrs.field(default=attrs.Factory(lambda self: SteadyTimes(self.clock), takes_self=True))
     _kept: dict[PulsarRecord, int] = attrs.field(factory=dict, init=False)
     _bytes: int = attrs.field(default=0, init=False)
     _warned: bool = attrs.field(default=False, init=False)
-
-    @_times.default
-    def _of_the_clock(self) -> SteadyTimes:
-        return SteadyTimes(self.clock)
 
     def __len__(self) -> int:
         return len(self._kept)
