@@ -153,7 +153,7 @@ class Transaction(Protocol):
 
 
 class Sender(Protocol):
-    """Sends records to one topic, in order per partition."""
+    """Sends records to one topic, in order per partition. Cancelling a call changes nothing, except for ``aclose``."""
 
     @property
     def full(self) -> bool:
@@ -175,28 +175,40 @@ class Sender(Protocol):
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
         """Send a record; ``SenderOptions.settled`` later receives its outcome with this token.
 
-        Never blocks, and accepts records even if the window is full.
+        Never blocks, and accepts records even if the window is full. If it raises, no outcome is reported.
 
-        Raises MessageTooLargeError and ObjectClosedError at once; no outcome is reported for the token then. For a
-        record with a sequence id it likewise raises IllegalStateError if it would be sent in a batch
-        (``batching_enabled``), and IllegalArgumentError if no broker accepts that id.
+        Raises:
+            MessageTooLargeError: it is larger than the broker accepts.
+            MessageFormatError: text contains lone surrogates.
+            IllegalStateError: it has a sequence id, and would be sent in a batch (``batching_enabled``).
+            IllegalArgumentError: no broker accepts its sequence id.
+            ObjectClosedError: the sender or the transport is closed; ForkError in a child process.
+            JMSSecurityError: the broker currently refuses the credentials.
         """
 
     async def ready(self) -> None:
-        """Wait until the window has room or the sender is closed. Cancelling changes nothing.
+        """Wait until the window has room or the sender is closed.
 
-        Raises OperationTimeoutError if records in flight fill the window for the whole send time-out.
+        Raises:
+            OperationTimeoutError: records in flight fill the window for the whole send time-out.
+            JMSSecurityError: the broker currently refuses the credentials.
         """
 
     async def drain(self, timeout: float) -> None:
         """Wait until every record sent has an outcome. Raises OperationTimeoutError."""
 
     async def aclose(self, timeout: float) -> None:
-        """Wait up to ``timeout`` seconds for records in flight, fail the rest as in doubt, and close. Idempotent."""
+        """Wait up to ``timeout`` seconds for records in flight, fail the rest as in doubt, and close. Idempotent.
+
+        Cancellation: closing continues; records without an outcome fail in the next turns of the loop.
+        """
 
 
 class Receiver(Protocol):
-    """Receives records of one subscription. Receiving a record returns its permit to the broker."""
+    """Receives records of one subscription. Receiving a record returns its permit to the broker.
+
+    Calls raise ObjectClosedError once the receiver or the transport is closed.
+    """
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
         """Return up to ``limit`` available records, without waiting.
@@ -206,7 +218,10 @@ class Receiver(Protocol):
         """
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Queue acknowledgements, sent in groups within 130 ms; records that are already settled are ignored."""
+        """Queue acknowledgements, sent in groups within 130 ms; records that are already settled are ignored.
+
+        Raises IllegalStateError for a transaction if the transport has none.
+        """
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
         """Return records; they are redelivered, to any consumer, after about ``delay`` seconds.
@@ -242,14 +257,26 @@ class Receiver(Protocol):
 
         With ``receipt`` or ``ackReceiptEnabled``: until the broker has received them.
 
-        Raises the TransportError of an acknowledgement that failed since the last call.
+        Raises the TransportError of an acknowledgement that failed since the last call, or OperationTimeoutError.
+
+        Cancellation: acknowledgements are still sent.
         """
 
     async def unsubscribe(self, timeout: float) -> None:
-        """Delete the subscription. The receiver must be closed afterwards."""
+        """Delete the subscription. The receiver must be closed afterwards.
+
+        Raises:
+            ConsumerBusyError: the subscription has other consumers.
+            OperationTimeoutError: no answer in time.
+        """
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
-        """Move the subscription to an end, to a record (delivered next), or to a publish time in milliseconds."""
+        """Move the subscription to an end, to a record (delivered next), or to a publish time in milliseconds.
+
+        Raises:
+            TransportError: the broker refused, or the record's partition has no consumer.
+            OperationTimeoutError: no answer in time.
+        """
 
     async def stop(self, timeout: float) -> None:
         """Stop receiving from the broker until ``resume``.
@@ -266,16 +293,29 @@ class Receiver(Protocol):
         """Receive records again after ``stop``. Raises as ``Transport.open_receiver``, and then stays stopped."""
 
     async def aclose(self, timeout: float) -> None:
-        """Send queued acknowledgements, return unacknowledged records, and close. Idempotent."""
+        """Send queued acknowledgements, return unacknowledged records, and close. Idempotent.
+
+        A subscription that is not durable is deleted with its last consumer.
+
+        Cancellation: closing continues.
+        """
 
 
 class Reader(Protocol):
-    """Reads one topic (or one partition) without leaving a subscription behind."""
+    """Reads one topic (or one partition) without leaving a subscription behind.
+
+    Calls raise ObjectClosedError once the reader or the transport is closed. Cancelling a call loses no record: the
+    next call returns it. Closing continues if it is cancelled.
+    """
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
         """Return the next records, at least one unless ``timeout`` seconds passed or the end was reached.
 
         While the broker can't report whether there are more, the request is repeated for up to ``timeout`` seconds.
+
+        Raises:
+            TransportError: the reader failed, or the broker could not report whether there are more records.
+            OperationTimeoutError: the broker did not report it within 30 seconds, or ``timeout`` if longer.
         """
 
     async def at_end(self) -> bool:
@@ -290,7 +330,10 @@ class Reader(Protocol):
 
 
 class Transport(Protocol):
-    """A client of one broker (or cluster)."""
+    """A client of one broker (or cluster).
+
+    An opening that is cancelled closes anything already opened again; closing the transport continues.
+    """
 
     @property
     def capabilities(self) -> Capabilities:
@@ -309,10 +352,23 @@ class Transport(Protocol):
         """Functions called when the connection to the broker is lost or restored: add or remove one."""
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
-        """Open a sender to a full topic name; the topic is created if the broker allows it."""
+        """Open a sender to a full topic name; the topic is created if the broker allows it.
+
+        Raises:
+            NotFoundError: the topic does not exist, and the broker does not create it.
+            JMSSecurityError: no permission to send to it.
+            OperationTimeoutError: no answer in time; BrokerUnavailableError if the broker is unreachable.
+        """
 
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
-        """Subscribe. Raises ConsumerBusyError, NotFoundError, JMSSecurityError, OperationTimeoutError."""
+        """Subscribe.
+
+        Raises:
+            ConsumerBusyError: the subscription already has its only consumer.
+            NotFoundError: the topic does not exist, and the broker does not create it.
+            JMSSecurityError: no permission.
+            OperationTimeoutError: no answer in time; BrokerUnavailableError if the broker is unreachable.
+        """
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
         """Open a reader.
@@ -320,8 +376,6 @@ class Transport(Protocol):
         Raises:
             NotFoundError: the topic does not exist, and the broker does not create it.
             OperationTimeoutError: no answer in time.
-
-        Cancellation: anything already opened is closed again.
         """
 
     async def end(self, topic: str) -> WireId | None:

@@ -247,16 +247,7 @@ class PulsarTransport:
             answer.cancel()
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
-        """Open a sender to a full topic name.
-
-        Raises:
-            NotFoundError: the topic does not exist, and the broker does not create it.
-            JMSSecurityError: no permission to send to it.
-            OperationTimeoutError: no answer within ``operation_timeout``.
-            BrokerUnavailableError: likewise, and no TCP connection to the broker is possible.
-
-        Cancellation: anything already opened is closed again.
-        """
+        """Open a sender within ``operation_timeout``. See ``Transport.open_sender``."""
         self._bridge.check()
         native = producer_configuration(options.config, options.metadata, options.schema)
         timeout, loop = self._config.operation_timeout, self._bridge.loop
@@ -287,17 +278,7 @@ class PulsarTransport:
         return sender
 
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
-        """Subscribe.
-
-        Raises:
-            ConsumerBusyError: the subscription already has its only consumer.
-            NotFoundError: the topic does not exist, and the broker does not create it.
-            JMSSecurityError: no permission.
-            OperationTimeoutError: no answer within ``operation_timeout``; BrokerUnavailableError if the broker is
-                unreachable.
-
-        Cancellation: anything already opened is closed again.
-        """
+        """Subscribe within ``operation_timeout``. See ``Transport.open_receiver``."""
         return await self._opening.open(subscription, wake)
 
     async def _subscribe(self, subscription: Subscription, wake: Wake) -> PulsarReceiver:
@@ -313,14 +294,7 @@ class PulsarTransport:
         return receiver
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
-        """Open a reader.
-
-        Raises:
-            NotFoundError: the topic does not exist, and the broker does not create it.
-            OperationTimeoutError: no answer within ``operation_timeout``.
-
-        Cancellation: anything already opened is closed again.
-        """
+        """Open a reader within ``operation_timeout``. See ``Transport.open_reader``."""
         self._bridge.check()
         timeout, loop = self._config.operation_timeout, self._bridge.loop
         deadline = loop.time() + timeout
@@ -430,10 +404,7 @@ class PulsarTransport:
         self._open.pop(part, None)
 
     async def aclose(self, timeout: float) -> None:
-        """Close everything opened by this transport; pending callbacks receive an error. Idempotent, bounded.
-
-        Cancellation: closing continues.
-        """
+        """Close everything opened by this transport. See ``Transport.aclose``."""
         if self._bridge.failure is not None:
             return
         deadline = self._bridge.loop.time() + timeout

@@ -193,17 +193,7 @@ class PulsarReader:
             raise ObjectClosedError(f"the reader of {self._topic} is closed")
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
-        """Return the next records, at least one unless ``timeout`` seconds passed or the end was reached.
-
-        While the broker can't report whether there are more, the request is repeated for up to ``timeout`` seconds.
-
-        Raises:
-            TransportError: the reader failed, or the broker could not report whether there are more records.
-            OperationTimeoutError: the broker did not report it within 30 seconds, or ``timeout`` if longer.
-            ObjectClosedError: the reader or the transport is closed.
-
-        Cancellation: no record is lost; the next call returns it.
-        """
+        """Return the next records. See ``Reader.read``."""
         self._check()
         end = self._bridge.loop.time() + timeout
         taken = self._take(limit)
@@ -240,17 +230,7 @@ class PulsarReader:
         return taken
 
     async def at_end(self) -> bool:
-        """Return whether no records are stored after the last record read.
-
-        While the broker can't report this, the request is repeated.
-
-        Raises:
-            OperationTimeoutError: no answer within 30 seconds.
-            TransportError: the last answer of a broker that could not report it for 30 seconds.
-            ObjectClosedError: the reader or the transport is closed.
-
-        Cancellation: no record is lost.
-        """
+        """Return whether no records are stored after the last record read. See ``Reader.at_end``."""
         return await self._is_at_end(_ASK)
 
     async def _is_at_end(self, patience: float) -> bool:
@@ -324,7 +304,7 @@ class PulsarReader:
         return None
 
     async def aclose(self, timeout: float) -> None:
-        """Close. Idempotent. Cancellation: closing continues."""
+        """Close. Idempotent."""
         if self._closed:
             return
         self._closed = True

@@ -147,12 +147,7 @@ class PulsarReceiver:
             raise ObjectClosedError(f"the receiver of subscription {self.subscription.name} is closed")
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
-        """Return up to ``limit`` available records, without waiting (see ``Receiver.receive``).
-
-        Raises:
-            TransportError: the error that ended the receiver, once no records are left.
-            ObjectClosedError: the receiver or the transport is closed.
-        """
+        """Return available records. See ``Receiver.receive``."""
         self._check()
         unacked = self._unacked
         taken = unacked.take(limit)
@@ -182,11 +177,7 @@ class PulsarReceiver:
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Queue acknowledgements; pulsar-client sends them every 100 ms, those of a batch at once.
 
-        Records already settled are ignored.
-
-        Raises:
-            ObjectClosedError: the receiver or the transport is closed.
-            IllegalStateError: ``transaction`` is given, which pulsar-client does not support.
+        See ``Receiver.acknowledge``; pulsar-client does not support transactions.
         """
         self._check()
         if transaction is not None:
@@ -194,12 +185,9 @@ class PulsarReceiver:
         self._unacked.acknowledge(records)
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
-        """Return records; they are redelivered after about ``delay`` seconds.
+        """Return records. See ``Receiver.negative_acknowledge``.
 
         On shared subscriptions the broker always counts, and the delay is at least 0.1 s, pulsar-client's minimum.
-
-        Raises:
-            ObjectClosedError: the receiver or the transport is closed.
         """
         self._check()
         self._unacked.give_back(records, delay, counted=counted)
@@ -209,11 +197,7 @@ class PulsarReceiver:
         return self._unacked.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
-        """Move a record to the dead letters (see ``Receiver.dead_letter``).
-
-        Raises:
-            ObjectClosedError: the receiver or the transport is closed.
-        """
+        """Move a record to the dead letters. See ``Receiver.dead_letter``."""
         self._check()
         self._unacked.dead_letter(record, properties)
 
@@ -240,18 +224,10 @@ class PulsarReceiver:
         self._sizing.renew()
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
-        """Wait until the queued acknowledgements are sent.
-
-        With ``receipt`` or ``ackReceiptEnabled``: until the broker has received them.
+        """Wait until the queued acknowledgements are sent. See ``Receiver.settle``.
 
         pulsar-client offers neither a flush nor receipts. It sends every 100 ms, so this waits for that time; the
         broker processes a connection's requests in order, so its answer to a later one serves as the receipt.
-
-        Raises:
-            OperationTimeoutError: no receipt in time.
-            ObjectClosedError: the receiver was closed meanwhile.
-
-        Cancellation: acknowledgements are still sent.
         """
         self._check()
         acks, loop = self._unacked.acks, self._bridge.loop
@@ -269,12 +245,7 @@ class PulsarReceiver:
         acks.sent(last)
 
     async def unsubscribe(self, timeout: float) -> None:
-        """Delete the subscription. The receiver must be closed afterwards.
-
-        Raises:
-            ConsumerBusyError: the subscription has other consumers.
-            OperationTimeoutError: no answer in time.
-        """
+        """Delete the subscription. See ``Receiver.unsubscribe``."""
         self._check()
         await self._unsubscribe(timeout)
 
@@ -284,12 +255,9 @@ class PulsarReceiver:
         await self._natives.unsubscribe(timeout)
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
-        """Move the subscription to an end, to a record (delivered next), or to a publish time in milliseconds.
+        """Move the subscription. See ``Receiver.seek``.
 
-        Raises:
-            TransportError: the broker refused, or the record's partition has no consumer.
-            OperationTimeoutError: no answer in time.
-            IllegalStateError: the receiver is stopped, so there is no consumer to move.
+        Raises IllegalStateError if the receiver is stopped, so that there is no consumer to move.
         """
         self._check()
         await self._sizing.settled(timeout)
@@ -310,22 +278,13 @@ class PulsarReceiver:
             await self._stopping.stop(timeout)
 
     async def resume(self, timeout: float) -> None:
-        """Receive records again after ``stop``.
-
-        Raises:
-            JMSError: subscribing failed; the receiver then stays stopped.
-        """
+        """Receive records again. See ``Receiver.resume``."""
         self._check()
         await self._sizing.settled(timeout)
         await self._stopping.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
-        """Send queued acknowledgements, return unacknowledged records, and close. Idempotent.
-
-        A subscription that is not durable is deleted with its last consumer.
-
-        Cancellation: closing continues.
-        """
+        """Send queued acknowledgements, return unacknowledged records, and close. See ``Receiver.aclose``."""
         if self._closed:
             return
         NATIVE_LOG.read()  # learn of all entries that arrived damaged until now

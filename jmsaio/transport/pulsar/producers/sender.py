@@ -126,17 +126,10 @@ class PulsarSender:
         return self._sequence_ids.last
 
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
-        """Send a record; its outcome is reported later (see ``Sender.send``).
+        """Send a record. See ``Sender.send``.
 
-        Raises:
-            MessageTooLargeError: above the broker's default limit of 5 MiB; not raised with compression or chunking,
-                when the broker's answer decides.
-            MessageFormatError: text contains lone surrogates.
-            IllegalStateError: the record has a sequence id, and the sender sends batches.
-            IllegalArgumentError: the sequence id is negative, or above 2**63 - 1.
-            ObjectClosedError: the sender or the transport is closed.
-            ForkError: in a child process.
-            JMSSecurityError: the broker currently refuses the credentials.
+        A message above the broker's default limit of 5 MiB is refused, except with compression or chunking: then the
+        broker's answer decides.
         """
         if self._failure is not None or self._bridge.failure is not None or transaction is not None:
             self._refuse(transaction)
@@ -236,12 +229,7 @@ class PulsarSender:
             self._growth = None
 
     async def ready(self) -> None:
-        """Wait until the window has room or the sender is closed. Cancelling changes nothing.
-
-        Raises:
-            OperationTimeoutError: there was no room within the send time-out.
-            JMSSecurityError: the broker currently refuses the credentials.
-        """
+        """Wait until the window has room. See ``Sender.ready``."""
         if self._refusal is not None:
             raise self._unsent(self._refusal)
         timeout = self._options.config.send_timeout
@@ -254,7 +242,7 @@ class PulsarSender:
             )
 
     async def drain(self, timeout: float) -> None:
-        """Wait until every record sent has an outcome. Raises OperationTimeoutError. Cancelling changes nothing."""
+        """Wait until every record sent has an outcome. See ``Sender.drain``."""
         for partition_producer in self._partition_producers:
             partition_producer.flush()
         if not await wait_for(self._window.all_reported(), timeout):
@@ -263,10 +251,7 @@ class PulsarSender:
             )
 
     async def aclose(self, timeout: float) -> None:
-        """Wait up to ``timeout`` seconds for records in flight, fail the rest as in doubt, and close. Idempotent.
-
-        Cancellation: closing continues; records without an outcome fail at once, one slice per turn of the loop.
-        """
+        """Wait for records in flight, fail the rest, and close. See ``Sender.aclose``."""
         if self._failure is not None:
             return
         self._failure = ObjectClosedError("closed")
