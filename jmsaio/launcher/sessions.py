@@ -86,22 +86,13 @@ def _compiler() -> Path:
 def _run(arguments: list[str]) -> None:
     """Run a program to its end; raise `StartError` if it fails."""
     try:
-        done = subprocess.run(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT,
-            check=False,
-        )
+        code, output = tools.run(arguments, TIMEOUT)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StartError(f"the session of the last broker, which was killed, can't be ended: {error}") from error
-    if done.returncode != 0:
-        end = done.stdout[-_TAIL:]
+    if code != 0:
+        end = output[-_TAIL:]
         raise StartError(
-            f"the session of the last broker, which was killed, can't be ended (exit code {done.returncode}); start "
-            f"it with fresh data if the old data can be deleted:\n{end}",
+            f"the session of the last broker, which was killed, can't be ended (exit code {code}); start it with fresh "
+            f"data if the old data can be deleted:\n{end}",
             end,
         )

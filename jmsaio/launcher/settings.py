@@ -17,13 +17,8 @@ LOGGING = "log4j2.xml"
 
 _MEMORY = re.compile(r"\d+[kKmMgG]")
 _FRAME_PADDING = 10 * 1024  # bytes, as added by Pulsar's own client of the storage
+_PORT = attrs.validators.in_(range(65536))  # 0 stands for any free one
 _OPENS = ("java.nio", "jdk.internal.misc", "sun.net", "java.lang", "java.util", "java.util.zip")
-
-
-def _port(_: object, attribute: attrs.Attribute[int], value: int) -> None:
-    """Validate a TCP port; 0 stands for any free one."""
-    if not 0 <= value <= 65535:
-        raise ValueError(f"{attribute.name} must be between 0 and 65535, not {value}")
 
 
 def _absolute(path: Path | str) -> Path:
@@ -57,8 +52,8 @@ class StartOptions:
         ValueError: a port, the memory size or the time-out is invalid.
     """
 
-    broker_port: int = attrs.field(default=6650, validator=_port)
-    web_port: int = attrs.field(default=8080, validator=_port)
+    broker_port: int = attrs.field(default=6650, validator=_PORT)
+    web_port: int = attrs.field(default=8080, validator=_PORT)
     state_directory: Path = attrs.field(factory=state_directory, converter=_absolute)
     memory: str = attrs.field(default="2g", validator=_memory)
     timeout: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from jmsaio.launcher.errors import ToolError
@@ -65,32 +65,39 @@ def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
         ToolError: it is missing, does not run, or is too old.
     """
     path = find(tool, environ)
-    argument = "--version" if tool == "mvn" else "-version"
     try:
-        done = subprocess.run(
-            [str(path), argument],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=VERSION_TIMEOUT,
-            check=False,
-            env=dict(environ),
-        )
+        _, text = run([str(path), "--version" if tool == "mvn" else "-version"], VERSION_TIMEOUT, environ)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ToolError(f"{_WANTED[tool]} is needed, but '{path}' can't be run: {error}", tool) from error
-    text = done.stdout + done.stderr
-    version: object
-    if tool == "mvn":
-        maven = maven_version(text)
-        version, enough = maven and ".".join(map(str, maven)), maven is not None and maven >= MINIMUM_MAVEN
+    java = java_version(text)
+    version = maven_version(text) if tool == "mvn" else None if java is None else (java,)
+    if version is None:
+        reason = f"does not report its version: {text.strip()[-200:]}"
+    elif version < (MINIMUM_MAVEN if tool == "mvn" else (MINIMUM_JAVA,)):
+        reason = f"is version {'.'.join(map(str, version))}"
     else:
-        java = java_version(text)
-        version, enough = java, java is not None and java >= MINIMUM_JAVA
-    if not enough:
-        why = f"is version {version}" if version is not None else f"does not report its version: {text.strip()[-200:]}"
-        raise ToolError(f"{_WANTED[tool]} is needed, but '{path}' {why}", tool)
-    return path
+        return path
+    raise ToolError(f"{_WANTED[tool]} is needed, but '{path}' {reason}", tool)
+
+
+def run(arguments: Sequence[str], timeout: float, environ: Mapping[str, str] = os.environ) -> tuple[int, str]:
+    """Run a program to its end, for up to ``timeout`` seconds; return its exit code and its output.
+
+    Raises:
+        OSError, subprocess.TimeoutExpired: it can't be run, or did not end in time.
+    """
+    done = subprocess.run(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        timeout=timeout,
+        check=False,
+        env=dict(environ),
+    )
+    return done.returncode, done.stdout
 
 
 def missing(*tools: str, environ: Mapping[str, str] = os.environ) -> list[str]:
