@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
+import attrs
+
 from jmsaio.errors import (
     ConsumerBusyError,
     JMSError,
@@ -44,14 +46,12 @@ def _check_metadata(wanted: base.Subscription) -> None:
         raise TransportError(f"metadata has a max size of {METADATA} bytes", METADATA_TOO_LARGE)
 
 
+@attrs.define(eq=False)
 class Attachment:
     """A consumer and its subscription."""
 
-    __slots__ = ("consumer", "subscription")
-
-    def __init__(self, subscription: BrokerSubscription, consumer: Consumer) -> None:
-        self.subscription = subscription
-        self.consumer = consumer
+    subscription: BrokerSubscription
+    consumer: Consumer
 
 
 class MemoryReceiver:

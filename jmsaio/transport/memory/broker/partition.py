@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from itertools import dropwhile
 from typing import Protocol
 
+import attrs
+
 from jmsaio.errors import JMSError, MessageTooLargeError
 from jmsaio.model.wire import EXPIRATION, EntryId, OutgoingRecord, WireId
 from jmsaio.transport.base import Cursor, StartPosition
@@ -103,21 +105,9 @@ class RedeliveredRecord(StoredRecord):
     __slots__ = ("redelivery_count",)
 
     def __init__(self, stored: StoredRecord, count: int) -> None:
-        self.log = stored.log
-        self.number = stored.number
-        self.payload = stored.payload
-        self.properties = stored.properties
-        self.get = stored.get
-        self.may_expire = stored.may_expire
-        self.key = stored.key
-        self.event_time = stored.event_time
-        self.publish_time = stored.publish_time
-        self.sequence_id = stored.sequence_id
-        self.size = stored.size
+        for name in StoredRecord.__slots__:
+            setattr(self, name, getattr(stored, name))
         self.references = 0
-        self.producer_name = stored.producer_name
-        self.schema_version = stored.schema_version
-        self._message_id = stored._message_id
         self.redelivery_count = count
 
 
@@ -174,6 +164,7 @@ class LogListener(Protocol):
         """Receive a new record, not to be delivered before ``due``, in steady time."""
 
 
+@attrs.define(eq=False)
 class Partition:
     """Records of one topic or partition, by number.
 
@@ -192,24 +183,18 @@ class Partition:
         sequence_ids: highest sequence id by producer name, while the broker deduplicates.
     """
 
-    __slots__ = (
-        "broker", "keeps_unread", "ledger", "listeners", "name", "next", "partition", "records", "senders",
-        "sequence_ids", "subscribed", "terminated",
-    )  # fmt: skip
-
-    def __init__(self, broker: Services, name: str, ledger: int, partition: int) -> None:
-        self.broker = broker
-        self.name = name
-        self.ledger = ledger
-        self.partition = partition
-        self.records: dict[int, StoredRecord] = {}
-        self.next = 0
-        self.listeners: list[LogListener] = []
-        self.subscribed = 0
-        self.senders: set[SenderPort] = set()
-        self.terminated = False
-        self.keeps_unread = False
-        self.sequence_ids: dict[str, int] = {}
+    broker: Services
+    name: str
+    ledger: int
+    partition: int
+    records: dict[int, StoredRecord] = attrs.field(factory=dict, init=False)
+    next: int = attrs.field(default=0, init=False)
+    listeners: list[LogListener] = attrs.field(factory=list, init=False)
+    subscribed: int = attrs.field(default=0, init=False)
+    senders: set[SenderPort] = attrs.field(factory=set, init=False)
+    terminated: bool = attrs.field(default=False, init=False)
+    keeps_unread: bool = attrs.field(default=False, init=False)
+    sequence_ids: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def note_sequence_id(self, producer_name: str, sequence_id: int) -> bool:
         """Store the sequence id of a producer's next record; return False if it is not higher than the last."""

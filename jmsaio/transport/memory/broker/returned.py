@@ -5,11 +5,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 
+import attrs
+
 from jmsaio.transport.clock import Timers
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.partition import StoredRecord
 
 
+@attrs.define(eq=False)
 class ReturnedRecords:
     """Records that one subscription has to deliver before its backlog, now or later.
 
@@ -22,14 +25,11 @@ class ReturnedRecords:
         ready: a heap of the numbers that can be delivered; those acknowledged meanwhile are no longer in ``records``.
     """
 
-    __slots__ = ("_delayed", "_due", "_timers", "ready", "records")
-
-    def __init__(self, timers: Timers, due: Callable[[], None]) -> None:
-        self._timers = timers
-        self._due = due
-        self._delayed: dict[int, tuple[int, Consumer | None]] = {}
-        self.records: dict[int, StoredRecord] = {}
-        self.ready: list[int] = []
+    _timers: Timers
+    _due: Callable[[], None]
+    _delayed: dict[int, tuple[int, Consumer | None]] = attrs.field(factory=dict, init=False)
+    records: dict[int, StoredRecord] = attrs.field(factory=dict, init=False)
+    ready: list[int] = attrs.field(factory=list, init=False)
 
     def put_back(self, record: StoredRecord) -> None:
         """Make a record available for delivery again."""

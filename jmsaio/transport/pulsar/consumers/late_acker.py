@@ -10,6 +10,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+import attrs
+
 from jmsaio.errors import JMSError
 from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
 from jmsaio.transport.pulsar.native.handles import (
@@ -22,6 +24,7 @@ from jmsaio.transport.pulsar.native.handles import (
 _log = logging.getLogger("jmsaio")
 
 
+@attrs.define(eq=False)
 class LateAcker:
     """Implements the methods of ``_pulsar.Consumer`` that settle records.
 
@@ -37,23 +40,15 @@ class LateAcker:
         failure: error of the last acknowledgements that could not be sent; cleared by ``PulsarReceiver.settle``.
     """
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        open_consumer: Callable[[], Awaitable[SettlingConsumerHandle]],
-        what: str,
-        timeout: float,
-        holding: bool = False,
-    ) -> None:
-        self.failure: JMSError | None = None
-        self._bridge = bridge
-        self._open = open_consumer
-        self._what = what
-        self._timeout = timeout
-        self._holding = holding
-        self._decided = asyncio.Event()
-        self._waiting: list[MessageHandle | MessageIdHandle] = []
-        self._task: asyncio.Task[None] | None = None
+    _bridge: Bridge
+    _open_consumer: Callable[[], Awaitable[SettlingConsumerHandle]]
+    _what: str
+    _timeout: float
+    _holding: bool = False
+    failure: JMSError | None = attrs.field(default=None, init=False)
+    _decided: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _waiting: list[MessageHandle | MessageIdHandle] = attrs.field(factory=list, init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def acknowledge_async(self, message: MessageHandle | MessageIdHandle, callback: None) -> None:
         """Queue the acknowledgement of a native message, or of the native id of an entry."""
@@ -97,7 +92,7 @@ class LateAcker:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                native = await self._open()
+                native = await self._open_consumer()
                 waiting, self._waiting = self._waiting, []
                 for message in waiting:
                     native.acknowledge_async(message, None)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 
+import attrs
+
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, OperationTimeoutError
 from jmsaio.rules.share import Share
 from jmsaio.transport.pulsar.consumers.native_consumers import NativeConsumers
@@ -30,21 +32,21 @@ PAUSE = 5.0
 _TIMEOUT = 30.0
 
 
+@attrs.define(eq=False)
 class Sizing:
     """The receiver queue of one receiver."""
 
-    def __init__(self, bridge: Bridge, stopping: Stopping, native_consumers: NativeConsumers, share: Share) -> None:
-        self._bridge = bridge
-        self._stopping = stopping
-        self._native_consumers = native_consumers
-        self._share = share
-        self._largest = 0
-        self._wanted = 0
-        self._patient_until = 0.0
-        self._must = False
-        self._not_before = 0.0
-        self._changing = False
-        self._task: asyncio.Task[None] | None = None
+    _bridge: Bridge
+    _stopping: Stopping
+    _native_consumers: NativeConsumers
+    _share: Share
+    _largest: int = attrs.field(default=0, init=False)
+    _wanted: int = attrs.field(default=0, init=False)
+    _patient_until: float = attrs.field(default=0.0, init=False)
+    _must: bool = attrs.field(default=False, init=False)
+    _not_before: float = attrs.field(default=0.0, init=False)
+    _changing: bool = attrs.field(default=False, init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     def look(self) -> None:
         """Check each native consumer's first message, so that its size is known before the application receives."""

@@ -92,6 +92,7 @@ async def subscribe_once(open_receiver: OpenReceiver, topic: str, name: str) -> 
         await (await open_receiver(first, lambda: None)).aclose(5.0)
 
 
+@attrs.define(eq=False)
 class DeadLetters:
     """Moves records of one receiver.
 
@@ -101,28 +102,21 @@ class DeadLetters:
         open_sender: opens senders.
         open_receiver: creates the dead-letter topic's first subscription, if the policy names it.
         keep: creates the default subscription otherwise.
-
-    Attributes:
-        limit: maximum number of redeliveries of a record.
     """
 
-    def __init__(
-        self,
-        policy: DeadLetterPolicy,
-        subscription: str,
-        open_sender: OpenSender,
-        open_receiver: OpenReceiver,
-        keep: Keep,
-    ) -> None:
-        self.limit = policy.max_redeliver_count
-        self._policy = policy
-        self._subscription = subscription
-        self._open_sender = open_sender
-        self._open_receiver = open_receiver
-        self._keep = keep
-        self._senders: dict[str, Sender] = {}
-        self._waiting: list[tuple[PulsarRecord, Ended, Mapping[str, str] | None]] = []
-        self._task: asyncio.Task[None] | None = None
+    _policy: DeadLetterPolicy
+    _subscription: str
+    _open_sender: OpenSender
+    _open_receiver: OpenReceiver
+    _keep: Keep
+    _senders: dict[str, Sender] = attrs.field(factory=dict, init=False)
+    _waiting: list[tuple[PulsarRecord, Ended, Mapping[str, str] | None]] = attrs.field(factory=list, init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+
+    @property
+    def limit(self) -> int:
+        """Maximum number of redeliveries of a record."""
+        return self._policy.max_redeliver_count
 
     def put(self, records: list[PulsarRecord], ended: Ended, properties: Mapping[str, str] | None = None) -> None:
         """Queue records to be moved, with ``properties`` instead of their own; ``ended`` is later called for each."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 
+import attrs
+
 from jmsaio.model.wire import EntryId, WireId
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Handover
@@ -19,6 +21,7 @@ from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.record import PulsarRecord, RecordKey
 
 
+@attrs.define(eq=False)
 class Admission:
     """Admits the messages of one receiver.
 
@@ -31,22 +34,14 @@ class Admission:
         handover: its knowledge of other receivers' records.
     """
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        counted: bool,
-        unsettled: Unsettled,
-        settled: Settled,
-        acks: AckGrouping,
-        handover: Handover,
-    ) -> None:
-        self._bridge = bridge
-        self._counted = counted
-        self._unsettled = unsettled
-        self._settled = settled
-        self._acks = acks
-        self._handover = handover
-        self._held: dict[RecordKey, PulsarRecord] | None = None  # of the native consumer, once a call needs it
+    _bridge: Bridge
+    _counted: bool
+    _unsettled: Unsettled
+    _settled: Settled
+    _acks: AckGrouping
+    _handover: Handover
+    #: Records of the native consumer by key, once a call needs them.
+    _held: dict[RecordKey, PulsarRecord] | None = attrs.field(default=None, init=False)
 
     def admit(self, native_consumer: NativeConsumer, natives: list[MessageHandle], taken: list[PulsarRecord]) -> None:
         """Append the records of native messages to ``taken``, except those already known."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 
+import attrs
+
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.delay_queue import DelayQueue
 from jmsaio.transport.pulsar.emulation.unacked.delayed_records import DelayedRecords
@@ -22,6 +24,7 @@ from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY, native_pos
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
 
+@attrs.define(eq=False)
 class NackTracker:
     """The returned records of one receiver.
 
@@ -38,28 +41,23 @@ class NackTracker:
         unseen: returned records that no application had.
     """
 
-    def __init__(
-        self,
-        bridge: Bridge,
-        unsettled: Unsettled,
-        acks: AckGrouping,
-        handover: Handover,
-        return_counts: ReturnCounts,
-        delayed: DelayedRecords | None,
-        woken: Callable[[], object],
-    ) -> None:
-        self.unseen: set[PulsarRecord] = set()
-        self._bridge = bridge
-        self._unsettled = unsettled
-        self._acks = acks
-        self._handover = handover
-        self._return_counts = return_counts
-        self._delayed = delayed
-        self._woken = woken
-        self._queue: DelayQueue[PulsarRecord] = DelayQueue(bridge.loop, self._due)
-        self._again: deque[PulsarRecord] = deque()  # to be redelivered from here, in the order of their ids
-        self._was_early: deque[PulsarRecord] = deque()  # delayed records that are due, in the order of their times
-        self._closed = False
+    _bridge: Bridge
+    _unsettled: Unsettled
+    _acks: AckGrouping
+    _handover: Handover
+    _return_counts: ReturnCounts
+    _delayed: DelayedRecords | None
+    _woken: Callable[[], object]
+    unseen: set[PulsarRecord] = attrs.field(factory=set, init=False)
+    _queue: DelayQueue[PulsarRecord] = attrs.field(init=False)
+    #: Records to be redelivered from here, in the order of their ids.
+    _again: deque[PulsarRecord] = attrs.field(factory=deque, init=False)
+    #: Delayed records that are due, in the order of their times.
+    _was_early: deque[PulsarRecord] = attrs.field(factory=deque, init=False)
+    _closed: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._queue = DelayQueue(self._bridge.loop, self._due)
 
     def add(self, records: Iterable[PulsarRecord], delay: float, *, counted: bool) -> None:
         """Schedule the redelivery of returned records after ``delay`` seconds.

@@ -203,6 +203,7 @@ def _release(deliveries: Iterable[PriorDelivery]) -> None:
 GIVEN_BACK = PriorDeliveries()
 
 
+@attrs.define(eq=False)
 class Handover:
     """Shares one receiver's knowledge of records with the other receivers of its subscription in this process.
 
@@ -217,20 +218,12 @@ class Handover:
         left: whether the application can still settle records that a stop returned to others.
     """
 
-    def __init__(
-        self,
-        prior: PriorDeliveries,
-        name: str,
-        unsettled: Unsettled,
-        acks: AckGrouping,
-        redeliver: Callable[[list[PulsarRecord]], None],
-    ) -> None:
-        self._prior = prior
-        self._name = name
-        self._unsettled = unsettled
-        self._acks = acks
-        self._redeliver = redeliver
-        self.left = False
+    _prior: PriorDeliveries
+    _name: str
+    _unsettled: Unsettled
+    _acks: AckGrouping
+    _redeliver: Callable[[list[PulsarRecord]], None]
+    left: bool = attrs.field(default=False, init=False)
 
     def entries(self, topic: str | None) -> list[Container[EntryId]]:
         """Return containers of a topic's entries with earlier deliveries; see ``PriorDeliveries.entries``."""
