@@ -7,6 +7,8 @@ import threading
 from collections import deque
 from typing import Protocol
 
+import attrs
+
 from jmsaio.transport.base import LinkChange, LinkListener
 from jmsaio.transport.memory.broker.broker import Broker
 
@@ -18,6 +20,7 @@ class Deferred(Protocol):
         """Make the callback. Called on the loop's thread, without the lock."""
 
 
+@attrs.define(eq=False)
 class Link:
     """A client's connection from the broker to its event loop.
 
@@ -29,21 +32,16 @@ class Link:
         listeners: called with changes of the connection itself.
     """
 
-    __slots__ = (
-        "_armed", "_changes", "_cut", "_deferred", "_handle", "_scheduled", "_thread", "broker", "listeners", "loop",
-    )  # fmt: skip
-
-    def __init__(self, broker: Broker, loop: asyncio.AbstractEventLoop) -> None:
-        self.broker = broker
-        self.loop = loop
-        self._thread = threading.get_ident()
-        self._deferred: list[Deferred] = []
-        self._scheduled = False
-        self._handle: asyncio.TimerHandle | None = None
-        self._armed: float | None = None
-        self._cut = False
-        self._changes: deque[LinkChange] = deque()
-        self.listeners: set[LinkListener] = set()
+    broker: Broker
+    loop: asyncio.AbstractEventLoop
+    listeners: set[LinkListener] = attrs.field(factory=set, init=False)
+    _thread: int = attrs.field(factory=threading.get_ident, init=False)
+    _deferred: list[Deferred] = attrs.field(factory=list, init=False)
+    _scheduled: bool = attrs.field(default=False, init=False)
+    _handle: asyncio.TimerHandle | None = attrs.field(default=None, init=False)
+    _armed: float | None = attrs.field(default=None, init=False)
+    _cut: bool = attrs.field(default=False, init=False)
+    _changes: deque[LinkChange] = attrs.field(factory=deque, init=False)
 
     def notify(self, change: LinkChange) -> None:
         """Call the listeners with a change soon. With the broker's lock held, from any thread."""

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from operator import attrgetter
 from typing import Protocol
 
+import attrs
+
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import JMSError
 from jmsaio.transport.memory.broker.partition import Services, StoredRecord
@@ -51,6 +53,7 @@ class Dispatcher(Protocol):
     def dispatch(self) -> None: ...
 
 
+@attrs.define(eq=False)
 class Consumer:
     """A consumer of one subscription.
 
@@ -71,38 +74,28 @@ class Consumer:
         dead_after: redelivery count above which a record is moved to the dead letters.
     """
 
-    __slots__ = (
-        "_dispatcher", "_ticking", "_watched", "capacity", "config", "dead_after", "held", "listed", "metadata", "name",
-        "number", "parked", "port", "queue", "stopped", "taken", "waiting",
-    )  # fmt: skip
+    _dispatcher: Dispatcher
+    port: Port
+    config: ConsumerConfig
+    number: int
+    capacity: int
+    metadata: Mapping[str, str]
+    name: str = attrs.field(init=False)
+    queue: deque[StoredRecord] = attrs.field(factory=deque, init=False)
+    held: dict[int, StoredRecord] = attrs.field(factory=dict, init=False)
+    taken: dict[int, float] = attrs.field(factory=dict, init=False)
+    _watched: deque[tuple[float, int]] = attrs.field(factory=deque, init=False)
+    _ticking: bool = attrs.field(default=False, init=False)
+    waiting: set[int] = attrs.field(factory=set, init=False)
+    parked: list[int] = attrs.field(factory=list, init=False)
+    listed: bool = attrs.field(default=False, init=False)
+    stopped: bool = attrs.field(default=False, init=False)
+    dead_after: int = attrs.field(default=sys.maxsize, init=False)
 
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        port: Port,
-        config: ConsumerConfig,
-        number: int,
-        size: int,
-        metadata: Mapping[str, str],
-    ) -> None:
-        self._dispatcher = dispatcher
-        self.port = port
-        self.config = config
-        self.metadata = metadata
-        self.name = config.consumer_name or f"{number:08d}"
-        self.number = number
-        self.queue: deque[StoredRecord] = deque()
-        self.capacity = size
-        self.held: dict[int, StoredRecord] = {}
-        self.taken: dict[int, float] = {}
-        self._watched: deque[tuple[float, int]] = deque()
-        self._ticking = False
-        self.waiting: set[int] = set()
-        self.parked: list[int] = []
-        self.listed = False
-        self.stopped = False
-        policy = config.dead_letter
-        self.dead_after = sys.maxsize if policy is None else policy.max_redeliver_count
+    def __attrs_post_init__(self) -> None:
+        self.name = self.config.consumer_name or f"{self.number:08d}"
+        if self.config.dead_letter is not None:
+            self.dead_after = self.config.dead_letter.max_redeliver_count
 
     @property
     def zero_queue(self) -> bool:

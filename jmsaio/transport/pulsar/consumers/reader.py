@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, cast
 
 import anyio
+import attrs
 
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.wire import ReceivedRecord, WireId
@@ -30,16 +31,14 @@ _UNKNOWN: Final = object()
 _wire_id: Final[Callable[[tuple[int, int, int, int]], WireId]] = partial(tuple.__new__, WireId)
 
 
+@attrs.define(eq=False)
 class _EntryData:
     """Known data of one entry."""
 
-    __slots__ = ("batch_size", "producer_name", "publish_time", "schema_version")
-
-    def __init__(self, batch_size: int = 0) -> None:
-        self.batch_size = batch_size
-        self.publish_time: object = _UNKNOWN
-        self.producer_name: object = _UNKNOWN
-        self.schema_version: object = _UNKNOWN
+    batch_size: int = 0
+    publish_time: object = _UNKNOWN
+    producer_name: object = _UNKNOWN
+    schema_version: object = _UNKNOWN
 
 
 class ReaderRecord(PulsarRecord):
