@@ -7,8 +7,7 @@ from contextlib import contextmanager
 
 from jmsaio.errors import JMSError, SendError, SendInDoubtError
 from jmsaio.model.destinations import full_name
-from jmsaio.transport.memory.broker.broker import Broker
-from jmsaio.transport.memory.broker.faults import SendFault
+from jmsaio.transport.memory.broker.broker import Broker, SendFault
 from jmsaio.transport.memory.broker.subscription import subscriptions_named
 
 

@@ -4,7 +4,7 @@
 ``transport``             ``Transport``: one client; ``sender``, ``receiver``, ``reader``, ``admin``
 ``transaction``           atomic work
 ``link``                  connection to an event loop: grouped callbacks, one timer
-``broker``                topics by name, memory, clients; ``faults`` beside it
+``broker``                topics by name, memory, clients, scripted faults
 ``partition``             records of one topic or partition
 ``subscription``          unacknowledged records and their consumers; ``consumer``
 ``policies``              choice of the consumer for a record

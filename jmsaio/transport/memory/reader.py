@@ -9,7 +9,7 @@ from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.memory.broker.broker import Broker
-from jmsaio.transport.memory.broker.tail import Tail
+from jmsaio.transport.memory.broker.consumer import Tail
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.waiters import Waiters
 

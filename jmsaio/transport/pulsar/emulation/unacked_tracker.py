@@ -13,7 +13,6 @@ from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.admission import Admission
-from jmsaio.transport.pulsar.emulation.unacked.delay_queue import DelayQueue
 from jmsaio.transport.pulsar.emulation.unacked.delayed_records import DelayedRecords
 from jmsaio.transport.pulsar.emulation.unacked.nack_tracker import NackTracker
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Handover, PriorDeliveries
@@ -25,6 +24,7 @@ from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY
 from jmsaio.transport.pulsar.native.record import PulsarRecord
+from jmsaio.transport.time_heap import DelayQueue
 
 #: Types whose records are returned to the broker, one entry at a time.
 SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)

@@ -11,14 +11,15 @@ from jmsaio.errors import (
     InvalidDestinationError,
     JMSError,
     NotFoundError,
+    SendError,
     TransportError,
 )
 from jmsaio.model.partitions import topic_pattern
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.clock import ManualClock, SystemClock
-from jmsaio.transport.memory.broker.broker import Broker, broker_named, forget_broker
+from jmsaio.transport.memory.broker.broker import Broker, Faults, SendFault, broker_named, forget_broker
+from jmsaio.transport.memory.broker.consumer import Tail
 from jmsaio.transport.memory.broker.partition import Partition
-from jmsaio.transport.memory.broker.tail import Tail
 from tests.kit.records import texts
 from tests.transport.memory.bench import TOPIC, Bench, FakePort
 
@@ -287,3 +288,22 @@ def test_what_is_due_is_done_before_a_broker_is_reached_again() -> None:
     clock.seconds = 5.0
     broker.bring_up()
     assert client.calls[-3:] == ["down", "due", "up"]
+
+
+def test_a_fault_of_a_send_is_used_once_and_for_its_topic() -> None:
+    faults, error = Faults(), SendError("x")
+    faults.sends.extend([SendFault("a", error), SendFault(None, None, stored=True, delay=1.0)])
+    assert faults.next_send("b") == SendFault(None, None, stored=True, delay=1.0)
+    assert faults.next_send("b") is None
+    assert faults.next_send("a") == SendFault("a", error)
+    assert faults.next_send("a") is None
+
+
+def test_lost_answers_to_commits_are_counted() -> None:
+    faults = Faults(lost_commits=2)
+    assert [faults.loses_commit() for _ in range(3)] == [True, True, False]
+
+
+def test_lost_acknowledgements_are_counted() -> None:
+    faults = Faults(lost_acknowledgements=2)
+    assert [faults.loses_acknowledgement() for _ in range(3)] == [True, True, False]

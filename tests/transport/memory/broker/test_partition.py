@@ -6,7 +6,7 @@ from jmsaio.errors import MessageTooLargeError
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.transport.base import Cursor, StartPosition
 from jmsaio.transport.memory.broker.broker import Broker
-from jmsaio.transport.memory.broker.consumer import Dispatcher
+from jmsaio.transport.memory.broker.consumer import Dispatcher, Tail
 from jmsaio.transport.memory.broker.partition import (
     MAX_SIZE,
     OVERHEAD,
@@ -15,7 +15,6 @@ from jmsaio.transport.memory.broker.partition import (
     Services,
     weigh,
 )
-from jmsaio.transport.memory.broker.tail import Tail
 from tests.kit.records import texts
 from tests.transport.memory.bench import TOPIC, Bench, FakePort, acknowledge
 
