@@ -47,12 +47,12 @@ from jmsaio.transport.pulsar.consumers.opening import ReceiverOpener, last_messa
 from jmsaio.transport.pulsar.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.rereading import Rereading
-from jmsaio.transport.pulsar.consumers.subscriber import Subscriber, close_late
+from jmsaio.transport.pulsar.consumers.subscriber import Subscriber
 from jmsaio.transport.pulsar.emulation.dead_letters import LetterKeeping
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import GIVEN_BACK, PriorDeliveries
 from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.batch_acker import check_message_ids
-from jmsaio.transport.pulsar.native.bridge import Bridge, Released, holds_native, wait_for
+from jmsaio.transport.pulsar.native.bridge import Bridge, Released, close_late, holds_native, wait_for
 from jmsaio.transport.pulsar.native.closing import NativeClient
 from jmsaio.transport.pulsar.native.connecting import Reach, again
 from jmsaio.transport.pulsar.native.handles import ClientHandle, ProducerHandle, ReaderHandle
@@ -309,7 +309,6 @@ class PulsarTransport:
             ),
             f"open a reader of {options.topic}",
             timeout,
-            close_late,
             topic=options.topic,
         )
         try:

@@ -17,7 +17,6 @@ import logging
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 import anyio
 import attrs
@@ -26,6 +25,7 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.transport.base import LinkChange, Reader, ReaderOptions
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.batch_acker import batch_size
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.handles import MessageHandle
@@ -48,29 +48,6 @@ _CLOSED = "its consumer was closed before it was read again"
 _log = logging.getLogger("jmsaio")
 
 
-class RereadReceiver(Protocol):
-    """The methods of a receiver used here."""
-
-    @property
-    def stopped(self) -> bool:
-        """Whether receiving is stopped; other receivers are preferred."""
-
-    def receives(self, damage: Damage) -> bool:
-        """Return whether the entry was addressed to this receiver."""
-
-    def deliver_again(self, topic: str, natives: list[MessageHandle]) -> None:
-        """Deliver native messages that the broker counts as acknowledged."""
-
-    def unsettled(self, ledger: int, entry: int) -> int:
-        """Return the number of unacknowledged messages of such an entry."""
-
-    def renew(self) -> None:
-        """Reopen the native consumers soon."""
-
-    def on_close(self, function: Callable[[], object]) -> None:
-        """Register a function to be called when the receiver is closed."""
-
-
 @attrs.define(eq=False)
 class Rereading:
     """Reads damaged entries again for the receivers of one transport.
@@ -85,7 +62,7 @@ class Rereading:
 
     bridge: Bridge
     broker: str
-    receivers: Callable[[], Sequence[RereadReceiver]]
+    receivers: Callable[[], Sequence[PulsarReceiver]]
     open_reader: Callable[[ReaderOptions], Awaitable[Reader]]
     report: Callable[[LinkChange], bool]
     _tasks: dict[asyncio.Task[None], Damage] = attrs.field(factory=dict, init=False)
@@ -112,7 +89,7 @@ class Rereading:
             task.cancel()
             self._report_loss(damage, why)
 
-    def concerned(self, damage: Damage) -> list[RereadReceiver]:
+    def concerned(self, damage: Damage) -> list[PulsarReceiver]:
         """Return the receivers to which an entry might have been addressed. For any thread."""
         return [receiver for receiver in self.receivers() if receiver.receives(damage)]
 
@@ -203,7 +180,7 @@ class Rereading:
                 await reader.aclose(_CLOSE)
         return natives
 
-    def _closed(self, receiver: RereadReceiver, damage: Damage) -> None:
+    def _closed(self, receiver: PulsarReceiver, damage: Damage) -> None:
         count = receiver.unsettled(damage.ledger, damage.entry)
         if count:
             self._report_loss(damage, f"it was read again, but {count} of its messages were not acknowledged when their"

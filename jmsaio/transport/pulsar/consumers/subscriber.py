@@ -21,8 +21,8 @@ from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.emulation.unacked.return_counts import return_counts
 from jmsaio.transport.pulsar.native.attempts import Attempts
-from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
-from jmsaio.transport.pulsar.native.handles import ClosableHandle, ConsumerHandle, ReaderHandle, SubscribingClientHandle
+from jmsaio.transport.pulsar.native.bridge import Bridge, close_late, ignore
+from jmsaio.transport.pulsar.native.handles import ConsumerHandle, ReaderHandle, SubscribingClientHandle
 from jmsaio.transport.pulsar.native.options import consumer_configuration, native_position
 from jmsaio.transport.together import together
 
@@ -112,7 +112,6 @@ class Subscriber:
             partial(self.client.subscribe_async_v2, topic, name, native),
             f"subscribe {name} to {topic}",
             self.timeout,
-            close_late,
             topic=topic,
             subscription=name,
             turn=partial(subscribing, topic, name, self.timeout),
@@ -126,7 +125,6 @@ class Subscriber:
             partial(self.client.subscribe_async_v2, _pulsar.TopicRegex(pattern), subscription.name, native),
             f"subscribe {subscription.name} to {pattern}",
             self.timeout,
-            close_late,
             subscription=subscription.name,
         )
         return await attempts.run()
@@ -152,7 +150,6 @@ class Subscriber:
             ),
             f"wait for receipts of {topic}",
             timeout,
-            close_late,
             topic=topic,
         )
         with suppress(NotFoundError):  # deleted meanwhile, with everything to be acknowledged
@@ -178,8 +175,3 @@ class Subscriber:
             except JMSError:
                 # The broker does not answer or refuses; the next check follows after the usual interval.
                 continue
-
-
-def close_late(native: ClosableHandle) -> None:
-    """Close a producer, consumer or reader that was opened after its caller had given up."""
-    native.close_async(ignore)

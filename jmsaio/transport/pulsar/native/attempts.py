@@ -18,7 +18,8 @@ import attrs
 
 from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError, TransportError
 from jmsaio.transport.options import METADATA_TOO_LARGE
-from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge
+from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge, close_late
+from jmsaio.transport.pulsar.native.handles import ClosableHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal
 from jmsaio.transport.pulsar.native.results import passes, translate
 
@@ -35,7 +36,7 @@ _FINAL = {"SubscriptionNotFound": _pulsar.Result.SubscriptionNotFound}
 #: The broker's message for a consumer with too large properties. pulsar-client treats it as a transient failure.
 _TOO_LARGE = "metadata has a max size"
 #: The native consumer or reader.
-Opened = TypeVar("Opened")
+Opened = TypeVar("Opened", bound=ClosableHandle)
 #: The answer to a request.
 Answer = TypeVar("Answer")
 
@@ -90,7 +91,7 @@ class Attempts(Generic[Opened]):
     start: Callable[[Callable[..., None]], object]
     what: str
     timeout: float
-    discard: Callable[[Opened], object]
+    discard: Callable[[Opened], object] = close_late
     topic: str | None = None
     subscription: str | None = None
     turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext

@@ -38,6 +38,11 @@ def ignore(*answer: object) -> None:
     """Ignore the answer: native callback for an operation whose outcome is not needed."""
 
 
+def close_late(native: ClosableHandle) -> None:
+    """Close a producer, consumer or reader that was opened after its caller had given up."""
+    native.close_async(ignore)
+
+
 class NativeHolder(Protocol):
     """An object that holds a native producer, consumer or reader."""
 
@@ -278,7 +283,7 @@ async def open_together(opening: Iterable[Coroutine[Any, Any, Opened]]) -> list[
                 answers = await asyncio.gather(*tasks, return_exceptions=True)
             for answer in answers:
                 if not isinstance(answer, BaseException):
-                    answer.close_async(ignore)
+                    close_late(answer)
 
 
 async def end(tasks: Iterable[asyncio.Task[None]], timeout: float) -> None:

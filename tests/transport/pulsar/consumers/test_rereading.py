@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import attrs
@@ -308,7 +308,7 @@ def part(
         return True
 
     receiver = Receiver(topic)
-    return Rereading(Bridge(), broker, lambda: [receiver], open_reader, tell), receiver
+    return Rereading(Bridge(), broker, lambda: cast(Any, [receiver]), open_reader, tell), receiver
 
 
 @pytest.mark.parametrize("brokers", [["pulsar://a", "pulsar://a"], ["pulsar://a", "pulsar://b"]])
@@ -369,7 +369,7 @@ async def test_what_nobody_can_get_any_more_is_told_when_the_consumer_closes() -
     topic, told, reader = new_topic(), list[LinkChange](), Dead()
     reading, first = part("pulsar://a", topic, told, reader.open)
     second = Receiver(topic)
-    reading.receivers = lambda: [first, second]
+    reading.receivers = lambda: cast(Any, [first, second])
     reading.begin(Damage(topic, "s", 1, 2))
     await asyncio.sleep(0.01)
     first.close()
