@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, cast
 
 import _pulsar
 import anyio
@@ -16,7 +16,7 @@ from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import LinkChange, Subscription, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar import open_transport
 from jmsaio.transport.pulsar.native.bridge import Bridge
-from jmsaio.transport.pulsar.native.watch import Watch
+from jmsaio.transport.pulsar.watching.watch import Watch
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
 
@@ -94,7 +94,12 @@ class Scene:
         self.receivers.append(Part([self.native]))
         admin: Any = self.admin  # a watch asks for nothing but statistics
         self.watch = Watch(
-            Bridge(), "pulsar://there", lambda: self.senders, lambda: self.receivers, self.asked.append, admin
+            Bridge(),
+            "pulsar://there",
+            lambda: cast(Any, self.senders),
+            lambda: cast(Any, self.receivers),
+            self.asked.append,
+            admin,
         )
         self.watch.listeners.add(self.told.append)
 

@@ -63,8 +63,8 @@ from jmsaio.transport.pulsar.native.options import (
     producer_configuration,
     reader_configuration,
 )
-from jmsaio.transport.pulsar.native.watch import Watch
 from jmsaio.transport.pulsar.producers.sender import PulsarSender
+from jmsaio.transport.pulsar.watching.watch import Watch
 
 _log = logging.getLogger("jmsaio")
 

@@ -9,8 +9,8 @@ import pytest
 from jmsaio.errors import BrokerUnavailableError, JMSSecurityError
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import LinkChange
-from jmsaio.transport.pulsar.native import watch
-from jmsaio.transport.pulsar.native.watch import Watch
+from jmsaio.transport.pulsar.watching import watch
+from jmsaio.transport.pulsar.watching.watch import Watch
 from tests.kit.watching import NOT_CONNECTED, Native, Part, Scene, changes, until
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG

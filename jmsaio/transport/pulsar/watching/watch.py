@@ -15,19 +15,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
 
 import _pulsar
 import attrs
 
 from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError
 from jmsaio.transport.base import Admin, LinkChange, LinkListener
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.connecting import again
 from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result
-from jmsaio.transport.pulsar.native.missing import NO_RIGHT, MissingReceivers, StalledReceivers, WatchedReceiver
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.results import DISCONNECTED, translate
+from jmsaio.transport.pulsar.producers.sender import PulsarSender
+from jmsaio.transport.pulsar.watching.missing import NO_RIGHT, MissingReceivers, StalledReceivers
 
 #: Seconds between two checks.
 LOOK = 1.0
@@ -47,17 +48,6 @@ _Result = _pulsar.Result
 _NO_ANSWER = {int(_Result.Timeout), int(_Result.ConnectError), int(_Result.ReadError), int(_Result.NotConnected)} | {
     int(_Result.AuthenticationError), int(_Result.AlreadyClosed), int(_Result.Interrupted), DISCONNECTED, -1
 }  # fmt: skip
-
-
-class SenderPart(Protocol):
-    """The part of a sender that is watched."""
-
-    @property
-    def natives(self) -> Sequence[LinkedHandle]:
-        """Its ``_pulsar.Producer`` objects."""
-
-    def refuse(self, refusal: JMSSecurityError | None) -> None:
-        """Set the error for sends while the broker refuses the credentials; None resets it."""
 
 
 @attrs.define(eq=False)
@@ -97,8 +87,8 @@ class Watch:
 
     bridge: Bridge
     address: str
-    senders: Callable[[], Sequence[SenderPart]]
-    receivers: Callable[[], Sequence[WatchedReceiver]]
+    senders: Callable[[], Sequence[PulsarSender]]
+    receivers: Callable[[], Sequence[PulsarReceiver]]
     ask_broker: Callable[[Callable[..., None]], object]
     admin: Admin | None = None
     refusal: Callable[[], Awaitable[JMSError | None]] | None = None
@@ -113,7 +103,7 @@ class Watch:
     _question: Question | None = attrs.field(default=None, init=False)
     _refused: JMSError | None = attrs.field(default=None, init=False)  # at the last check
     _refusal_due: float = attrs.field(default=0.0, init=False)
-    _denied: set[SenderPart] = attrs.field(factory=set, init=False)  # senders that lost the permission to send
+    _denied: set[PulsarSender] = attrs.field(factory=set, init=False)  # senders that lost the permission to send
     _turn: int = attrs.field(default=0, init=False)
     _missing: MissingReceivers = attrs.field(init=False)
     _stalled: StalledReceivers = attrs.field(init=False)
@@ -151,12 +141,13 @@ class Watch:
         receivers = self.receivers()
         consumers = [native for receiver in receivers for native in receiver.natives]
         producers = [native for sender in self.senders() for native in sender.natives]
-        watched = bool(consumers or producers)
+        linked: list[LinkedHandle] = [*consumers, *producers]
+        watched = bool(linked)
         if not watched and not receivers:
             self._refused = None
             self._lost, self._question, self._away, self._excused = None, None, 0, False
             return
-        connected = any(native.is_connected() for native in (*consumers, *producers))
+        connected = any(native.is_connected() for native in linked)
         if not watched:  # only the broker's answers show it
             connected = self._lost is None
         responding = self._is_responding(now, receivers)
@@ -201,7 +192,7 @@ class Watch:
                 sender.refuse(error)
                 self.report(LinkChange(str(error), error))
 
-    def _is_responding(self, now: float, receivers: Sequence[WatchedReceiver]) -> bool:
+    def _is_responding(self, now: float, receivers: Sequence[PulsarReceiver]) -> bool:
         """Return whether the broker sent a record or an answer since the last check."""
         count, question = sum(receiver.received_count for receiver in receivers), self._question
         responding = count > self._received or (question is not None and question.answered)
@@ -212,7 +203,7 @@ class Watch:
             self._question = None
         return responding
 
-    def _ask(self, now: float, receivers: Sequence[WatchedReceiver]) -> None:
+    def _ask(self, now: float, receivers: Sequence[PulsarReceiver]) -> None:
         """Send a request to the broker, over the connection of a consumer if there is one, each in turn."""
         question = Question(now)
 

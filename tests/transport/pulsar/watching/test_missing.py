@@ -16,8 +16,8 @@ from jmsaio.errors import ConsumerBusyError, JMSSecurityError, NotFoundError, Tr
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import LinkChange, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar import open_transport
-from jmsaio.transport.pulsar.native import missing, watch
-from jmsaio.transport.pulsar.native.missing import LATER, LOOK, StalledReceivers
+from jmsaio.transport.pulsar.watching import missing, watch
+from jmsaio.transport.pulsar.watching.missing import LATER, LOOK, StalledReceivers
 from tests.kit.records import Outcomes, record
 from tests.kit.watching import EXCLUSIVE, NOT_CONNECTED, Native, Part, Scene, changes, until
 from tests.support.broker import TestBroker

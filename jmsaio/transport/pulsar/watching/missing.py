@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import _pulsar
 import anyio
 import attrs
 
 from jmsaio.errors import ConsumerBusyError, JMSError, TransportError
-from jmsaio.transport.base import Admin, LinkChange, Subscription, SubscriptionType
-from jmsaio.transport.pulsar.native.handles import WatchedConsumerHandle
+from jmsaio.transport.base import Admin, LinkChange, SubscriptionType
+from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.native.handles import ConsumerHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal
 from jmsaio.transport.pulsar.native.results import translate
 
@@ -40,29 +40,6 @@ NO_RIGHT = "AuthorizationError"
 _REASON_TIMEOUT = 3.0
 
 _Result = _pulsar.Result
-
-
-class WatchedReceiver(Protocol):
-    """The part of a receiver that is watched."""
-
-    @property
-    def subscription(self) -> Subscription:
-        """Its subscription."""
-
-    @property
-    def natives(self) -> Sequence[WatchedConsumerHandle]:
-        """Its ``_pulsar.Consumer`` objects."""
-
-    @property
-    def received_count(self) -> int:
-        """Number of records received."""
-
-    @property
-    def waiting(self) -> Sequence[tuple[WatchedConsumerHandle, int]]:
-        """While all records are settled: the consumers waiting for a record, with their numbers of received ones."""
-
-    def renew(self) -> None:
-        """Subscribe again."""
 
 
 @attrs.define(eq=False)
@@ -93,9 +70,9 @@ class MissingReceivers:
 
     report: Callable[[LinkChange], object]
     admin: Admin | None
-    _missing: dict[WatchedReceiver, Missing] = attrs.field(factory=dict, init=False)
+    _missing: dict[PulsarReceiver, Missing] = attrs.field(factory=dict, init=False)
 
-    def look(self, now: float, receivers: Sequence[WatchedReceiver], log: int) -> None:
+    def look(self, now: float, receivers: Sequence[PulsarReceiver], log: int) -> None:
         """Record the receivers with disconnected consumers, and report those that are complete again.
 
         Args:
@@ -141,7 +118,7 @@ class MissingReceivers:
                 missing.reported = True
                 self.report(LinkChange(str(error), error, receiver=receiver))
 
-    async def _reason(self, receiver: WatchedReceiver) -> JMSError | None:
+    async def _reason(self, receiver: PulsarReceiver) -> JMSError | None:
         """Return an error if, by the broker's statistics, another consumer has the exclusive subscription."""
         if self.admin is None or receiver.subscription.type is not SubscriptionType.EXCLUSIVE:
             return None
@@ -160,7 +137,7 @@ class MissingReceivers:
         return None
 
 
-def _refusal(receiver: WatchedReceiver, missing: Missing) -> Refusal | None:
+def _refusal(receiver: PulsarReceiver, missing: Missing) -> Refusal | None:
     """Return the last refusal of one of the receiver's consumers in pulsar-client's log."""
     subscription = receiver.subscription
     topics = {str(native.topic()) for native in receiver.natives if not native.is_connected()}
@@ -172,12 +149,12 @@ def _refusal(receiver: WatchedReceiver, missing: Missing) -> Refusal | None:
     return None
 
 
-def _refused(receiver: WatchedReceiver, refusal: Refusal) -> JMSError:
+def _refused(receiver: PulsarReceiver, refusal: Refusal) -> JMSError:
     what = f"{_words(receiver)} is lost; it reconnects by itself when the cause is removed"
     return translate(getattr(_Result, refusal.name), what, refusal.reason)
 
 
-def _words(receiver: WatchedReceiver) -> str:
+def _words(receiver: PulsarReceiver) -> str:
     subscription = receiver.subscription
     return f"subscription {subscription.name} of {subscription.pattern or ', '.join(subscription.topics)}"
 
@@ -219,16 +196,16 @@ class StalledReceivers:
     """
 
     admin: Admin | None
-    _quiet: dict[tuple[WatchedReceiver, str], Quiet] = attrs.field(factory=dict, init=False)
+    _quiet: dict[tuple[PulsarReceiver, str], Quiet] = attrs.field(factory=dict, init=False)
 
-    async def look(self, now: float, receivers: Sequence[WatchedReceiver]) -> None:
+    async def look(self, now: float, receivers: Sequence[PulsarReceiver]) -> None:
         """Check the statistics of at most one consumer: among those that are due, the one that waits longest."""
         if self.admin is None:
             return
         failover = [one for one in receivers if one.subscription.type is SubscriptionType.FAILOVER]
         for key in [key for key in self._quiet if key[0] not in failover]:
             del self._quiet[key]
-        due: list[tuple[Quiet, WatchedReceiver, WatchedConsumerHandle]] = []
+        due: list[tuple[Quiet, PulsarReceiver, ConsumerHandle]] = []
         for receiver in failover:
             for native, received_count in receiver.waiting:
                 key = receiver, str(native.topic())
@@ -240,9 +217,7 @@ class StalledReceivers:
         if due:
             await self._look_at(now, *min(due, key=lambda one: one[0].due))
 
-    async def _look_at(
-        self, now: float, quiet: Quiet, receiver: WatchedReceiver, native: WatchedConsumerHandle
-    ) -> None:
+    async def _look_at(self, now: float, quiet: Quiet, receiver: PulsarReceiver, native: ConsumerHandle) -> None:
         assert self.admin is not None
         topic, name, found = str(native.topic()), receiver.subscription.name, None
         quiet.due = now + LATER

@@ -1,0 +1,1 @@
+"""Watching a transport: lost connections, and subscriptions that receive nothing although the broker answers."""
