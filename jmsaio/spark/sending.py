@@ -23,9 +23,10 @@ from jmsaio.errors import (
 from jmsaio.model.destinations import Queue, resolve
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import make_route
+from jmsaio.spark.arrow.records import OutgoingRow
 from jmsaio.spark.model.dedup import choose_partition
 from jmsaio.spark.model.destination_text import parse_destination_text
-from jmsaio.spark.model.outgoing import OutgoingRow, Sent
+from jmsaio.spark.model.outgoing import Sent
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 from jmsaio.transport.clock import LoopTimers

@@ -12,7 +12,7 @@ import pytest
 from jmsaio.config import Configuration, load
 from jmsaio.errors import ConfigurationError, InvalidDestinationError, MessageTooLargeError, SendError
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.spark.model.outgoing import OutgoingRow
+from jmsaio.spark.arrow.records import OutgoingRow
 from jmsaio.spark.sending import Sending
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import ReaderOptions, StartPosition, Transport

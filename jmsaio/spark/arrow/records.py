@@ -1,18 +1,22 @@
-"""Conversion of a writer's record batches to outgoing records, by column; the codec validates the rows.
+"""Conversion of a writer's record batches to outgoing records; the codec validates the rows.
 
-Similar rows are made together, see ``alike``. If a row of a part can be invalid, the rows of that part are made one by
-one.
+Rows mostly share their headers and the kind of their body. So each row consists of a head, the record of these, which
+is made once per part of a batch, and of its own body, properties, key, partition and producer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import repeat
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from jmsaio.codec.bodies import encode_body
+from jmsaio.codec.headers import write_correlation_id
+from jmsaio.codec.rows import RawRow, to_record
 from jmsaio.codec.written_shapes import learn_shape
 from jmsaio.errors import (
     ConfigurationError,
@@ -21,19 +25,50 @@ from jmsaio.errors import (
     JMSError,
     MessageFormatError,
 )
+from jmsaio.model.arguments import with_article
+from jmsaio.model.headers import HEADER_COLUMNS
 from jmsaio.model.names import allowed_names, check_property_name
-from jmsaio.model.wire import GROUP_ID, MESSAGE_ID, OutgoingRecord
-from jmsaio.spark.arrow.alike import AlikeRows, read_alike
-from jmsaio.spark.arrow.cells import Cells, Columns, find_cells, rows_of
-from jmsaio.spark.arrow.row_records import RowRecords
+from jmsaio.model.wire import GROUP_ID, MESSAGE_ID, MESSAGE_TYPE, OutgoingRecord
 from jmsaio.spark.arrow.write_columns import find_columns
-from jmsaio.spark.arrow.written_properties import Written, written_properties
+from jmsaio.spark.arrow.written_properties import written_properties
+from jmsaio.spark.model.body_json import read_json
 from jmsaio.spark.model.dedup import AscendingCheck
-from jmsaio.spark.model.outgoing import OutgoingRow
 
 #: Rows made together: few enough to be in the processor's cache when they are sent.
 _PART: Final = 1000
-_PROPERTIES: Final = frozenset({"properties", "property_types", "props"})
+_LAST_TIME: Final = (1 << 63) - 1
+_BODIES: Final = ("text", "bytes", "payload", "body_json")
+_CORRELATIONS: Final = ("JMSCorrelationID", "correlation_bytes")
+#: Cells of a row's own, in place of which the head has an empty one.
+_OWN: Final[Mapping[str, str | bytes]] = {
+    "text": "", "bytes": b"", "payload": b"", "body_json": "", "JMSCorrelationID": "", "correlation_bytes": b"",
+}  # fmt: skip
+#: Fields of a row by the names of their columns.
+_COPIED: Final = {column.name: column.field for column in HEADER_COLUMNS if column.written}
+#: Columns that, with the presence of each own cell, determine the head of a row.
+_HEAD: Final = ("body_type", "object_format", "time_to_live", "deliver_at", *_COPIED.keys() - _OWN.keys())
+#: Kind of message by the only body column of its table.
+_DEFAULT_TYPES: Final = {frozenset({"text"}): "text", frozenset({"bytes"}): "bytes"}
+_NULL_ROW: Final = RawRow("", None, None, None, {}, {}, None, None, None, None, None, None, "", 0, 0)
+
+
+class OutgoingRow(NamedTuple):
+    """A row ready to be sent.
+
+    Attributes:
+        destination: its queue or topic, as ``queue://name`` or ``topic://name``.
+        record: its ``sequence_id`` is set only with ``dedup``; its ``sticky_key`` is the index of the partition that
+            the row names, which can be out of range.
+        number: number of the row in the task, from 0.
+        producer: name of the row's producer with ``dedup``, else None.
+    """
+
+    destination: str
+    record: OutgoingRecord
+    number: int
+    producer: str | None = None
+
+
 #: Makes a row from a tuple of all its fields, in half the time of the class.
 _row_of: Final[Callable[[tuple[Any, ...]], OutgoingRow]] = partial(tuple.__new__, OutgoingRow)
 
@@ -68,7 +103,10 @@ class RecordMaker:
             for field in schema.field(columns["props"]).type:
                 _check_name(field.name, "column props", ConfigurationError)
         self._columns, self._destination = columns, destination
-        self._row_records = RowRecords(columns, connection_id, namespace)
+        bodies = columns.keys() & {*_BODIES}
+        self._without_body = not bodies
+        self._default_type = _DEFAULT_TYPES.get(frozenset(bodies))
+        self._connection_id, self._namespace = connection_id, namespace
         #: Check of the sequence order, with the producers so far; None without ``dedup``.
         self.order = AscendingCheck() if dedup else None
         self._chained = "dedup_previous" in columns
@@ -76,31 +114,23 @@ class RecordMaker:
         self.rows = 0
 
     def records(self, batch: pa.RecordBatch, now_ms: int) -> Iterator[OutgoingRow]:
-        """Yield the rows of a batch one by one, so that rows before an invalid one can be sent.
+        """Yield the rows of a batch as records, up to the first invalid row.
 
         Args:
-            batch: a batch of the schema.
+            batch: rows with the maker's schema.
             now_ms: send time in milliseconds since the epoch: JMSTimestamp.
 
         Raises:
-            MessageFormatError: no message can represent a row. All errors name the number of the row. A property name
-                that the client rejects raises it before the first row of the batch.
+            MessageFormatError: no message can represent a row. The error names the row by its number in the task.
             InvalidDestinationError: a row has no destination.
-            IllegalArgumentError: a row's sequence number is not above the producer's previous one, or the row does not
-                follow the one that it names.
+            IllegalArgumentError: the sequence number of a row is not in order.
         """
         self._check_names(batch)
-        for start in range(0, batch.num_rows, _PART):
-            part = batch.slice(start, _PART)
-            columns = find_cells(part, self._columns)
-            written = written_properties(
-                columns.get("properties"), columns.get("property_types"), columns.get("props"), part.num_rows
-            )
-            alike = None if None in written else self._alike(columns, part.num_rows, now_ms)
-            if alike is None:
-                yield from self._one_by_one(columns, written, now_ms)
-            else:
-                yield from self._together(alike, written, now_ms)
+        try:
+            for start in range(0, batch.num_rows, _PART):
+                yield from self._part(batch.slice(start, _PART), now_ms)
+        except MessageFormatError as error:
+            raise MessageFormatError(f"row {self.rows}: {error}") from error
 
     def _check_names(self, batch: pa.RecordBatch) -> None:
         """Reject names of properties that the client rejects."""
@@ -108,62 +138,125 @@ class RecordMaker:
             return
         offsets = column.offsets
         first, last = (0, 0) if not len(column) else (offsets[0].as_py(), offsets[-1].as_py())
-        names = set(pc.unique(column.keys.slice(first, last - first)).to_pylist())
-        for row, items in enumerate(() if names <= allowed_names else column.to_pylist()):
+        names = set(pc.unique(column.keys.slice(first, last - first)).to_pylist()) - allowed_names
+        for row, items in enumerate(column.to_pylist() if names else ()):
             for name, _ in items or ():
-                if learn_shape((name,), {}) is not None:  # otherwise the codec rejects it
+                if name in names and learn_shape((name,), {}) is not None:  # otherwise the codec rejects it
                     _check_name(name, f"row {self.rows + row}", MessageFormatError)
+                names.discard(name)
 
-    def _alike(self, columns: Columns, rows: int, now: int) -> AlikeRows | None:
-        def make(cells: Cells) -> OutgoingRecord:
-            return self._row_records.make(cells, 0, now, {})
+    def _part(self, batch: pa.RecordBatch, now: int) -> Iterator[OutgoingRow]:
+        columns = {name: batch.column(index) for name, index in self._columns.items()}
+        columns = {name: column for name, column in columns.items() if column.null_count < len(column)}
+        rows, get = batch.num_rows, columns.get
+        properties = written_properties(get("properties"), get("property_types"), get("props"), rows)
 
-        return read_alike(columns, rows, self._destination, self.order is not None, make)
+        def values(name: str) -> Iterable[Any]:
+            return columns[name].to_pylist() if name in columns else repeat(None, rows)
 
-    def _together(self, alike: AlikeRows, written: Sequence[Written], now: int) -> Iterator[OutgoingRow]:
-        """Yield the rows; only their sequence numbers can still be invalid."""
-        prefix, order = self._row_records.id_prefix, self.order
-        # Unpacked at once, which is cheaper than eight attributes.
-        for properties, destination, head, payload, key, partition, producer, sequence, previous in zip(
-            written, *alike, strict=True
-        ):
-            number, self.rows = self.rows, self.rows + 1
+        destinations = repeat(self._destination, rows) if self._destination else values("destination")
+        names = ("body_json", "key", "partition", "dedup_producer", "dedup_sequence", "dedup_previous")
+        own = [values(name) for name in names]
+        prefix, heads = f"ID:{self._connection_id}:1:1:", self._heads(columns, rows, now)
+        bodies, correlations = _first(columns, _BODIES[:3], rows), _first(columns, _CORRELATIONS, rows)
+        numbers = range(self.rows, self.rows + rows)
+        # Unpacked at once, which is cheaper than reading attributes.
+        for (
+            number, head, body, correlation, texts, destination, json, key, partition, producer, sequence, previous,
+        ) in zip(numbers, heads, bodies, correlations, properties, destinations, *own, strict=True):  # fmt: skip
+            if not destination:
+                raise InvalidDestinationError(f"row {self.rows}: it has no destination: the column is NULL or empty")
+            if partition is not None and partition < 0:
+                raise MessageFormatError(f"partition must be 0 or more, not {partition}")
             wire = head.properties.copy()
             wire[MESSAGE_ID] = f"{prefix}{number}"
-            wire |= properties
-            group = key or properties.get(GROUP_ID) or None
-            record = OutgoingRecord(payload, wire, group, now, None, head.priority, partition, sequence)
-            if order is not None:
-                self._check_order(producer, sequence, previous, number)
+            if correlation is not None:
+                write_correlation_id(correlation, wire)
+            wire |= texts
+            payload = body.encode() if isinstance(body, str) else body
+            if json is not None:
+                payload = _json_body(json, wire)
+            record = OutgoingRecord(
+                payload, wire, key or texts.get(GROUP_ID) or None, now,
+                head.deliver_at, head.priority, partition, sequence,
+            )  # fmt: skip
+            if self.order is not None:
+                self._check_order(self.order, producer, sequence, previous)
+            self.rows = number + 1
             yield _row_of((destination, record, number, producer))
 
-    def _one_by_one(self, columns: Columns, written: Sequence[Written], now: int) -> Iterator[OutgoingRow]:
-        """Yield the rows up to an invalid one."""
-        if None not in written:  # already converted
-            columns = {name: column for name, column in columns.items() if name not in _PROPERTIES}
-        for cells, properties in zip(rows_of(columns, len(written)), written, strict=True):
-            number, self.rows = self.rows, self.rows + 1
-            try:
-                yield self._outgoing(cells, number, now, properties)
-            except MessageFormatError as error:
-                raise MessageFormatError(f"row {number}: {error}") from error
-
-    def _outgoing(self, cells: Cells, number: int, now: int, written: Written) -> OutgoingRow:
-        destination = self._destination or cells.destination
-        if not destination:
-            raise InvalidDestinationError(f"row {number}: it has no destination: the column is NULL or empty")
-        record = self._row_records.make(cells, number, now, written)
-        if self.order is None:
-            return OutgoingRow(destination, record, number)
-        producer, record.sequence_id = _identity(cells)
-        self._check_order(producer, record.sequence_id, cells.dedup_previous, number)
-        return OutgoingRow(destination, record, number, producer)
-
-    def _check_order(self, producer: str, sequence: int, previous: int | None, number: int) -> None:
-        assert self.order is not None
+    def _check_order(
+        self, order: AscendingCheck, producer: str | None, sequence: int | None, previous: int | None
+    ) -> None:  # fmt: skip
+        if not producer:
+            raise MessageFormatError("dedup_producer must be the name of a producer, not NULL or empty")
+        if sequence is None or sequence < 0:
+            shown = "NULL" if sequence is None else sequence
+            raise MessageFormatError(f"dedup_sequence must be 0 or more, not {shown}")
         if self._chained:
-            self.order.follow(producer, previous, number)
-        self.order.take(producer, sequence, number)
+            order.follow(producer, previous, self.rows)
+        order.take(producer, sequence, self.rows)
+
+    def _heads(self, columns: Mapping[str, pa.Array], rows: int, now: int) -> Iterator[OutgoingRecord]:
+        """Return the head of each row. Iterating raises MessageFormatError at one that is invalid."""
+        names = [name for name in _HEAD if name in columns]
+        own = [name for name in _OWN if name in columns]
+        cells = [_numbers(columns[name]) for name in names] + [columns[name].is_valid().to_pylist() for name in own]
+
+        @cache
+        def head(*key: Any) -> OutgoingRecord:
+            return self._head(dict(zip([*names, *own], key, strict=True)), now)
+
+        return map(head, *cells) if cells else repeat(head(), rows)
+
+    def _head(self, cells: dict[str, Any], now: int) -> OutgoingRecord:
+        """Return the record of a row without its own values.
+
+        Args:
+            cells: the value of each column in ``_HEAD``, and whether there is one in each of ``_OWN``.
+            now: send time in milliseconds since the epoch: JMSTimestamp.
+        """
+        for name, empty in _OWN.items():
+            cells[name] = empty if cells.get(name) else None
+        kind, data = self._body(cells)
+        deliver_at = cells.get("deliver_at")
+        deliver_at = None if deliver_at is None or deliver_at <= now else deliver_at
+        row = _NULL_ROW._replace(
+            body_type=kind,
+            text=cells["text"],
+            data=data,
+            object_format=cells.get("object_format"),
+            timestamp=now,
+            delivery_time=deliver_at or now,
+            expiration=_expiration(cells.get("time_to_live"), now),
+            **{field: cells[name] for name, field in _COPIED.items() if cells.get(name) is not None},
+        )
+        if not 0 <= row.priority <= 9:
+            raise MessageFormatError(f"JMSPriority must be 0 to 9, not {row.priority}")
+        return to_record(row, self._connection_id, self._namespace, deliver_at=deliver_at, written={})
+
+    def _body(self, cells: Mapping[str, Any]) -> tuple[str, bytes | None]:
+        """Return the kind of message, and its data unless it is a text."""
+        kind, text, data = cells.get("body_type"), cells["text"], cells["bytes"]
+        if cells["body_json"] is not None:
+            if text is not None:
+                raise MessageFormatError("it has two bodies, text and body_json: one must be NULL")
+            return kind or "", None  # each row has the kind of its JSON
+        if data is None:
+            data = cells["payload"]
+        if text is not None and data is not None:
+            raise MessageFormatError("it has two bodies, text and bytes: one must be NULL")
+        if kind is None:
+            kind = self._default_type
+            if kind is None:
+                if cells["payload"] is not None:
+                    raise MessageFormatError("it has a payload, but its body_type is NULL")
+                kind = "text" if text is not None else "header" if data is None else "bytes"
+        elif text is not None and kind != "text":
+            raise MessageFormatError(f"it has a text, but its body_type is {kind!r:.100}")
+        elif self._without_body and kind != "header":
+            raise MessageFormatError(f"its body_type is {kind!r:.100}, but the table has no column for the body")
+        return kind, data
 
 
 def _check_name(name: str, where: str, kind: type[JMSError]) -> None:
@@ -173,10 +266,37 @@ def _check_name(name: str, where: str, kind: type[JMSError]) -> None:
         raise kind(f"{where}: {error}") from error
 
 
-def _identity(cells: Cells) -> tuple[str, int]:
-    producer, sequence = cells.dedup_producer, cells.dedup_sequence
-    if not producer:
-        raise MessageFormatError("dedup_producer must be the name of a producer, not NULL or empty")
-    if sequence is None or sequence < 0:
-        raise MessageFormatError(f"dedup_sequence must be 0 or more, not {'NULL' if sequence is None else sequence}")
-    return producer, sequence
+def _numbers(column: pa.Array) -> list[Any]:
+    """Return the values of a column; timestamps in milliseconds since the epoch."""
+    if pa.types.is_timestamp(column.type):
+        moments = column.cast(pa.timestamp("us", tz="UTC"), safe=False).view(pa.int64()).to_pylist()
+        return [None if moment is None else moment // 1000 for moment in moments]
+    found: list[Any] = column.to_pylist()
+    return found
+
+
+def _first(columns: Mapping[str, pa.Array], names: Sequence[str], rows: int) -> Iterable[Any]:
+    """Return the first value of each row in these columns; the head of a row with several is invalid."""
+    found = [columns[name].to_pylist() for name in names if name in columns]
+    if len(found) < 2:
+        return found[0] if found else repeat(None, rows)
+    return [next((value for value in values if value is not None), None) for values in zip(*found, strict=True)]
+
+
+def _json_body(text: str, wire: dict[str, str]) -> bytes | None:
+    """Return the payload of a JSON body; write the kind of message, which must be that of ``body_type``."""
+    body, declared = read_json(text), wire[MESSAGE_TYPE]
+    kind = wire[MESSAGE_TYPE] = "map" if isinstance(body, dict) else "stream"
+    if declared not in ("", kind):
+        raise MessageFormatError(
+            f"its body_json is that of {with_article(kind)} message, but its body_type is {declared!r:.100}"
+        )
+    return encode_body(kind, body, {})
+
+
+def _expiration(time_to_live: int | None, now: int) -> int:
+    if not time_to_live:
+        return 0
+    if not 0 < time_to_live <= _LAST_TIME - now:
+        raise MessageFormatError(f"time_to_live must be 0 to {_LAST_TIME - now} ms, not {time_to_live}")
+    return now + time_to_live

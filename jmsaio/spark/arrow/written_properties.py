@@ -1,46 +1,71 @@
-"""The properties of a batch on the wire, processed by column: what rows have in common is checked once.
+"""The properties of written rows: texts, their type words, and a struct of typed fields.
 
-An unusual row (own names, a text that does not fit its type, an invalid name) is left to ``read_properties`` and the
-codec, which raise the errors.
+Rows that all have the same names and types, the usual case, are checked and written by column. Any other part of a
+table is written row by row. Both are needed: 10,000 rows with a text and five properties, measured in turn in one run,
+become records by column in 0.36 times the time that they take row by row (3.3 and 9.3 us a row).
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
-from typing import Final, NamedTuple
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import filterfalse, pairwise, repeat
+from typing import Any, Final, cast
 
 import pyarrow as pa
 
+from jmsaio.codec.properties import value_of, write_texts
 from jmsaio.codec.written_shapes import learn_shape
-from jmsaio.spark.arrow.cells import SHARED, recurs
-from jmsaio.spark.arrow.property_columns import Declared, Texts, are_of_type, read_maps, read_structs, without_nulls
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.text import parse_wire, to_java
+from jmsaio.model.values import Float
+from jmsaio.spark.arrow.write_columns import FIELD_WORDS
 
-#: Properties of one row on the wire, which rows can share; None: process the row individually.
-Written = Mapping[str, str] | None
-
-#: Rows that can all differ before the attempt is given up.
-_TRIED: Final = 100
-_NOTHING: Final[Mapping[str, str]] = {}
+_BOOLEANS: Final = frozenset({"true", "false"})
 
 
-class _Shape(NamedTuple):
-    """Common structure of rows: the names of their texts, and their type words with the names of these."""
-
-    names: tuple[str, ...]
-    typed: tuple[str, ...]
-    words: tuple[str, ...]
+def _looks(pattern: str) -> Callable[[str], object]:
+    return re.compile(pattern, re.ASCII).fullmatch
 
 
-#: Shape and texts of one row.
-_Row = tuple[_Shape, tuple[str, ...]]
+_FLOATING: Final = _looks(r"-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?")
+_INT: Final = _looks("-?[0-9]{1,9}")
+#: Usual patterns of texts by type word. Matching is cheaper than parsing; numbers of that many digits always fit.
+_USUAL: Final[Mapping[str, Callable[[str], object]]] = {
+    "boolean": _looks("true|false"),
+    "byte": _looks("-?[0-9]{1,2}"),
+    "short": _looks("-?[0-9]{1,4}"),
+    "int": _INT,
+    "integer": _INT,
+    "long": _looks("-?[0-9]{1,18}"),
+    "float": _FLOATING,
+    "double": _FLOATING,
+}
+#: Text writers of fields by type word.
+_WRITERS: Final[Mapping[str | None, Callable[[Any], str]]] = {
+    None: str,
+    "boolean": to_java,
+    "byte": str,
+    "short": str,
+    "int": str,
+    "long": str,
+    "float": lambda value: to_java(Float(value)),
+    "double": to_java,
+}
+
+#: Entries of a map in one row; values can be NULL.
+Texts = Mapping[str, str | None]
+#: Non-NULL fields of one row: text and type word by name.
+Declared = Mapping[str, tuple[str, str | None]]
 
 
 def written_properties(
     texts: pa.MapArray | None, words: pa.MapArray | None, declared: pa.StructArray | None, rows: int
-) -> Sequence[Written]:
-    """Return the properties of each row.
+) -> Iterable[Mapping[str, str]]:
+    """Return the properties of each row on the wire; rows can share a mapping.
+
+    Iterating raises MessageFormatError at the first row with invalid properties.
 
     Args:
         texts: the column ``properties``; None if it is missing or NULL throughout.
@@ -48,93 +73,181 @@ def written_properties(
         declared: the column ``props``, or None.
         rows: number of rows, at least one.
     """
-    if declared is not None:
-        if texts is not None or words is not None:  # both can have a property: check each row
-            return [None] * rows
-        return _by_shape(map(_of_fields, read_structs(declared)), rows, checked=True)
-    alike, typed = _read_alike(texts, rows), _read_alike(words, rows)
-    if alike is None or typed is None or not recurs(typed[1], len(typed[0])):
-        return _by_shape(map(_of_maps, _maps(texts, rows), _maps(words, rows)), rows, checked=False)
-    (names, items), (keys, kinds) = alike, typed
-    found = items.to_pylist()
-    columns = [found[start :: len(names)] for start in range(len(names))]
-    shape = _Shape(names, keys, tuple(kinds.slice(0, len(keys)).to_pylist()))
-    written = _write(shape, columns, rows, checked=False)
-    return [None] * rows if written is None else list(written)
+    by_column = _by_column(texts, words, declared, rows)
+    if by_column is not None:
+        return by_column
+    return map(
+        _of_row,
+        repeat({}, rows) if texts is None else read_maps(texts),
+        repeat({}, rows) if words is None else read_maps(words),
+        repeat({}, rows) if declared is None else read_structs(declared),
+    )
 
 
-def _read_alike(column: pa.MapArray | None, rows: int) -> tuple[tuple[str, ...], pa.Array] | None:
+def _of_row(texts: Texts, words: Texts, declared: Declared) -> dict[str, str]:
+    wire: dict[str, str] = {}
+    write_texts(*read_properties(texts, words, declared), wire)
+    return wire
+
+
+def _by_column(
+    texts: pa.MapArray | None, words: pa.MapArray | None, declared: pa.StructArray | None, rows: int
+) -> Iterable[Mapping[str, str]] | None:
+    """Return the properties of rows that all have the same names and types; None if they differ or can be invalid."""
+    columns: Sequence[Sequence[str]]
+    if declared is None:
+        found, typed = _same_keys(texts), _same_keys(words)
+        if found is None or typed is None or not _recurs(typed[1], len(typed[0])):
+            return None
+        (names, items), (keys, kinds) = found, typed
+        types: dict[str, Any] = dict(zip(keys, kinds.slice(0, len(keys)).to_pylist(), strict=True))
+        flat = items.to_pylist()
+        columns = [flat[start :: len(names)] for start in range(len(names))]
+        if not all(map(_are_of_type, columns, map(types.get, names))):
+            return None
+    else:
+        fields = declared.flatten()
+        if texts is not None or words is not None or any(field.null_count for field in fields):
+            return None
+        names = tuple(field.name for field in declared.type)
+        types = {name: word for name, word in zip(names, map(_word_of, fields), strict=True) if word is not None}
+        writers = (_WRITERS[types.get(name)] for name in names)
+        columns = [list(map(write, field.to_pylist())) for write, field in zip(writers, fields, strict=True)]
+    if not names and not types:
+        return repeat({}, rows)
+    shape = learn_shape(names, types)
+    return None if shape is None else shape.write(columns)
+
+
+def _word_of(field: pa.Array) -> str | None:
+    return FIELD_WORDS[field.type]
+
+
+def _same_keys(column: pa.MapArray | None) -> tuple[tuple[str, ...], pa.Array] | None:
     """Return the keys common to all rows, and the items of all rows; None if keys differ or an item is NULL."""
     if column is None:
         return (), pa.array([], pa.string())
-    offsets = column.offsets.to_pylist()
-    first, last = offsets[0], offsets[-1]
-    width = offsets[1] - first
+    offsets, keys, items = _flat(column)
+    width = offsets[1] - offsets[0]
     if column.null_count or set(map(operator.sub, offsets[1:], offsets)) != {width}:
         return None
-    keys, items = (each.slice(first, last - first) for each in (column.keys, column.items))
-    if items.null_count or not recurs(keys, width):
+    if items.null_count or not _recurs(keys, width):
         return None
     return tuple(keys.slice(0, width).to_pylist()), items
 
 
-def _maps(column: pa.MapArray | None, rows: int) -> Iterable[Texts | None]:
-    return repeat(None, rows) if column is None else read_maps(column)
+def _flat(column: pa.MapArray) -> tuple[list[int], pa.Array, pa.Array]:
+    """Return the offsets of the rows of a column, and the keys and items of all rows."""
+    offsets = column.offsets.to_pylist()
+    first, last = offsets[0], offsets[-1]
+    return offsets, column.keys.slice(first, last - first), column.items.slice(first, last - first)
 
 
-def _of_maps(texts: Texts | None, words: Texts | None) -> _Row:
-    items, kinds = without_nulls(texts or {}, words or {})
-    return _Shape(tuple(items), tuple(kinds), tuple(kinds.values())), tuple(items.values())
-
-
-def _of_fields(declared: Declared) -> _Row:
-    words = {name: word for name, (_, word) in declared.items() if word is not None}
-    texts = tuple(text for text, _ in declared.values())
-    return _Shape(tuple(declared), tuple(words), tuple(words.values())), texts
-
-
-def _by_shape(rows: Iterable[_Row], count: int, *, checked: bool) -> list[Written]:
-    """Return the properties of rows; each shape is checked once.
-
-    Args:
-        rows: ``count`` rows.
-        count: number of rows.
-        checked: the texts are known to be of their types.
-    """
-    found: list[Written] = [None] * count
-    shapes: dict[_Shape, tuple[list[int], list[tuple[str, ...]]]] = {}
-    for number, (shape, texts) in enumerate(rows):
-        numbers, column = shapes.setdefault(shape, ([], []))
-        numbers.append(number)
-        column.append(texts)
-        if len(shapes) * SHARED > max(number, _TRIED):
-            return found  # too many shapes
-    if len(shapes) * SHARED > count:
-        return found
-    for shape, (numbers, texts_of_rows) in shapes.items():
-        columns = list(zip(*texts_of_rows, strict=True))
-        for number, written in zip(numbers, _write(shape, columns, len(numbers), checked=checked) or (), strict=False):
-            found[number] = written
+def _recurs(values: pa.Array, width: int) -> bool:
+    """Return True if the first ``width`` values repeat throughout."""
+    found: bool = values.slice(width).equals(values.slice(0, len(values) - width))
     return found
 
 
-def _write(
-    shape: _Shape, columns: Sequence[Sequence[str]], rows: int, *, checked: bool
-) -> Iterator[Mapping[str, str]] | None:
-    """Return the properties of rows of one shape; None if each row must be processed individually.
+def read_maps(column: pa.MapArray) -> Iterator[dict[str, str | None]]:
+    """Iterate over the rows of a column of maps; a NULL row is empty."""
+    offsets, *flat = _flat(column)
+    keys, items = (each.to_pylist() for each in flat)
+    valid = column.is_valid().to_pylist()
+    for is_valid, (start, end) in zip(valid, pairwise(offset - offsets[0] for offset in offsets), strict=True):
+        yield dict(zip(keys[start:end], items[start:end], strict=True)) if is_valid else {}
+
+
+def read_structs(column: pa.StructArray) -> Iterator[dict[str, tuple[str, str | None]]]:
+    """Iterate over the rows of a column of typed properties, without NULL fields; a NULL row is empty."""
+    names = [field.name for field in column.type]
+    if not names:
+        yield from ({} for _ in range(len(column)))
+        return
+    words = [FIELD_WORDS[field.type] for field in column.type]
+    writers = [_WRITERS[word] for word in words]
+    for values in zip(*(field.to_pylist() for field in column.flatten()), strict=True):
+        yield {
+            name: (write(value), word)
+            for name, word, write, value in zip(names, words, writers, values, strict=True)
+            if value is not None
+        }
+
+
+def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the texts and the type words of one row.
+
+    A NULL text is left out together with its type word. A property that is also declared must have the same value in
+    both, as in a table that was read; its type word is then that of the text, whose type can be smaller than the
+    field's.
 
     Args:
-        shape: shape of the rows.
-        columns: texts by name.
-        rows: number of rows.
-        checked: the texts are known to be of their types.
+        texts: the texts by name.
+        words: the type words by name; NULL is a string.
+        declared: the typed fields.
+
+    Raises:
+        MessageFormatError: a text does not fit its type, or a property has two values; the error names the property.
     """
-    words = dict(zip(shape.typed, shape.words, strict=True))
-    if not shape.names and not words:
-        return repeat(_NOTHING, rows)
-    found = learn_shape(shape.names, words)
-    if found is None:
-        return None
-    if not checked and not all(map(are_of_type, columns, map(words.get, shape.names))):
-        return None
-    return found.write(columns)
+    if None in texts.values() or None in words.values():
+        words = {name: word for name, word in words.items() if word is not None and texts.get(name, "") is not None}
+        texts = {name: text for name, text in texts.items() if text is not None}
+    found = cast("tuple[dict[str, str], dict[str, str]]", (dict(texts), dict(words)))  # no entry is NULL
+    if words:
+        _check_texts(*found)
+    for name, (text, word) in declared.items():
+        _add(*found, name, text, word)
+    return found
+
+
+def _are_of_type(texts: Sequence[str], word: str | None) -> bool:
+    """Return True if all texts of a property fit the type of a word; None is a string."""
+    if word is None:
+        return True
+    try:
+        for text in filterfalse(_USUAL.get(word, _never), set(texts)):  # often only a few different ones
+            _check_text(text, word)
+    except MessageFormatError:
+        return False
+    return True
+
+
+def _never(text: str) -> bool:
+    return False
+
+
+def _check_texts(texts: Mapping[str, str], words: Mapping[str, str]) -> None:
+    """Reject a text that does not fit its type. The codec rejects unknown type words."""
+    for name, word in words.items():
+        text = texts.get(name)
+        if text is None or _USUAL.get(word, _never)(text):
+            continue
+        try:
+            _check_text(text, word)
+        except MessageFormatError as error:
+            raise MessageFormatError(f"property {name!r:.100}: {error}") from error
+
+
+def _check_text(text: str, word: str) -> None:
+    if word == "boolean" and text.lower() not in _BOOLEANS:  # Java reads any other text as false
+        raise MessageFormatError(f"{text[:100]!r} is not a boolean: true or false")
+    parse_wire(text, word)
+
+
+def _add(texts: dict[str, str], words: dict[str, str], name: str, text: str, word: str | None) -> None:
+    before = texts.get(name)
+    if before is None:
+        texts[name] = text
+        if word is not None:
+            words[name] = word
+    elif not _same(value_of(before, words.get(name, "")), value_of(text, word or "")):
+        raise MessageFormatError(
+            f"property {name!r:.100} is {before[:100]!r} in properties and {text[:100]!r} in props: drop one column"
+        )
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Return True for equal numbers of any types, equal texts or equal booleans; NaN equals itself."""
+    if isinstance(one, bool) is not isinstance(other, bool):
+        return False
+    return bool(one == other or (one != one and other != other))

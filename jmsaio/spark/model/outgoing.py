@@ -1,30 +1,10 @@
-"""Rows to send, and the counts of sent rows."""
+"""Counts of sent rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import attrs
-
-from jmsaio.model.wire import OutgoingRecord
-
-
-class OutgoingRow(NamedTuple):
-    """A row ready to be sent.
-
-    Attributes:
-        destination: its queue or topic, as ``queue://name`` or ``topic://name``.
-        record: its ``sequence_id`` is set only with ``dedup``; its ``sticky_key`` is the index of the partition that
-            the row names, which can be out of range.
-        number: number of the row in the task, from 0.
-        producer: name of the row's producer with ``dedup``, else None.
-    """
-
-    destination: str
-    record: OutgoingRecord
-    number: int
-    producer: str | None = None
 
 
 @attrs.frozen

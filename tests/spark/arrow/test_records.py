@@ -25,10 +25,10 @@ from jmsaio.errors import (
 )
 from jmsaio.model.names import check_property_name
 from jmsaio.model.wire import OutgoingRecord
+from jmsaio.spark.arrow import written_properties
 from jmsaio.spark.arrow.columns import ARROW, RowBatches
-from jmsaio.spark.arrow.records import RecordMaker
+from jmsaio.spark.arrow.records import OutgoingRow, RecordMaker
 from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, ColumnKind
-from jmsaio.spark.model.outgoing import OutgoingRow
 from jmsaio.spark.model.schema import Body, Property, Type, columns_of, find_column
 from tests.codec import golden_files
 from tests.codec.described import build
@@ -305,3 +305,127 @@ def test_a_raw_row_keeps_the_names_of_the_message_that_it_was() -> None:
     batch = table([raw])
     (row,) = RecordMaker(batch.schema, connection_id=CONNECTION, destination="q").records(batch, NOW)
     assert row.record.properties["trace-id"] == "1"
+
+
+#: Of each cell what is usual first, then what is not, and what is refused.
+CELLS: dict[str, list[Any]] = {
+    "destination": ["queue://a", "topic://b", None, ""],
+    "text": ["a", None, "é"],
+    "bytes": [None, b"b", b""],
+    "body_type": [None, "text", "bytes", "avro", "header"],
+    "object_format": [None, "json"],
+    "key": [None, "k", ""],
+    "properties": [{"n": "5", "JMSXGroupID": "g"}, None, {}, {"n": "6", "s": None}, {"JMSType": "x"}],
+    "property_types": [{"n": "int"}, None, {"lost": "int"}],
+    "JMSCorrelationID": [None, "c"],
+    "JMSType": [None, "t", "u"],
+    "JMSReplyTo": [None, "r"],
+    "reply_to_kind": ["queue", "topic", None],
+    "JMSPriority": [None, 4, 9, 10],
+    "JMSDeliveryMode": [None, "NON_PERSISTENT", "odd"],
+    "time_to_live": [None, 0, 60_000, -1],
+    "deliver_at": [None, datetime.fromtimestamp(NOW / 1000 + 5, UTC)],
+    "partition": [None, 1, -1],
+    "dedup_producer": ["p", "o", None],
+    "dedup_sequence": [7, 8, -1, None],
+}
+
+
+@st.composite
+def tables(draw: st.DrawFn, needed: set[str]) -> pa.RecordBatch:
+    """Tables of which most rows are alike."""
+    optional = sorted(name for name in CELLS if name != "destination" and not name.startswith("dedup_"))
+    names = needed | draw(st.sets(st.sampled_from(optional), max_size=5))
+    if {"text", "bytes"} <= names:
+        names.add("body_type")
+    kinds = [
+        {name: draw(st.sampled_from(CELLS[name][: draw(st.sampled_from([2, 3, 9]))])) for name in sorted(names)}
+        for _ in range(draw(st.integers(1, 3)))
+    ]
+    rows = kinds * draw(st.integers(1, 6))
+    arrays = [
+        pa.array([list(cell.items()) if isinstance(cell := row[name], dict) else cell for row in rows], TYPES[name])
+        for name in sorted(names)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=sorted(names))
+
+
+Outcome = tuple[list[tuple[OutgoingRow, list[tuple[str, str]]]], str]
+
+
+def outcome(maker: RecordMaker, batches: list[pa.RecordBatch]) -> Outcome:
+    """The rows before the first that is refused, with their properties in the order of the wire, and its error."""
+    found: list[tuple[OutgoingRow, list[tuple[str, str]]]] = []
+    try:
+        for batch in batches:
+            found.extend((row, list(row.record.properties.items())) for row in maker.records(batch, NOW))
+    except JMSError as error:
+        return found, repr(error)
+    return found, ""
+
+
+@given(st.data(), st.booleans(), st.booleans())
+def test_rows_together_are_what_each_is_alone_up_to_the_one_that_is_refused(
+    data: st.DataObject, named: bool, dedup: bool
+) -> None:
+    needed = {"dedup_producer", "dedup_sequence"} if dedup else {"text"}
+    batch = data.draw(tables(needed | {"destination"} if named else needed))
+
+    def maker() -> RecordMaker:
+        return RecordMaker(
+            batch.schema, connection_id=CONNECTION, destination=None if named else "queue://q", dedup=dedup
+        )
+
+    together = outcome(maker(), [batch])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(written_properties, "_by_column", lambda *columns: None)
+        assert outcome(maker(), [batch.slice(row, 1) for row in range(batch.num_rows)]) == together
+
+
+def test_a_head_is_made_once_for_all_rows_that_share_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    heads: list[dict[str, Any]] = []
+    make = RecordMaker._head
+
+    def count(maker: RecordMaker, cells: dict[str, Any], now: int) -> OutgoingRecord:
+        heads.append(cells)
+        return make(maker, cells, now)
+
+    monkeypatch.setattr(RecordMaker, "_head", count)
+    rows = [{"text": text, "JMSType": kind, "JMSCorrelationID": text} for text in "ab" for kind in "tu" for _ in "1234"]
+    found = [row.record for row in made(*rows)]
+    assert len(heads) == 2
+    assert [(each.payload, each.properties["JMSType"]) for each in found] == [
+        (text.encode(), kind) for text in "ab" for kind in "tu" for _ in "1234"
+    ]
+    assert {each.properties["JMSCorrelationID"] for each in found} == {"YQ==", "Yg=="}
+
+
+def test_a_body_is_that_of_the_column_that_is_not_null() -> None:
+    cells: list[dict[str, Any]] = [{"text": "a", "body_type": None}, {"bytes": b"b"}, {}]
+    assert [row.record.payload for row in made(*cells * 8)] == [b"a", b"b", None] * 8
+
+
+def test_a_row_has_the_number_and_the_partition_that_it_is_given() -> None:
+    rows = made({"key": "k", "partition": 3}, {"key": "l", "partition": None})
+    assert [row.record.properties["JMSMessageId"] for row in rows] == [f"ID:{CONNECTION}:1:1:{n}" for n in (0, 1)]
+    assert [(row.record.key, row.record.sticky_key, row.record.sequence_id) for row in rows] == [
+        ("k", 3, None), ("l", None, None),
+    ]  # fmt: skip
+
+
+def test_a_group_of_the_properties_is_the_key() -> None:
+    assert record(text="a", properties={"n": "5", "JMSXGroupID": "g"}, property_types={"n": "int"}).key == "g"
+    assert record(text="a", key="k", properties={"JMSXGroupID": "g"}).key == "k"
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [({"text"}, "text"), ({"bytes", "key"}, "bytes"), ({"text", "bytes", "body_type"}, "header"), ({"key"}, "header")],
+)
+def test_a_row_without_a_body_is_of_the_kind_that_its_table_has(columns: set[str], kind: str) -> None:
+    assert record(**dict.fromkeys(columns)).properties["JMSPulsarMessageType"] == kind
+
+
+def test_a_time_of_delivery_is_in_whole_milliseconds() -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, 678_901, UTC)
+    assert record(deliver_at=moment).deliver_at == int(moment.timestamp() * 1000)
