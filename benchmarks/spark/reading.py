@@ -11,8 +11,9 @@ from benchmarks.spark.messages import PERCENT, SOURCE, work_of
 from benchmarks.spark.session import metered, ready, run_query, the_session
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.workload import Task
-from jmsaio.spark.jobs.archive import archive_range
+from jmsaio.spark.jobs import streaming
 from jmsaio.spark.jobs.extent import ArchiveOrder
+from jmsaio.spark.jobs.streaming import Pace
 
 
 def to_noop(frame: DataFrame) -> None:
@@ -78,7 +79,7 @@ def archive(task: Task) -> Metrics:
         connection = {"url": task.url, "minPartitions": "2"}
         order = ArchiveOrder(connection=connection, destination=f"queue://{task.extra[SOURCE]}", folder=Path(folder))
         with metered() as costs:
-            summary = archive_range(the_session(), order)
+            summary = streaming.archive(the_session(), order, Pace(entries=None))
         size = sum(path.stat().st_size for path in Path(folder).rglob("*.parquet"))
     if summary["rows"] != work.messages:
         raise RuntimeError(f"{summary['rows']} rows were archived")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -19,10 +19,8 @@ from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.rows import RawRow
 from jmsaio.spark.arrow.columns import TEXTS, RowBatches
 from jmsaio.spark.batch import BatchReader
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.schema import Body, columns_of, ddl
 from jmsaio.spark.options.parse import Use, parse_options
-from jmsaio.spark.planning.read_options import ReadOptions
 from jmsaio.spark.planning.reading import RangeReading
 from jmsaio.spark.source import JmsSource, choose_columns
 from jmsaio.spark.worker import worker
@@ -161,9 +159,9 @@ class TupleSource(JmsSource):
 
 class _TupleReader(BatchReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        here = worker(self._options.connection, partial(configuration_of, self._options))
+        here = worker(self._options)
         span = partition.value
-        reading = RangeReading(here.transport, span, ReadOptions.by(self._options, here.configuration))
+        reading = RangeReading(here.transport, span, self._options, here.configuration)
         try:
             while (columns := here.run(reading.next_columns())) is not None:
                 yield from (_as_tuple(row, span.topic) for row in columns.rows())

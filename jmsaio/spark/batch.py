@@ -6,16 +6,14 @@ import asyncio
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from jmsaio.model.destinations import resolve
 from jmsaio.model.partitions import split_partition
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.value_type import value_type
 from jmsaio.spark.options.parse import SourceOptions
-from jmsaio.spark.planning.batch_planning import Wanted, list_sources, plan_batch
+from jmsaio.spark.planning.batch_planning import list_sources, plan_batch, source_of
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.task import TaskReader
-from jmsaio.transport.registry import connected
+from jmsaio.spark.worker import connected_by
 from jmsaio.transport.together import together
 
 
@@ -38,9 +36,8 @@ class BatchReader(TaskReader, DataSourceReader):
 
 async def _plan(options: SourceOptions) -> list[Range]:
     async def plan() -> list[Range]:
-        configuration = configuration_of(options)
-        async with connected(configuration) as transport:
-            return await plan_batch(transport, Wanted.by(options, configuration))
+        async with connected_by(options) as (transport, configuration):
+            return await plan_batch(transport, source_of(options, configuration), options)
 
     return await Outage(options.outage_timeout).wait(plan)
 
@@ -59,10 +56,8 @@ def check_destination(options: SourceOptions) -> str | None:
 
 
 async def _check(options: SourceOptions) -> str | None:
-    assert options.destination is not None  # set for every reader
-    configuration = configuration_of(options)
-    async with connected(configuration) as transport:
-        parts = await list_sources(transport, resolve(options.destination, configuration.system_namespace))
+    async with connected_by(options) as (transport, configuration):
+        parts = await list_sources(transport, source_of(options, configuration))
         if not options.use_schema:
             return None
         assert transport.admin is not None  # checked with the options

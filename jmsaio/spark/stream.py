@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -18,9 +17,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.options.parse import SourceOptions
-from jmsaio.spark.planning.batch_planning import Wanted
+from jmsaio.spark.planning.batch_planning import source_of
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.spark.task import TaskReader
 from jmsaio.spark.worker import Worker
@@ -92,9 +90,9 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         """Return the planner, created by the first planning call: tasks have none."""
         if self._worker is None or self._planner is None:
             signal.signal(signal.SIGTERM, _leave)  # Spark ends this process so, and calls stop() only after a return
-            options = self._options
-            worker = self._worker = Worker.open(partial(configuration_of, options), options.outage_timeout)
-            self._planner = StreamPlanner(worker.transport, options, Wanted.by(options, worker.configuration))
+            worker = self._worker = Worker.open(self._options)
+            source = source_of(self._options, worker.configuration)
+            self._planner = StreamPlanner(worker.transport, source, self._options)
         return self._worker, self._planner
 
 

@@ -13,7 +13,6 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.destination_text import destination_text
 from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
@@ -66,7 +65,7 @@ def read_range(options: SourceOptions, span: Range, schema: pa.Schema) -> Genera
     try:
         yield from _batches(options, span, schema)
     except CONNECTION_ERRORS:
-        forget(options.connection)
+        forget(options)
         raise
 
 
@@ -76,16 +75,15 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
     from jmsaio.spark.arrow.columns import RowBatches
     from jmsaio.spark.arrow.value_column import ValueColumn
     from jmsaio.spark.planning.outage import Outage
-    from jmsaio.spark.planning.read_options import ReadOptions
     from jmsaio.spark.planning.reading import RangeReading
 
-    here = worker(options.connection, partial(configuration_of, options), options.outage_timeout)
+    here = worker(options)
     assert options.destination is not None  # set for every reader
     configuration = here.configuration
     destination = destination_text(type(options.destination), span.topic, configuration.system_namespace)
     fail = options.on_decode_error is OnDecodeError.FAIL
     batches = RowBatches(options.columns, options.declared, destination, span.topic, fail_on_error=fail)
-    reading = RangeReading(here.transport, span, ReadOptions.by(options, configuration))
+    reading = RangeReading(here.transport, span, options, configuration)
     index = next((index for index, name in enumerate(schema.names) if name.lower() == VALUE), -1)
     value = ValueColumn(schema.field(index).type, span.topic) if options.use_schema and index >= 0 else None
     outage = Outage(options.outage_timeout)

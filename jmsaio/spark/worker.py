@@ -10,21 +10,45 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import attrs
+from pyspark import SparkFiles
 
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSSecurityError, ObjectClosedError, TransportError
+from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.transport.base import Transport
-from jmsaio.transport.registry import open_transport
+from jmsaio.transport.registry import connected, open_transport
 
 T = TypeVar("T")
 #: Errors after which the next task must not reuse the connection: it can be lost, or its credentials out of date.
 CONNECTION_ERRORS: Final = (TransportError, JMSSecurityError, ObjectClosedError)
+
+
+def configuration_of(options: SourceOptions) -> Configuration:
+    """Return the configuration with the current secrets, also from Spark's distributed files (``--files``).
+
+    Raises:
+        ConfigurationError: a secret does not exist.
+    """
+    root = SparkFiles._root_directory  # getRootDirectory() raises if a Spark process has none yet
+    if root is None:
+        return options.configuration()
+    folder = Path(root).absolute()
+    return options.configuration([folder, folder.parent])  # a stream's planner gets a subfolder of the files' folder
+
+
+@asynccontextmanager
+async def connected_by(options: SourceOptions) -> AsyncIterator[tuple[Transport, Configuration]]:
+    """Connect for the block, as ``Worker.open`` does; the broker must be reachable."""
+    configuration = configuration_of(options)
+    async with connected(configuration) as transport:
+        yield transport, configuration
 
 
 @attrs.define(eq=False)
@@ -41,26 +65,23 @@ class Worker:
     _runner: asyncio.Runner
 
     @classmethod
-    def open(cls, configure: Callable[[], Configuration], outage_timeout: float = 0.0) -> Worker:
-        """Connect.
-
-        Args:
-            configure: returns the configuration; called for each attempt.
-            outage_timeout: seconds to wait for an unreachable broker.
+    def open(cls, options: SourceOptions) -> Worker:
+        """Connect with the current secrets; wait up to ``outage_timeout`` for an unreachable broker.
 
         Raises:
+            ConfigurationError: a secret does not exist.
             BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds, and the outage lasts
-                longer than ``outage_timeout``.
+                longer.
             JMSSecurityError: the broker rejects the credentials.
         """
 
         async def connect() -> tuple[Transport, Configuration]:
-            configuration = configure()
+            configuration = configuration_of(options)
             return await open_transport(configuration), configuration
 
         runner = asyncio.Runner()
         try:
-            transport, configuration = runner.run(Outage(outage_timeout).wait(connect))
+            transport, configuration = runner.run(Outage(options.outage_timeout).wait(connect))
         except BaseException:
             runner.close()
             raise
@@ -89,37 +110,31 @@ class _Workers:
 _workers: Final = _Workers(-1)
 
 
-def worker(
-    connection: Mapping[str, str], configure: Callable[[], Configuration], outage_timeout: float = 0.0
-) -> Worker:
-    """Return this process's worker for these connection options; connect at the first call.
-
-    Args:
-        connection: the options as given, before secrets are resolved.
-        configure: resolves them; called for each new connection, so that it uses the current secret.
-        outage_timeout: as for ``Worker.open``.
+def worker(options: SourceOptions) -> Worker:
+    """Return this process's worker for the connection options; connect at the first call.
 
     Raises:
-        As ``Worker.open`` and ``configure``.
+        As ``Worker.open``.
     """
     if _workers.process != os.getpid():  # a parent process's workers can be neither used nor closed here
         _workers.by_connection = {}
         _workers.process = os.getpid()
-    key = frozenset(connection.items())
+    key = frozenset(options.connection.items())
     found = _workers.by_connection.get(key)
     if found is None:
-        found = _workers.by_connection[key] = Worker.open(configure, outage_timeout)
+        found = _workers.by_connection[key] = Worker.open(options)
     return found
 
 
-def forget(connection: Mapping[str, str]) -> None:
-    """Close the worker for these options, if there is one, so that the next task reconnects.
+def forget(options: SourceOptions) -> None:
+    """Close the worker for the connection options, if there is one, so that the next task reconnects.
 
     Called after a task failed at the broker: the credentials can have changed since the connection was made.
     """
-    found = _workers.by_connection.pop(frozenset(connection.items()), None) if _workers.process == os.getpid() else None
-    if found is not None:
-        found.close()
+    if _workers.process == os.getpid():
+        found = _workers.by_connection.pop(frozenset(options.connection.items()), None)
+        if found is not None:
+            found.close()
 
 
 @contextmanager

@@ -6,13 +6,11 @@ import time
 import uuid
 import warnings
 from collections.abc import Iterator
-from functools import partial
 
 import pyarrow as pa
 
 from jmsaio.config import Configuration
 from jmsaio.spark.arrow.records import RecordMaker
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.outgoing import Sent
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.sending import Sending
@@ -34,10 +32,9 @@ def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> 
             failure, the next task in this process reconnects.
     """
     try:
-        here = worker(options.connection, partial(configuration_of, options), options.outage_timeout)
-        return _send(options, batches, here)
+        return _send(options, batches, worker(options))
     except CONNECTION_ERRORS:
-        forget(options.connection)
+        forget(options)
         raise
 
 

@@ -11,10 +11,12 @@ import attrs
 import httpx
 
 from jmsaio.codec.rows import RawRow
-from jmsaio.config import ProducerConfig
+from jmsaio.config import ConsumerConfig, ProducerConfig, load
+from jmsaio.model.destinations import Resolved, Topic, resolve
 from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, WireId
+from jmsaio.spark.model.schema import Body, columns_of
+from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.ranges import Range
-from jmsaio.spark.planning.read_options import ReadOptions
 from jmsaio.spark.planning.reading import RangeReading
 from jmsaio.testing import FaultProxy, FaultScript
 from jmsaio.transport.base import SenderOptions, StartPosition, Transport
@@ -28,6 +30,12 @@ HANG = 30
 def texts(rows: Sequence[RawRow]) -> list[str | None]:
     """The texts of rows."""
     return [row.text for row in rows]
+
+
+def source(topic: str, **options: Any) -> tuple[Resolved, SourceOptions]:
+    """A topic to read, and how it is to be read."""
+    destination = Topic(topic)
+    return resolve(destination), SourceOptions(connection={}, destination=destination, columns=(), **options)
 
 
 async def unload(broker: TestBroker, topic: str) -> None:
@@ -68,10 +76,19 @@ class Seam:
         assert outcomes.failures == []
         return [place for place in outcomes.places if place is not None]
 
+    def reading(self, range: Range, config: ConsumerConfig | None = None, **options: Any) -> RangeReading:
+        """The reading of a range."""
+        configuration = attrs.evolve(load("memory:"), consumer=config or ConsumerConfig())
+        chosen: dict[str, Any] = {
+            "connection": {}, "destination": None, "columns": columns_of(Body.TYPED),
+            "receiver_queue": configuration.consumer.receiver_queue_size, **options,
+        }  # fmt: skip
+        return RangeReading(self.transport, range, SourceOptions(**chosen), configuration)
+
     async def rows(self, range: Range, **options: Any) -> list[RawRow]:
         """All rows of a range."""
         found: list[RawRow] = []
-        async with RangeReading(self.transport, range, ReadOptions(**options)) as reading:
+        async with self.reading(range, **options) as reading:
             while (columns := await reading.next_columns()) is not None:
                 found += columns.rows()
         return found

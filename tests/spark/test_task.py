@@ -69,7 +69,7 @@ def test_tasks_of_a_process_share_a_client_until_one_fails_at_the_broker(pulsar_
         list(read_range(chosen, whole, SCHEMA))
     assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
     assert workers._workers.by_connection[key] is not first
-    workers.forget(chosen.connection)
+    workers.forget(chosen)
 
 
 def test_a_task_waits_for_the_schema_while_the_broker_restarts(
@@ -87,4 +87,4 @@ def test_a_task_waits_for_the_schema_while_the_broker_restarts(
     chosen = options(pulsar_broker, queue, schema="auto")
     (batch,) = read_range(chosen, span(pulsar_broker, queue, 1), SCHEMA.append(pa.field("value", pa.string())))
     assert batch["value"].to_pylist() == ["[5]"] and failures == []
-    workers.forget(chosen.connection)
+    workers.forget(chosen)

@@ -11,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from jmsaio.launcher import tools
-from jmsaio.model.destinations import Topic, resolve
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.planning.batch_planning import Wanted, look, plan_batch
+from jmsaio.spark.planning.batch_planning import look, plan_batch
 from jmsaio.spark.planning.offsets import advance, between
-from jmsaio.spark.planning.plan import Limits
-from tests.spark.seam import HANG, Seam
+from jmsaio.spark.planning.plan import split
+from tests.spark.seam import HANG, Seam, source
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 
@@ -58,22 +57,21 @@ async def test_nothing_behind_an_open_transaction_is_planned_and_nothing_of_it_l
 ) -> None:
     """A batch and a stream, while a transaction is open, when it is committed, and when another is rolled back."""
     topic = await pulsar.topic("before")
-    limits = Limits(max_entries=max_entries)
-    wanted = Wanted(source=resolve(Topic(topic)), limits=limits)
+    wanted = source(topic, max_entries_per_partition=max_entries)
     offsets: dict[str, Place] = {}
     streamed: list[str | None] = []
 
     async def batch() -> list[str | None]:
-        return await pulsar.all_texts(await plan_batch(pulsar.transport, wanted), read_timeout=20)
+        return await pulsar.all_texts(await plan_batch(pulsar.transport, *wanted), read_timeout=20)
 
     async def stream() -> list[str | None]:
         nonlocal offsets
         stores = await look(pulsar.transport, [topic])
         step = advance(offsets, stores)
-        ranges, losses = between(offsets, step.end, stores, limits)
+        ranges, losses = between(offsets, step.end, stores)
         assert (step.losses, losses) == ((), ())
         offsets = step.end
-        streamed.extend(await pulsar.all_texts(ranges, read_timeout=20))
+        streamed.extend(await pulsar.all_texts(split(ranges, None, max_entries), read_timeout=20))
         return streamed
 
     async with transactions(class_path(java_classpath, java_peer_dir), pulsar_broker, topic) as do:

@@ -37,7 +37,7 @@ def test_the_rows_of_all_batches_are_sent_and_counted() -> None:
         sent = write_batches(options_of(broker.url), iter([batch("a", "b"), batch("c")]))
         assert [(each.topic, each.rows) for each in sent] == [("persistent://public/default/written", 3)]
         assert write_batches(options_of(broker.url), iter(())) == ()
-        workers.forget(options_of(broker.url).connection)
+        workers.forget(options_of(broker.url))
 
 
 def test_a_row_that_is_refused_has_its_number_in_the_task() -> None:
@@ -45,7 +45,7 @@ def test_a_row_that_is_refused_has_its_number_in_the_task() -> None:
         bad = batch("a", "b", JMSPriority=[None, 10])
         with pytest.raises(MessageFormatError, match="row 3: JMSPriority must be 0 to 9"):
             write_batches(options_of(broker.url), iter([batch("a", "b", JMSPriority=[None, 9]), bad]))
-        workers.forget(options_of(broker.url).connection)
+        workers.forget(options_of(broker.url))
 
 
 def test_the_task_after_one_that_lost_its_connection_connects_anew() -> None:
@@ -55,13 +55,13 @@ def test_the_task_after_one_that_lost_its_connection_connects_anew() -> None:
         yield batch("a")
         raise TransportError("the connection is lost")
 
-    before = workers.worker(options.connection, options.configuration)
+    before = workers.worker(options)
     write_batches(options, iter([batch("a")]))
-    assert workers.worker(options.connection, options.configuration) is before
+    assert workers.worker(options) is before
     with pytest.raises(TransportError, match="is lost"):
         write_batches(options, failing())
-    assert workers.worker(options.connection, options.configuration) is not before
-    workers.forget(options.connection)
+    assert workers.worker(options) is not before
+    workers.forget(options)
 
 
 def test_each_maker_of_records_has_message_ids_of_its_own() -> None:
@@ -113,4 +113,4 @@ def test_a_task_that_fails_after_some_sends_repeats_those_and_no_others(
     found = receive(pulsar_broker.url, queue, 60 + repeated)
     assert [message.text for message in found] == [*texts[:repeated], *texts]
     assert backlog(pulsar_broker, queue, "jms-queue") == 0
-    workers.forget(options.connection)
+    workers.forget(options)

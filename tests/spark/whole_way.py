@@ -36,9 +36,9 @@ from jmsaio import launcher
 from jmsaio.codec import decode
 from jmsaio.codec.properties import value_of
 from jmsaio.launcher.maven import fetch_jars
-from jmsaio.spark.jobs.archive import archive_range
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.replay import ORIGINAL_ID, ReplayOrder, replay
+from jmsaio.spark.jobs.streaming import Pace, archive
 from jmsaio.spark.jobs.verify import verify
 from tests.codec.cases import Described, value
 from tests.codec.described import build, describe, describe_value
@@ -330,7 +330,7 @@ def _go(
     with tempfile.TemporaryDirectory(prefix="jmsaio-whole-way-") as folder:
         order = ArchiveOrder(connection=connection, destination=f"queue://multi:{one},{parts}", folder=Path(folder))
         with step("archive"):
-            archived = archive_range(spark, order)
+            archived = archive(spark, order, Pace(entries=None))
         with step("verify"):
             verified = verify(spark, Path(folder))
         with step("replay"):

@@ -126,7 +126,7 @@ def archive(
     SIGTERM finishes the current run (except with --range); a second signal aborts it. FOLDER must be on a file system
     that the driver and all workers share.
     """
-    from jmsaio.spark.jobs.extent import ArchiveOrder
+    from jmsaio.spark.jobs.extent import ArchiveOrder, subscription_of
 
     if as_range and once:
         raise click.UsageError("--range and --once exclude each other")
@@ -135,45 +135,30 @@ def archive(
     order = ArchiveOrder(
         connection=read_source(url, settings), destination=full_name(destination, topic), folder=folder,
         selector=selector, since=since, until=until, fail_on_data_loss=not accept_loss,
-        consume=_subscription(folder) if consume == "" else consume,
+        consume=subscription_of(folder) if consume == "" else consume,
     )  # fmt: skip
     output, chosen = make_output(as_json), pairs("--conf", conf)
     if dry_run:
-        return _write_archive(output, _describe(order))
-    if as_range:
-        from jmsaio.spark.jobs.archive import archive_range
+        from jmsaio.spark.jobs.archive import describe_archive
 
+        return _write_archive(output, describe_archive(order))
+    from jmsaio.spark.jobs.streaming import Pace
+    from jmsaio.spark.jobs.streaming import archive as archive_messages
+
+    if as_range:
         with running(output, master, chosen) as session:
-            return _write_archive(output, archive_range(session, order))
+            return _write_archive(output, archive_messages(session, order, Pace(entries=None)))
+    pace = Pace(entries=entries, interval=None if once else interval)
     with stop_by_signal() as stop, telling(output, master, chosen) as (session, show):  # starting takes seconds
         stop.listen()
-        if once:
-            from jmsaio.spark.jobs.streaming import archive_once
-
-            summary = archive_once(session, order, entries, stop)
-        else:
-            summary = _archive_on(session, order, entries, interval, output, show, stop)
+        report = (lambda record: None) if once else _reporter(output, show)
+        summary = archive_messages(session, order, pace, stop=stop, report=report)
     return _write_archive(output, summary)
 
 
-def _subscription(folder: Path) -> str:
-    from jmsaio.spark.jobs.consuming import subscription_of
-
-    return subscription_of(folder)
-
-
-def _describe(order: Any) -> dict[str, Any]:
-    from jmsaio.spark.jobs.archive import describe_archive
-
-    return describe_archive(order)
-
-
-def _archive_on(
-    session: Any, order: Any, entries: int, interval: float, output: Output, show: Callable[[str], None], stop: Stop
-) -> dict[str, Any]:
-    """Archive until a signal, with a JSON record of each run or the total in the progress line."""
-    from jmsaio.spark.jobs.pace import Pace, pace_text
-    from jmsaio.spark.jobs.streaming import archive_on
+def _reporter(output: Output, show: Callable[[str], None]) -> Callable[[Mapping[str, Any]], None]:
+    """Return a function that writes the JSON record of a run, or shows the total in the progress line."""
+    from jmsaio.spark.jobs.streaming import pace_text
 
     def report(record: Mapping[str, Any]) -> None:
         if output.as_json:
@@ -181,7 +166,7 @@ def _archive_on(
         show(printable(pace_text(record)))
 
     output.remark("press Ctrl-C to stop")
-    return archive_on(session, order, stop, pace=Pace(entries=entries, interval=interval), report=report)
+    return report
 
 
 def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:

@@ -18,6 +18,7 @@ from jmsaio.model.headers import HEADER_COLUMNS, HeaderColumn
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.values import Byte, Float, Long, Short, Value
 from jmsaio.spark.model.body_json import body_json
+from jmsaio.spark.model.places import Place
 from jmsaio.spark.model.schema import Column, Property, Type, find_column
 
 #: Spark's TIMESTAMP: an instant in microseconds.
@@ -151,9 +152,10 @@ class RowBatches:
         errors = _errors(batch)
         if any(errors):
             row, reason = next((row, reason) for row, reason in enumerate(errors) if reason)
-            place = ":".join(str(batch.get(part)[row]) for part in ("ledger", "entry", "batch"))
+            ledger, entry, index = (batch.get(part)[row] for part in ("ledger", "entry", "batch"))
+            place = Place(ledger, entry, max(index, 0))
             raise MalformedMessageError(
-                f"{self.topic}, message {place}: {reason}; the option onDecodeError=row reads it with NULL there"
+                f"{self.topic}, position {place}: {reason}; the option onDecodeError=row reads it with NULL there"
             )
 
 

@@ -1,4 +1,4 @@
-"""Archiving of a destination in Parquet files, run by run: each run resumes where the previous one ended.
+"""Archives of a destination in Parquet files, run by run: each run resumes where the previous one ended.
 
 A run writes beside the archive, adds its number to the names of its files, moves them to their places, and writes the
 manifest last. Files with the number of a run that is not in the manifest are left over from a crash: the next run
@@ -17,15 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from jmsaio.errors import IllegalStateError
-from jmsaio.spark.jobs.consuming import ArchiveCursor
-from jmsaio.spark.jobs.counting import Counted, count_files
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, places_json, plan_archive
-from jmsaio.spark.jobs.failures import own_errors
+from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, plan_archive
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, read_manifest, write_manifest
+from jmsaio.spark.jobs.verify import Counted, count_files
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.values import time as read_time
 from jmsaio.spark.planning.losses import read_losses, write_loss
@@ -77,36 +75,6 @@ class ArchiveRun:
             undecodable=self.undecodable + later.undecodable,
             lost=(*self.lost, *later.lost),
         )
-
-
-def archive_range(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
-    """Archive the stored messages of a destination that are not archived yet.
-
-    Args:
-        session: a session with ``format("jms")`` registered.
-        order: archive order. A folder without an archive gets one.
-
-    Returns:
-        The summary: rows, files, and the contents of the archive.
-
-    Raises:
-        ConfigurationError: an option is invalid, or the folder has an archive of something else.
-        DataLossError: messages to archive no longer exist; nothing was added.
-        TransportError: the broker failed; nothing was added.
-    """
-    began = time.monotonic()
-    with open_archive(order) as archived:
-        plan = plan_archive(order, archived)
-        archived = accept(order, archived, plan)
-        cursor = ArchiveCursor.begin(order, archived)  # after the plan, which checks whether it existed
-        run = None
-        if plan.extents:
-            with own_errors():
-                options = {**plan.options(order), "endingOffsets": places_json(plan.ends())}
-                frame = session.read.format("jms").options(**options).load()
-                run = store_run(frame, order, archived, plan.extents)
-                cursor.follow(run.manifest)
-        return {**summarize(order, archived, run, take_unreported(order), began), **cursor.summary()}
 
 
 def accept(order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Manifest:
@@ -180,10 +148,10 @@ def summarize(
 
 
 def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
-    """Describe what ``archive_range`` would read. Needs no session and writes nothing.
+    """Describe what ``streaming.archive`` would read. Needs no session and writes nothing.
 
     Raises:
-        As ``archive_range``.
+        As ``plan_archive``.
     """
     plan = plan_archive(order, _archived(order))
     return {

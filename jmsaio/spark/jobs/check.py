@@ -196,12 +196,11 @@ def _probe(options: dict[str, str], timeout: float) -> Callable[[int], str]:
                 return None
 
         async def connect() -> str:
-            from jmsaio.spark.files import configuration_of
             from jmsaio.spark.options.parse import Use, parse_options
-            from jmsaio.transport.registry import connected
+            from jmsaio.spark.worker import connected_by
 
             try:
-                async with asyncio.timeout(timeout), connected(configuration_of(parse_options(options, Use.WRITE))):
+                async with asyncio.timeout(timeout), connected_by(parse_options(options, Use.WRITE)):
                     pass
             except TimeoutError:
                 return f"no answer within {timeout:g} s"

@@ -13,10 +13,9 @@ from jmsaio.errors import JMSError
 from jmsaio.maintenance.dead_letters import REDRIVE_CURSOR, letter_topics, require_admin
 from jmsaio.maintenance.job_cursors import JobCursor, delete_job_cursors, find_job_cursors
 from jmsaio.model.destinations import resolve
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.model.destination_text import parse_destination_text
 from jmsaio.spark.options.parse import Use, parse_options
-from jmsaio.transport.registry import connected
+from jmsaio.spark.worker import connected_by
 
 _LEFT: Final = "without it the next redrive sends letters again; delete it by its name (--subscription)"
 
@@ -73,9 +72,8 @@ async def _clean_up(
     order: CleanupOrder, dry_run: bool
 ) -> tuple[dict[JobCursor, JMSError | None], list[JobCursor]]:  # fmt: skip
     """Return the result for each subscription, and the subscriptions that are only deleted by name."""
-    configuration = configuration_of(parse_options(order.connection, Use.WRITE))
-    resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
-    async with connected(configuration) as transport:
+    async with connected_by(parse_options(order.connection, Use.WRITE)) as (transport, configuration):
+        resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
         admin = require_admin(transport)
         topics = await letter_topics(admin, resolved, order.of)
         found = await find_job_cursors(admin, topics, order.subscription)

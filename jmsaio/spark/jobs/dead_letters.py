@@ -28,13 +28,11 @@ from jmsaio.maintenance.dead_letters import (
 from jmsaio.maintenance.redrive import Redriven, redrive, redrive_all, summarize
 from jmsaio.model.destinations import resolve
 from jmsaio.model.wire import REAL_TOPIC
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.model.destination_text import parse_destination_text
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.worker import forget, worker
+from jmsaio.spark.worker import connected_by, forget, worker
 from jmsaio.transport.base import Transport
-from jmsaio.transport.registry import connected
 
 T = TypeVar("T")
 
@@ -120,9 +118,8 @@ async def _letters(order: ReportOrder) -> tuple[list[str], str | None]:
     """
     if order.of is None and not order.pending:
         return [], None
-    configuration = configuration_of(parse_options(order.connection, Use.WRITE))
-    resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
-    async with connected(configuration) as transport:
+    async with connected_by(parse_options(order.connection, Use.WRITE)) as (transport, configuration):
+        resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
         return await report_topics(require_admin(transport), resolved, order.of, pending=order.pending)
 
 
@@ -231,8 +228,7 @@ async def _connected(
     options: SourceOptions,
     request: RedriveRequest,
 ) -> T:
-    configuration = configuration_of(options)
-    async with connected(configuration) as transport:
+    async with connected_by(options) as (transport, configuration):
         return await work(transport, configuration, request)
 
 
@@ -240,13 +236,13 @@ def _redrive_one(options: SourceOptions, request: RedriveRequest, ranges: Sequen
     """Redrive one range in a task. An error is part of the result: another task can have sent something."""
     letters = ranges[number]
     try:
-        here = worker(options.connection, partial(configuration_of, options))
+        here = worker(attrs.evolve(options, outage_timeout=0.0))
         outcome = here.run(redrive(here.transport, here.configuration, request, letters))
     except JMSError as error:
         text = f"{letters.topic}: {error}"
         outcome = Redriven(topic=letters.topic, sent={}, not_selected=0, left={}, errors=(text,), complete=False)
     if outcome.errors and not outcome.complete:  # the connection can be lost
-        forget(options.connection)
+        forget(options)
     return json.dumps(attrs.asdict(outcome))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import zlib
 from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -13,19 +15,19 @@ import attrs
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.destinations import Resolved
 from jmsaio.model.partitions import split_partition
+from jmsaio.model.temporary_names import JOB_PREFIX
 from jmsaio.model.wire import WireId
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.planning.batch_planning import Wanted, list_sources, look, plan_batch
+from jmsaio.spark.planning.batch_planning import list_sources, look, plan_batch, source_of
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.offsets import is_trimmed
 from jmsaio.spark.planning.plan import Stored, locate, weigh
 from jmsaio.spark.planning.ranges import Loss, Range
+from jmsaio.spark.worker import connected_by
 from jmsaio.transport.base import Transport
-from jmsaio.transport.registry import connected
 from jmsaio.transport.topics import list_partitions
 
 #: Folder where tasks record losses, in the archive's folder; the underscore hides it from readers of the folder.
@@ -33,6 +35,16 @@ _LOSSES: Final = "_losses"
 #: Folder where accepted losses are kept until a summary reports them.
 _UNREPORTED: Final = "_untold"
 _GONE: Final = "the topic, or the partition, no longer exists"
+
+
+def subscription_of(folder: Path) -> str:
+    """Return the default subscription of the archive in a folder.
+
+    It is unique on this machine; the same path on another machine has the same subscription.
+    """
+    whole = folder.resolve()
+    readable = re.sub(r"[^\w.-]", "-", whole.name, flags=re.ASCII)
+    return f"{JOB_PREFIX}{readable}-{zlib.crc32(str(whole).encode()):08x}"
 
 
 @attrs.frozen(kw_only=True)
@@ -169,19 +181,17 @@ def plan_archive(order: ArchiveOrder, archived: Manifest) -> ArchivePlan:
 
 
 async def _plan(order: ArchiveOrder, archived: Manifest, options: SourceOptions) -> ArchivePlan:
-    configuration = configuration_of(options)
-    wanted = Wanted.by(options, configuration)
-    whole = wanted.source
-    async with connected(configuration) as transport:
+    async with connected_by(options) as (transport, configuration):
+        whole = source_of(options, configuration)
         source = await _without_gone(transport, whole, archived)
         stores = await look(transport, await list_sources(transport, source))
         kept = await _kept(transport, order, archived.ends(), stores)
         starts, losses = locate_all(archived.ends(), stores, kept)
         Losses(order.fail_on_data_loss).report_all(losses)
-        wanted = attrs.evolve(wanted, source=source, data_loss_folder=None)
+        options = attrs.evolve(options, data_loss_folder=None)
         if starts:
-            wanted = attrs.evolve(wanted, starting=starts, starting_time=None)
-        ranges = await plan_batch(transport, wanted)
+            options = attrs.evolve(options, starting_offsets=starts, starting_time=None)
+        ranges = await plan_batch(transport, source, options)
         stores = await look(transport, dict.fromkeys(each.topic for each in ranges))
     return ArchivePlan(_text(order, whole, source), starts, tuple(extents_of(ranges, stores)), tuple(losses))
 

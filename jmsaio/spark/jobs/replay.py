@@ -20,7 +20,6 @@ from jmsaio.model.destinations import resolve
 from jmsaio.model.partitions import split_partition
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
 from jmsaio.spark.dedup import with_dedup
-from jmsaio.spark.files import configuration_of
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.manifest import Manifest, require_manifest
 from jmsaio.spark.jobs.selecting import select_rows
@@ -29,6 +28,7 @@ from jmsaio.spark.model.destination_text import parse_destination_text, with_kin
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources
 from jmsaio.spark.session import set_for_now
+from jmsaio.spark.worker import configuration_of
 from jmsaio.transport.registry import connected
 
 #: Property of a replayed message: its previous JMSMessageID.

@@ -1,114 +1,177 @@
-"""Archiving of a destination by a stream, in consecutive runs: up to what is stored now, or until stopped.
+"""Archiving of a destination: in one run, in consecutive runs up to what is stored now, or until stopped.
 
-Each run is kept if a later one fails. The manifest determines the start of the next run, not the checkpoint of the
-stream: it is written with the rows that it counts, and ``archive_range`` can continue the same archive.
+One run is a batch read: it is added completely or not at all, and works with Spark Connect. Consecutive runs are the
+micro-batches of a stream; each is kept if a later one fails. The manifest determines the start of the next run, not the
+checkpoint of the stream: it is written with the rows that it counts, so that either way can continue an archive.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jmsaio.errors import ConfigurationError, NotFoundError
+import jmsaio.spark
+from jmsaio.errors import ConfigurationError, JMSError, NotFoundError
 from jmsaio.spark.jobs.archive import ArchiveRun, accept, open_archive, store_run, summarize, take_unreported
-from jmsaio.spark.jobs.consuming import ArchiveCursor
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, plan_archive
+from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, places_json, plan_archive
 from jmsaio.spark.jobs.failures import find_cause, own_errors, reason_of
 from jmsaio.spark.jobs.manifest import Manifest
-from jmsaio.spark.jobs.pace import ENTRIES, OnRun, Pace, outage_record, run_record
 from jmsaio.spark.model.places import Place
+from jmsaio.spark.options.parse import Use, parse_options
+from jmsaio.spark.planning.batch_planning import list_sources, look, source_of
+from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.offsets import from_json
+from jmsaio.spark.worker import connected_by
+from jmsaio.transport.base import StartPosition
 
+_log = logging.getLogger(__name__)
 #: Seconds between checks of a query, and the interval of checks for new messages.
 _LOOK: Final = 0.5
 _POLL: Final = "1 second"
 
 
-def archive_once(
-    session: SparkSession, order: ArchiveOrder, entries: int = ENTRIES, stop: Callable[[], bool] = lambda: False
+@attrs.frozen(kw_only=True)
+class Pace:
+    """Size and interval of an archive's runs.
+
+    Attributes:
+        entries: maximum entries per run; a batch of messages counts as one. None: everything in one run.
+        interval: archive new messages, too, until stopped: a run starts when ``entries`` are waiting, or with fewer
+            after so many seconds. None: stop at the end of the stored messages.
+    """
+
+    entries: int | None = 100_000
+    interval: float | None = None
+
+
+#: Function called with the record of each run, and when an outage begins or ends, in the caller's thread.
+OnRun = Callable[[Mapping[str, Any]], None]
+
+
+def archive(
+    session: SparkSession,
+    order: ArchiveOrder,
+    pace: Pace = Pace(),
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    report: OnRun = lambda record: None,
 ) -> dict[str, Any]:
-    """Archive the stored messages of the destination, as ``archive_range`` does, but in runs of limited size.
+    """Archive the messages of a destination that are not archived yet.
 
     Args:
-        session: a session with ``format("jms")`` registered; not of Spark Connect.
-        order: archive order.
-        entries: maximum entries per run; a batch of messages counts as one.
-        stop: called twice a second; once it returns True, the current run is finished and kept, and archiving ends.
+        session: a session with ``format("jms")`` registered; one of Spark Connect can only archive in one run.
+        order: archive order. A folder without an archive gets one.
+        pace: size and interval of the runs.
+        stop: called twice a second between and during consecutive runs; once it returns True, the current run is
+            finished and kept, and archiving ends.
+        report: see ``run_record`` and ``outage_record``.
 
     Returns:
-        The summary of all runs. If a later one failed, or ``stop`` ended it early, it has ``stopped``, the reason; the
-        same call continues.
+        The summary: rows, files, and the contents of the archive. If a later run failed, or ``stop`` ended archiving
+        before the end of the stored messages, it has ``stopped``, the reason; the same call continues.
 
     Raises:
-        As ``archive_range``, if nothing was added.
+        ConfigurationError: an option is invalid, or the folder has an archive of something else, or a continuous
+            archive has ``until``.
+        DataLossError: messages to archive no longer exist; nothing was added.
+        TransportError: the broker failed; nothing was added.
+
+    A KeyboardInterrupt drops the current run; earlier runs are kept.
     """
-    return _archive(session, order, Pace(entries=entries), stop, _no_one)
-
-
-def archive_on(
-    session: SparkSession, order: ArchiveOrder, stop: Callable[[], bool], *, pace: Pace, report: OnRun
-) -> dict[str, Any]:  # fmt: skip
-    """Archive stored and new messages of the destination, until stopped.
-
-    Args:
-        session: as for ``archive_once``.
-        order: archive order; ``until`` is rejected.
-        stop: called twice a second; once it returns True, the current run is finished and kept, and archiving ends.
-        pace: size and interval of the runs; the interval is required.
-        report: callback with a record after each run, and when an outage begins or ends, in the caller's thread; see
-            ``run_record`` and ``outage_record``.
-
-    Returns:
-        The summary of all runs, as ``archive_once``.
-
-    Raises:
-        ConfigurationError: ``until`` is set.
-        As ``archive_range``, if nothing was added.
-
-    A KeyboardInterrupt ends the query and drops the current run; earlier runs are kept.
-    """
-    if order.until is not None:
+    if pace.interval is not None and order.until is not None:
         raise ConfigurationError("a continuous archive has no end: omit until, or archive only stored messages")
-    return _archive(session, order, pace, stop, report)
-
-
-def _no_one(record: Mapping[str, Any]) -> None:
-    """Ignore a record."""
-
-
-def _archive(
-    session: SparkSession, order: ArchiveOrder, pace: Pace, stop: Callable[[], bool], report: OnRun
-) -> dict[str, Any]:
     began = time.monotonic()
     with open_archive(order) as before:
         plan = plan_archive(order, before)
         if pace.interval is not None and not plan.destination:
             raise NotFoundError(f"nothing is left of {order.destination}: its topics no longer exist")
         accepted = accept(order, before, plan)
-        cursor = ArchiveCursor.begin(order, accepted)
-        runs = _Runs(order, plan, accepted, cursor)
-        stopped = _run(session, runs, pace, stop, report) if plan.extents or pace.interval is not None else None
-        summary = {**summarize(order, before, runs.added, take_unreported(order), began), **cursor.summary()}
+        runs = _Runs(order, plan, pace, report, accepted, ArchiveCursor.begin(order, accepted))
+        stopped = _run(session, runs, stop) if plan.extents or pace.interval is not None else None
+        summary = {**summarize(order, before, runs.added, take_unreported(order), began), **runs.cursor.summary()}
     return summary if stopped is None else {**summary, "stopped": stopped}
 
 
 @attrs.define(eq=False)
+class ArchiveCursor:
+    """Moves a subscription past the messages that an archive's manifest counts, and no further.
+
+    Args:
+        order: order of the archive; without ``consume``, nothing is done.
+    """
+
+    order: ArchiveOrder
+    _cursor: StreamCursor | None = None
+    _unmoved: list[str] = attrs.field(factory=list)
+
+    @classmethod
+    def begin(cls, order: ArchiveOrder, archived: Manifest) -> Self:
+        """Create the subscription if it is missing, and move it past the archived messages.
+
+        Raises:
+            ConfigurationError: it has consumers, or there is no administration.
+            NotFoundError: a topic does not exist.
+            TransportError: the broker does not answer.
+        """
+        cursor = cls(order)
+        if order.consume is not None:
+            asyncio.run(cursor._move(archived))
+        return cursor
+
+    def follow(self, archived: Manifest) -> None:
+        """Move the subscription past the archived messages. Warn about a failure: the next call or run retries."""
+        if self.order.consume is None:
+            return
+        try:
+            asyncio.run(self._move(archived))
+        except JMSError as error:
+            self._unmoved = sorted(archived.ends())
+            _log.warning("subscription %s was not moved: %s", self.order.consume, error)
+
+    def summary(self) -> dict[str, Any]:
+        """Return ``subscription``, and ``unmoved``, the topics where moving it failed; empty without ``consume``."""
+        if self.order.consume is None:
+            return {}
+        return {"subscription": self.order.consume, "unmoved": self._unmoved}
+
+    async def _move(self, archived: Manifest) -> None:
+        options = parse_options(self.order.reader_options(), Use.READ)
+        async with connected_by(options) as (transport, configuration):
+            if transport.admin is None:
+                raise ConfigurationError(
+                    "consume needs the broker's REST interface, which jms.usePulsarAdmin=false rules out"
+                )
+            source = source_of(options, configuration)
+            stores = await look(transport, await list_sources(transport, source, may_miss=bool(archived.parts)))
+            if self._cursor is None:
+                assert self.order.consume is not None
+                self._cursor = StreamCursor(transport.admin, self.order.consume, False, "consume", "")
+                await self._cursor.begin(stores, StartPosition.EARLIEST)
+            self._cursor.admin = transport.admin
+            self._unmoved = await self._cursor.move(archived.ends(), stores, again=True)
+
+
+@attrs.define(eq=False)
 class _Runs:
-    """The runs of one stream.
+    """The runs of one archive order.
 
     Attributes:
         order: archive order.
-        plan: start of the stream.
-        before: manifest before the stream.
+        plan: start of the first run.
+        pace: size and interval of the runs.
+        report: callback with the record of each run.
+        before: manifest before the first run.
         cursor: subscription that follows the archive.
         checkpoint: checkpoint folder of the stream.
         added: combined result of all runs.
@@ -123,6 +186,8 @@ class _Runs:
 
     order: ArchiveOrder
     plan: ArchivePlan
+    pace: Pace
+    report: OnRun
     before: Manifest
     cursor: ArchiveCursor
     checkpoint: Path | None = None
@@ -135,16 +200,18 @@ class _Runs:
     stopping: bool = False
     skipped: bool = False
 
-    def store(self, frame: DataFrame, number: int) -> None:
-        """Add one run. Spark calls it in a thread of its own."""
+    def store(self, frame: DataFrame, number: int | None = None) -> None:
+        """Add one run; Spark calls it in a thread of its own with the number of a micro-batch."""
         archived = self.before if self.added is None else self.added.manifest
         self.at_work = True  # set before stopping is read, so that the other thread sees one of them
         try:
             if self.stopping:
                 self.skipped = True
                 return
-            assert self.checkpoint is not None
-            extents = batch_extents(self.checkpoint, number, archived.ends())
+            extents = self.plan.extents
+            if number is not None:
+                assert self.checkpoint is not None
+                extents = batch_extents(self.checkpoint, number, archived.ends())
             run = store_run(frame, self.order, archived, extents)
             self.added = run if self.added is None else self.added.followed_by(run)
             self.unreported.append(run)
@@ -155,24 +222,31 @@ class _Runs:
         finally:
             self.at_work = False
 
-    def report_next(self, progress: Mapping[str, Any] | None, pace: Pace, report: OnRun) -> None:
+    def report_next(self, progress: Mapping[str, Any] | None) -> None:
         """Report the oldest unreported run and forget it: a stream can have very many."""
-        report(run_record(self.reported, self.unreported.popleft(), progress, pace.entries))
+        self.report(run_record(self.reported, self.unreported.popleft(), progress, self.pace.entries))
         self.reported += 1
 
 
-def _run(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], report: OnRun) -> str | None:
+def _run(session: SparkSession, runs: _Runs, stop: Callable[[], bool]) -> str | None:
     """Add runs until everything is archived or one fails; return the reason if earlier runs were added."""
     try:
         with own_errors():
-            is_done = _stream(session, runs, pace, stop, report)
+            is_done = _read(session, runs) if runs.pace.entries is None else _stream(session, runs, stop)
     except Exception as error:
         failure = runs.failure
         cause = error if failure is None else find_cause(str(failure)) or failure
         if runs.added is None:
             raise cause from None
         return reason_of(cause)
-    return None if is_done or pace.interval is not None else "interrupted"
+    return None if is_done or runs.pace.interval is not None else "interrupted"
+
+
+def _read(session: SparkSession, runs: _Runs) -> bool:
+    """Add everything in one run; return True."""
+    options = {**runs.plan.options(runs.order), "endingOffsets": places_json(runs.plan.ends())}
+    runs.store(session.read.format("jms").options(**options).load())
+    return True
 
 
 def stream_options(order: ArchiveOrder, plan: ArchivePlan, pace: Pace) -> dict[str, str]:
@@ -196,7 +270,7 @@ def stream_options(order: ArchiveOrder, plan: ArchivePlan, pace: Pace) -> dict[s
     return options
 
 
-def batch_extents(checkpoint: Path, number: int, starts: Mapping[str, Place]) -> list[Extent]:
+def batch_extents(checkpoint: Path, number: int, starts: Mapping[str, Place]) -> tuple[Extent, ...]:
     """Return the entries that a batch reads from each partition, from the offsets that Spark writes before it starts.
 
     Args:
@@ -206,46 +280,107 @@ def batch_extents(checkpoint: Path, number: int, starts: Mapping[str, Place]) ->
     """
     written = (checkpoint / "offsets" / str(number)).read_text(encoding="utf-8").splitlines()[-1]
     ends = from_json(json.loads(written))
-    return [
+    return tuple(
         Extent(topic=topic, start=starts.get(topic, end), end=end, entries=0, bytes=0) for topic, end in ends.items()
-    ]
+    )
 
 
-def _stream(session: SparkSession, runs: _Runs, pace: Pace, stop: Callable[[], bool], report: OnRun) -> bool:
+def _stream(session: SparkSession, runs: _Runs, stop: Callable[[], bool]) -> bool:
     """Run the query; return True if it ended by itself."""
-    frame = session.readStream.format("jms").options(**stream_options(runs.order, runs.plan, pace)).load()
+    frame = session.readStream.format("jms").options(**stream_options(runs.order, runs.plan, runs.pace)).load()
     with tempfile.TemporaryDirectory(prefix="jmsaio-", ignore_cleanup_errors=True) as folder:
         runs.checkpoint = Path(folder)
         writer = frame.writeStream.foreachBatch(runs.store).option("checkpointLocation", Path(folder).as_uri())
-        timing: dict[str, Any] = {"availableNow": True} if pace.interval is None else {"processingTime": _POLL}
+        timing: dict[str, Any] = {"availableNow": True} if runs.pace.interval is None else {"processingTime": _POLL}
         query = writer.trigger(**timing).start()
         try:
-            return _watch(query, runs, pace, stop, report)
+            return _watch(query, runs, stop)
         finally:
             query.stop()
 
 
-def _watch(query: StreamingQuery, runs: _Runs, pace: Pace, stop: Callable[[], bool], report: OnRun) -> bool:
+def _watch(query: StreamingQuery, runs: _Runs, stop: Callable[[], bool]) -> bool:
     """Report runs until the query ends, or stops with no active run. Return True if it ended by itself."""
     has_ended = False
     while not has_ended and (not runs.stopping or runs.at_work):
         has_ended = bool(query.awaitTermination(_LOOK))  # type: ignore[arg-type] # takes a float, too
-        _report(query, runs, pace, report)
+        _report(query, runs)
         runs.stopping = runs.stopping or stop()
     if runs.failure is not None:  # of the run that was active
         raise runs.failure
     while runs.unreported:
-        runs.report_next(None, pace, report)
+        runs.report_next(None)
     return has_ended and not runs.skipped
 
 
-def _report(query: StreamingQuery, runs: _Runs, pace: Pace, report: OnRun) -> None:
+def _report(query: StreamingQuery, runs: _Runs) -> None:
     """Report the runs and outages in Spark's progress."""
     outage = outage_record(query.lastProgress)
     if runs.is_out is not (outage["unreachable"] is not None):
         runs.is_out = not runs.is_out
-        report(outage)
+        runs.report(outage)
     recent = query.recentProgress if runs.unreported else []
     known = {each["batchId"]: each for each in recent if "addBatch" in each["durationMs"]}  # others are idle
     while runs.unreported and runs.reported in known:
-        runs.report_next(known[runs.reported], pace, report)
+        runs.report_next(known[runs.reported])
+
+
+def run_record(number: int, run: ArchiveRun, progress: Mapping[str, Any] | None, entries: int | None) -> dict[str, Any]:
+    """Return the record of a stream's run.
+
+    Args:
+        number: number of the run in this stream, from 0.
+        run: result of the run.
+        progress: Spark's progress of its batch; None if there is none.
+        entries: maximum entries per run.
+
+    Returns:
+        ``rows`` and ``files`` of the run, ``archived`` (rows in all), ``lost`` (sentences), ``seconds`` of the run,
+        ``rows_per_second``, ``entries_behind`` (remaining entries), and ``seconds_left`` for them at this speed,
+        without new messages. The four from ``seconds`` on are None without ``progress``.
+    """
+    record: dict[str, Any] = {
+        "job": "archive",
+        "run": number + 1,
+        "rows": sum(part.rows for part in run.parts),
+        "files": run.files,
+        "archived": run.manifest.rows,
+        "lost": list(run.lost),
+        **dict.fromkeys(("seconds", "rows_per_second", "entries_behind", "seconds_left")),
+    }
+    if progress is None or entries is None:
+        return record
+    seconds = max(progress["batchDuration"], 1) / 1000
+    behind = sum(each.entries for each in jmsaio.spark.lag(progress).values())
+    record.update(
+        seconds=seconds,
+        rows_per_second=round(record["rows"] / seconds, 1),
+        entries_behind=behind,
+        seconds_left=round(behind * seconds / entries),  # a run that leaves entries was a full one
+    )
+    return record
+
+
+def outage_record(progress: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the record of the beginning or end of a broker outage: ``unreachable``, the reason, or None.
+
+    Args:
+        progress: Spark's progress of the newest trigger.
+    """
+    shown = None if progress is None else progress["sources"][0]["latestOffset"]
+    if isinstance(shown, str):
+        shown = json.loads(shown)
+    outage = (shown or {}).get("unreachable")
+    return {"job": "archive", "unreachable": None if outage is None else outage["reason"]}
+
+
+def pace_text(record: Mapping[str, Any]) -> str:
+    """Format the record of a run or of an outage as a line."""
+    if "unreachable" in record:
+        reason = record["unreachable"]
+        return "the broker answers again" if reason is None else f"waiting for the broker: {reason}"
+    text = f"{record['run']} runs, {record['archived']} messages"
+    if record["entries_behind"] is None:
+        return text
+    left = f", {record['seconds_left']} s left" if record["entries_behind"] else ""
+    return f"{text}, {record['rows_per_second']}/s, {record['entries_behind']} entries behind{left}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -11,17 +12,19 @@ import attrs
 from jmsaio.config import Configuration
 from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError, InvalidDestinationError
-from jmsaio.model.destinations import Queue, Resolved, Topic
+from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
+from jmsaio.model.partitions import split_partition
 from jmsaio.spark.model.destination_text import parse_destination_text
+from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
-from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound, check_order, parse_bound
-from jmsaio.spark.options.table import OPTIONS, Use, View
-from jmsaio.spark.options.values import refuse
+from jmsaio.spark.options.table import EARLIEST, LATEST, OPTIONS, Bound, View
+from jmsaio.spark.options.values import Use, refuse
 
 #: The options that name a destination, and the destination's kind; None: the text contains it.
 _DESTINATIONS: Final[Mapping[str, type[Queue] | type[Topic] | None]] = {
     "queue": Queue, "topic": Topic, "destination": None,
 }  # fmt: skip
+_FORM: Final = 'must be earliest, latest, or JSON such as {"orders-partition-0": "12:5"}'
 _NO_ADMIN: Final = "needs the broker's REST interface, which jms.usePulsarAdmin=false rules out"
 
 
@@ -120,6 +123,74 @@ def _bound(given: Given, name: str, default: Bound) -> Bound:
         return default
     assert given.resolved is not None  # set for every reader
     return parse_bound(name, given.texts[name], given.resolved, given.configuration.system_namespace)
+
+
+def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound:
+    """Parse the bound of the option ``name``.
+
+    Args:
+        name: the option.
+        text: ``earliest``, ``latest``, or JSON of topics, by short or full names, with ``ledger:entry[:batch]``.
+        source: the topics to read.
+        namespace: tenant/namespace for short names.
+
+    Raises:
+        ConfigurationError: the text has another form, or names a topic twice or one that is not read.
+    """
+    word = text.strip().lower()
+    if word == EARLIEST:
+        return EARLIEST
+    if word == LATEST:
+        return LATEST
+    bound: dict[str, Place] = {}
+    for given, position in _pairs(name, text):
+        topic = _full_name(name, text, given, namespace)
+        if topic in bound:
+            raise refuse(name, text, f"gives two positions for topic {topic}")
+        if source.pattern is None and split_partition(topic)[0] not in source.topics and topic not in source.topics:
+            raise refuse(name, text, f"topic {topic} is not among those that are read: {', '.join(source.topics)}")
+        bound[topic] = parse_place(position, f"option {name}, topic {given}")
+    return bound
+
+
+def check_order(starting: Bound, ending: Bound, text: str) -> None:
+    """Raise ConfigurationError if a topic ends before it starts.
+
+    Args:
+        starting: start of the read.
+        ending: end of the read.
+        text: the end as the user wrote it.
+    """
+    if isinstance(starting, str) or isinstance(ending, str):
+        return
+    for topic, end in ending.items():
+        start = starting.get(topic)
+        if start is not None and end < start:
+            raise refuse("endingOffsets", text, f"topic {topic} would end at {end}, before its start at {start}")
+
+
+def _pairs(name: str, text: str) -> list[tuple[str, str]]:
+    try:
+        found = json.loads(text, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        raise refuse(name, text, _FORM) from None
+    if not isinstance(found, _Pairs) or not all(isinstance(position, str) for _, position in found):
+        raise refuse(name, text, _FORM)
+    return list(found)
+
+
+class _Pairs(list[tuple[str, str]]):
+    """The members of a JSON object, including those with duplicate names."""
+
+
+def _full_name(name: str, text: str, given: str, namespace: str) -> str:
+    try:
+        resolved = resolve(Topic(given), namespace)
+    except InvalidDestinationError:
+        raise refuse(name, text, f"{given!r} is not the name of a topic") from None
+    if resolved.virtual or len(resolved.topics) != 1:
+        raise refuse(name, text, f"{given!r} is not the name of one topic")
+    return resolved.topics[0]
 
 
 def _persistent_only(given: Given) -> None:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-import attrs
-
 from jmsaio.config import Configuration, load
-from jmsaio.config.declaring import directory, written_names
-from jmsaio.config.options import Kind, Section, nearest
+from jmsaio.config.declaring import written_names
+from jmsaio.config.options import nearest
 from jmsaio.config.schemes import SCHEMES
 from jmsaio.config.sources import split_url
 from jmsaio.errors import ConfigurationError
-from jmsaio.model.destinations import Queue, Topic, resolve
+from jmsaio.model.destinations import resolve
 from jmsaio.selector import Selector
-from jmsaio.spark.model.schema import Body, Column, Property
-from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound
 from jmsaio.spark.options.checks import CHECKS, Given, parse_bounds, parse_columns, parse_destination
-from jmsaio.spark.options.secrets import SECRETS, Folder, check_secret, is_reference, resolve_secrets
-from jmsaio.spark.options.table import MIB, OPTIONS, OnDecodeError, OptionRow, Use, View, table
-from jmsaio.spark.options.values import refuse
+from jmsaio.spark.options.secrets import MAPS, SECRETS, check_secret
+from jmsaio.spark.options.table import (
+    EARLIEST,
+    LATEST,
+    OPTIONS,
+    Bound,
+    OnDecodeError,
+    SourceOptions,
+    View,
+)
+from jmsaio.spark.options.values import OptionRow, Use, refuse
 
 __all__ = [
     "EARLIEST",
@@ -33,15 +37,11 @@ __all__ = [
     "Use",
     "View",
     "parse_options",
-    "table",
 ]
 
 #: Name of the option ``url`` in ``load``.
 _URL: Final = "brokerServiceUrl"
-_OPTIONS: Final = {option.name: option for section in Section for option in directory(section).options}
 _WRITTEN: Final = {name.lower(): name for name in written_names() if name != _URL}
-#: Prefixes of names whose rest the user chooses; Spark has converted it to lower case.
-_MAPS: Final = tuple(f"{name}." for name, option in _OPTIONS.items() if option.kind is Kind.MAP)
 _ROWS: Final = {row.name.lower(): row for row in OPTIONS}
 #: Options that Spark adds for a sink and uses itself.
 _OF_SPARK: Final = frozenset({"checkpointlocation", "queryname"})
@@ -57,95 +57,6 @@ _MEANINGLESS: Final[Mapping[str, str]] = {
     "brokerserviceurl": "the broker is given as url",
     "service_url": "the broker is given as url",
 }
-
-
-def shown_connection(connection: Mapping[str, str]) -> str:
-    """Return the options for ``repr``: secrets as ``***``, references unchanged."""
-    return repr({name: "***" if _is_hidden(name, text) else text for name, text in connection.items()})
-
-
-@attrs.frozen(kw_only=True)
-class SourceOptions:
-    """Options of a reader or writer. Can be pickled; ``repr`` shows no secret. Durations are in seconds.
-
-    Attributes:
-        connection: options for ``jmsaio.config.load`` by their written names. Secrets are references, unless
-            ``allowInlineSecret`` was set.
-        destination: the destination to read or write; None for a write with the column ``destination``.
-        view: messages of a queue to read.
-        selector: the JMS selector, or None.
-        columns: columns of a row, in order; empty for a writer.
-        declared: fields of the column ``props``.
-        body: form of the body in rows.
-        use_schema: add the column ``value``, read by the schema of the topic.
-        starting_offsets: start of the read, inclusive.
-        ending_offsets: end of the read, exclusive.
-        starting_time: publish time of the first messages in ms since the epoch; overrides ``starting_offsets``.
-        ending_time: publish time in ms since the epoch from which messages are left out; overrides ``ending_offsets``.
-        min_partitions: minimum number of tasks.
-        max_entries_per_partition: maximum entries per task.
-        max_entries_per_trigger: maximum entries per micro-batch.
-        max_bytes_per_trigger: maximum bytes per micro-batch.
-        min_entries_per_trigger: entries that a micro-batch waits for.
-        max_trigger_delay: maximum wait for them.
-        offset_poll_interval: minimum time between requests to the broker.
-        subscription: the subscription that follows the stream, or None.
-        shared_cursor: move ``subscription`` even while it has consumers.
-        move_cursor: start at ``subscription`` and move it; if False, neither.
-        fail_on_data_loss: fail when messages no longer exist; if False, warn.
-        data_loss_folder: folder for a file per loss if ``fail_on_data_loss`` is False; or None.
-        on_decode_error: handling of a message that can't be decoded completely.
-        read_timeout: time without a message after which a task fails.
-        outage_timeout: maximum wait of a query for an unreachable broker.
-        batch_rows: maximum rows of an Arrow batch.
-        batch_bytes: bytes of messages that end an Arrow batch.
-        receiver_queue: messages that a reader prefetches.
-        dedup: rows contain their identity for the broker's deduplication.
-    """
-
-    connection: Mapping[str, str] = attrs.field(repr=shown_connection)
-    destination: Queue | Topic | None
-    view: View = View.ALL
-    selector: str | None = None
-    columns: tuple[Column, ...]
-    declared: tuple[Property, ...] = ()
-    body: Body = Body.TYPED
-    use_schema: bool = False
-    starting_offsets: Bound = EARLIEST
-    ending_offsets: Bound = LATEST
-    starting_time: int | None = None
-    ending_time: int | None = None
-    min_partitions: int | None = None
-    max_entries_per_partition: int = 50_000
-    max_entries_per_trigger: int | None = None
-    max_bytes_per_trigger: int | None = None
-    min_entries_per_trigger: int | None = None
-    max_trigger_delay: float = 900.0
-    offset_poll_interval: float = 0.5
-    subscription: str | None = None
-    shared_cursor: bool = False
-    move_cursor: bool = True
-    fail_on_data_loss: bool = True
-    data_loss_folder: str | None = None
-    on_decode_error: OnDecodeError = OnDecodeError.ROW
-    read_timeout: float = 60.0
-    outage_timeout: float = 300.0
-    batch_rows: int = 4096
-    batch_bytes: int = 16 * MIB
-    receiver_queue: int = 1000
-    dedup: bool = False
-
-    def configuration(self, folders: Sequence[Folder] = ()) -> Configuration:
-        """Load the configuration for a new connection, with the current secrets.
-
-        Args:
-            folders: folders of the files that Spark distributes (``SparkFiles.getRootDirectory()``). Relative names are
-                resolved there, then in the working directory.
-
-        Raises:
-            ConfigurationError: a referenced secret does not exist. The error names the reference.
-        """
-        return load(resolve_secrets(self.connection, folders))
 
 
 def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
@@ -216,7 +127,7 @@ def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -
     return Given(
         texts=texts,
         use=use,
-        values={row.field: value for row, value in values.items() if row.field},
+        values={row.field: value for row, value in values.items() if row.field and not row.combined},
         connection=checked,
         configuration=configuration,
         destination=destination,
@@ -250,7 +161,7 @@ def _reading(given: Given) -> dict[str, Any]:
 
 def written_name(name: str) -> str | None:
     """Return the spelling of an option's name in ``jmsaio.config``, given in any case; None for an unknown option."""
-    for start in _MAPS:
+    for start in MAPS:
         if name.lower().startswith(start.lower()):
             return start + name[len(start) :]
     return _WRITTEN.get(name.lower())
@@ -294,8 +205,3 @@ def check_connection(url: str, options: Mapping[str, str], *, inline: bool) -> t
         if name in connection:
             check_secret(name, connection[name], connection.get("authPlugin"), allowed=inline)
     return connection, load(connection)
-
-
-def _is_hidden(name: str, text: str) -> bool:
-    option = _OPTIONS.get(name)
-    return name.startswith(_MAPS) or (option is not None and option.secret and not is_reference(text))

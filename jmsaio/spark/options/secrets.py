@@ -40,6 +40,11 @@ _SECRET_MEMBERS: Final = frozenset({"token", "password", "clientSecret", "client
 _log = logging.getLogger("jmsaio")
 
 
+_OPTIONS: Final = {option.name: option for section in Section for option in directory(section).options}
+#: Prefixes of names whose rest the user chooses; Spark has converted it to lower case.
+MAPS: Final = tuple(f"{name}." for name, option in _OPTIONS.items() if option.kind is Kind.MAP)
+
+
 def is_reference(text: str) -> bool:
     """Return True for ``file:NAME`` and ``env:NAME``."""
     return text.startswith((_FILE, _ENV))
@@ -198,3 +203,13 @@ def _located(name: str, folders: Sequence[Folder]) -> str:
         if not given.startswith("/") and path.is_file():
             return f"{_FILE}//{path}" if given != name else str(path)
     return name
+
+
+def shown_connection(connection: Mapping[str, str]) -> str:
+    """Return the options for ``repr``: secrets as ``***``, references unchanged."""
+    return repr({name: "***" if _is_hidden(name, text) else text for name, text in connection.items()})
+
+
+def _is_hidden(name: str, text: str) -> bool:
+    option = _OPTIONS.get(name)
+    return name.startswith(MAPS) or (option is not None and option.secret and not is_reference(text))

@@ -1,17 +1,22 @@
-"""The table of the data source's own options. Parsing, error messages and the guide's table are made from it."""
+"""The data source's own options, each declared once. Parsing, error messages and the guide's table derive from it."""
 
 from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal
 
 import attrs
 
+from jmsaio.config import Configuration, load
 from jmsaio.config.options import nearest
-from jmsaio.spark.model.schema import PROPERTY_TYPES, Body, Property, Type
+from jmsaio.model.destinations import Queue, Topic
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.schema import PROPERTY_TYPES, Body, Column, Property, Type
 from jmsaio.spark.options import values
+from jmsaio.spark.options.secrets import Folder, resolve_secrets, shown_connection
+from jmsaio.spark.options.values import ROW, OptionRow, Use, option
 
 #: Types that a property can have, by every name in Spark's DDL.
 _TYPES: Final = {
@@ -57,14 +62,6 @@ def _type(name: str, word: str) -> Type:
     return kind
 
 
-class Use(enum.Enum):
-    """Purpose of the options; the value is the word of Spark's API."""
-
-    READ = "read"
-    READ_STREAM = "readStream"
-    WRITE = "write"
-
-
 class View(enum.Enum):
     """Which messages of a queue are read."""
 
@@ -84,6 +81,11 @@ class _Dedup(enum.Enum):
     COLUMNS = "columns"
 
 
+EARLIEST: Final = "earliest"
+LATEST: Final = "latest"
+#: One end of every partition, or a place in each named partition, by the full name of its topic.
+Bound = Literal["earliest", "latest"] | Mapping[str, Place]
+
 _READS: Final = (Use.READ, Use.READ_STREAM)
 _BATCH, _STREAM, _WRITE = (Use.READ,), (Use.READ_STREAM,), (Use.WRITE,)
 _ALL: Final = tuple(Use)
@@ -98,173 +100,179 @@ def _auto(text: str) -> bool:
 
 
 @attrs.frozen(kw_only=True)
-class OptionRow:
-    """One option.
+class SourceOptions:
+    """Options of a reader or writer. Can be pickled; ``repr`` shows no secret. Durations are in seconds, times in ms.
 
     Attributes:
-        name: name as written; its case is ignored.
-        uses: uses that accept the option.
-        default: default value, for the guide.
-        doc: description, for the guide.
-        read: parses the text; raises ValueError with the reason.
-        field: field of ``SourceOptions`` with the value; "" for an option that is combined with others.
-        admin: the option needs the broker's REST interface.
+        connection: options for ``jmsaio.config.load`` by their written names. Secrets are references, unless
+            ``allowInlineSecret`` was set.
+        destination: the destination to read or write; None for a write with the column ``destination``.
+        columns: columns of a row, in order; empty for a writer.
+        receiver_queue: messages that a reader prefetches.
+
+    The other fields are described as options.
     """
 
-    name: str
-    uses: tuple[Use, ...]
-    default: str
-    doc: str
-    read: Callable[[str], object] = values.not_empty
-    field: str = ""
-    admin: bool = False
-
-
-OPTIONS: Final = (
-    OptionRow(
-        name="url", uses=_ALL, default="required",
-        doc="the broker's URL, such as `pulsar://host:6650`; connection options can follow as in a URL: "
-        "`?jms.systemNamespace=tenant/namespace`",
-    ),
-    OptionRow(
-        name="queue", uses=_ALL, default="",
-        doc="name of the queue, short or full. For reading, also `multi:` with a list, or `regex:` with a pattern. "
-        "A read requires `queue`, `topic` or `destination`; a write without them uses the column `destination`",
-    ),
-    OptionRow(name="topic", uses=_ALL, default="", doc="name of the topic, in the same forms"),
-    OptionRow(
-        name="destination", uses=_ALL, default="",
-        doc="`queue://name` or `topic://name`",
-    ),
-    OptionRow(
-        name="allowInlineSecret", uses=_ALL, default="false", read=values.flag,
-        doc="accept a secret in `authParams` itself, with a warning: it is sent with every task",
-    ),
-    OptionRow(
-        name="view", uses=_BATCH, default="all", read=values.word_of(View), field="view",
+    connection: Mapping[str, str] = attrs.field(repr=shown_connection)
+    destination: Queue | Topic | None
+    receiver_queue: int = 1000
+    # fmt: off
+    view: View = option(
+        View.ALL, "view", _BATCH, read=values.word_of(View),
         doc="`all`: all stored messages. `pending`: messages that the queue's subscription has not acknowledged when "
         "the query is planned; entries are read completely",
-    ),
-    OptionRow(
-        name="selector", uses=_READS, default="", read=str,
+    )
+    selector: str | None = option(
+        None, "selector", _READS, read=str, combined=True,
         doc="JMS selector, applied before rows are built",
-    ),
-    OptionRow(
-        name="columns", uses=_READS, default="all but `body_json`",
+    )
+    columns: tuple[Column, ...] = option(
+        attrs.NOTHING, "columns", _READS, shown="all but `body_json`", combined=True,
         doc="columns to read, separated by commas, in this order",
-    ),
-    OptionRow(
-        name="propertySchema", uses=_READS, default="", read=parse_properties, field="declared",
+    )
+    declared: tuple[Property, ...] = option(
+        (), "propertySchema", _READS, shown="", read=parse_properties,
         doc="properties and their types, such as `region STRING, qty INT`: adds the column `props` with these fields. "
         "A property of another type is NULL, unless it converts without loss, such as a short to an INT",
-    ),
-    OptionRow(
-        name="schema", uses=_READS, default="", read=_auto, field="use_schema", admin=True,
+    )
+    use_schema: bool = option(
+        False, "schema", _READS, shown="", read=_auto, admin=True,
         doc="`auto`: adds the column `value`, the body decoded by its schema",
-    ),
-    OptionRow(
-        name="body", uses=_READS, default="typed", read=values.word_of(Body), field="body",
+    )
+    body: Body = option(
+        Body.TYPED, "body", _READS, read=values.word_of(Body),
         doc="`typed`: columns `text` and `bytes`; `raw`: column `payload`; `both`",
-    ),
-    OptionRow(
-        name="startingOffsets", uses=_READS, default="`earliest`; of a stream `latest`",
+    )
+    starting_offsets: Bound = option(
+        EARLIEST, "startingOffsets", _READS, shown="`earliest`; of a stream `latest`", combined=True,
         doc="start of a read or a new stream: `earliest`, `latest` (streams only), or JSON with the first message, "
         'such as `{"orders-partition-0": "12:5"}`: ledger and entry, and `:` with the index in the batch if the entry '
         "has several messages",
-    ),
-    OptionRow(
-        name="endingOffsets", uses=_BATCH, default="latest",
+    )
+    ending_offsets: Bound = option(
+        LATEST, "endingOffsets", _BATCH, shown="latest", combined=True,
         doc="`latest`, or JSON with the first message not to read",
-    ),
-    OptionRow(
-        name="startingTime", uses=_READS, default="", read=values.time, field="starting_time",
+    )
+    starting_time: int | None = option(
+        None, "startingTime", _READS, read=values.time,
         doc="first publish time, in ISO 8601 (UTC without an offset) or milliseconds since 1970; overrides "
         "`startingOffsets`",
-    ),
-    OptionRow(
-        name="endingTime", uses=_BATCH, default="", read=values.time, field="ending_time",
+    )
+    ending_time: int | None = option(
+        None, "endingTime", _BATCH, read=values.time,
         doc="publish time after the last message; overrides `endingOffsets`",
-    ),
-    OptionRow(
-        name="minPartitions", uses=_READS, default="", read=values.number(100_000), field="min_partitions", admin=True,
+    )
+    min_partitions: int | None = option(
+        None, "minPartitions", _READS, read=values.number(100_000), admin=True,
         doc="approximate minimum number of tasks",
-    ),
-    OptionRow(
-        name="maxEntriesPerPartition", uses=_READS, default="50000", read=values.number(),
-        field="max_entries_per_partition", admin=True,
+    )
+    max_entries_per_partition: int = option(
+        50_000, "maxEntriesPerPartition", _READS, read=values.number(), admin=True,
         doc="maximum entries per task",
-    ),
-    OptionRow(
-        name="maxEntriesPerTrigger", uses=_STREAM, default="no limit", read=values.number(),
-        field="max_entries_per_trigger", admin=True,
+    )
+    max_entries_per_trigger: int | None = option(
+        None, "maxEntriesPerTrigger", _STREAM, shown="no limit", read=values.number(), admin=True,
         doc="maximum entries per micro-batch, divided by the partitions' backlogs",
-    ),
-    OptionRow(
-        name="maxBytesPerTrigger", uses=_STREAM, default="no limit", read=values.number(),
-        field="max_bytes_per_trigger", admin=True,
+    )
+    max_bytes_per_trigger: int | None = option(
+        None, "maxBytesPerTrigger", _STREAM, shown="no limit", read=values.number(), admin=True,
         doc="maximum bytes per micro-batch, estimated by mean entry size",
-    ),
-    OptionRow(
-        name="minEntriesPerTrigger", uses=_STREAM, default="1", read=values.number(),
-        field="min_entries_per_trigger", admin=True,
+    )
+    min_entries_per_trigger: int | None = option(
+        None, "minEntriesPerTrigger", _STREAM, shown="1", read=values.number(), admin=True,
         doc="entries that a micro-batch waits for; ignored with the trigger `availableNow`",
-    ),
-    OptionRow(
-        name="maxTriggerDelay", uses=_STREAM, default="15 min", read=values.duration(), field="max_trigger_delay",
+    )
+    max_trigger_delay: float = option(
+        900.0, "maxTriggerDelay", _STREAM, shown="15 min", read=values.duration(),
         doc="maximum wait for `minEntriesPerTrigger`",
-    ),
-    OptionRow(
-        name="offsetPollInterval", uses=_STREAM, default="500 ms", read=values.duration(60),
-        field="offset_poll_interval", doc="minimum time between requests for new messages, up to 60 s",
-    ),
-    OptionRow(
-        name="subscription", uses=_STREAM, default="", field="subscription", admin=True,
+    )
+    offset_poll_interval: float = option(
+        0.5, "offsetPollInterval", _STREAM, shown="500 ms", read=values.duration(60),
+        doc="minimum time between requests for new messages, up to 60 s",
+    )
+    subscription: str | None = option(
+        None, "subscription", _STREAM, admin=True,
         doc="subscription that is moved after each committed micro-batch, so that the broker retains unread messages",
-    ),
-    OptionRow(
-        name="sharedCursor", uses=_STREAM, default="false", read=values.flag, field="shared_cursor", admin=True,
+    )
+    shared_cursor: bool = option(
+        False, "sharedCursor", _STREAM, read=values.flag, admin=True,
         doc="move `subscription` even if consumers use it: they do not receive messages that the stream has read",
-    ),
-    OptionRow(
-        name="moveCursor", uses=_STREAM, default="true", read=values.flag, field="move_cursor", admin=True,
+    )
+    move_cursor: bool = option(
+        True, "moveCursor", _STREAM, read=values.flag, admin=True,
         doc="`false`: the stream neither starts at `subscription` nor moves it. The application moves it, such as "
         "`foreachBatch` after storing a micro-batch. Deleted messages that it has acknowledged are no loss",
-    ),
-    OptionRow(
-        name="failOnDataLoss", uses=_READS, default="true", read=values.flag, field="fail_on_data_loss",
+    )
+    fail_on_data_loss: bool = option(
+        True, "failOnDataLoss", _READS, read=values.flag,
         doc="fail if messages are lost; `false`: log a warning, count them and continue",
-    ),
-    OptionRow(
-        name="dataLossFolder", uses=_READS, default="", field="data_loss_folder",
+    )
+    data_loss_folder: str | None = option(
+        None, "dataLossFolder", _READS,
         doc="with `failOnDataLoss=false`: absolute path of a folder, shared by driver and workers, for a file per loss",
-    ),
-    OptionRow(
-        name="onDecodeError", uses=_READS, default="row", read=values.word_of(OnDecodeError),
-        field="on_decode_error",
+    )
+    on_decode_error: OnDecodeError = option(
+        OnDecodeError.ROW, "onDecodeError", _READS, read=values.word_of(OnDecodeError),
         doc="if a part of a message can't be decoded: `row` makes it NULL, with the reason in `decode_error`; `fail` "
         "fails the query",
-    ),
-    OptionRow(
-        name="readTimeout", uses=_READS, default="60 s", read=values.duration(), field="read_timeout",
+    )
+    read_timeout: float = option(
+        60.0, "readTimeout", _READS, shown="60 s", read=values.duration(),
         doc="time without a message after which an incomplete task fails",
-    ),
-    OptionRow(
-        name="outageTimeout", uses=_ALL, default="5 min", read=values.duration(), field="outage_timeout",
+    )
+    outage_timeout: float = option(
+        300.0, "outageTimeout", _ALL, shown="5 min", read=values.duration(),
         doc="maximum wait for an unreachable broker. `load()` does not wait; refused credentials and deleted topics "
         "fail at once",
-    ),
-    OptionRow(
-        name="batchRows", uses=_READS, default="4096", read=values.number(1_000_000), field="batch_rows",
+    )
+    batch_rows: int = option(
+        4096, "batchRows", _READS, read=values.number(1_000_000),
         doc="maximum rows per Arrow batch",
-    ),
-    OptionRow(
-        name="batchBytes", uses=_READS, default=str(16 * MIB), read=values.number(_INT), field="batch_bytes",
+    )
+    batch_bytes: int = option(
+        16 * MIB, "batchBytes", _READS, read=values.number(_INT),
         doc="bytes of messages that end an Arrow batch",
+    )
+    dedup: bool = option(
+        False, "dedup", _WRITE, shown="off", read=lambda text: values.word_of(_Dedup)(text) is _Dedup.COLUMNS,
+        doc="`columns`: the broker drops rows that are sent again, see [writing](#writing)",
+    )
+    # fmt: on
+
+    def configuration(self, folders: Sequence[Folder] = ()) -> Configuration:
+        """Load the configuration for a new connection, with the current secrets.
+
+        Args:
+            folders: folders of the files that Spark distributes (``SparkFiles.getRootDirectory()``). Relative names are
+                resolved there, then in the working directory.
+
+        Raises:
+            ConfigurationError: a referenced secret does not exist. The error names the reference.
+        """
+        return load(resolve_secrets(self.connection, folders))
+
+
+#: All options, those of the broker and the destination first.
+OPTIONS: Final = (
+    OptionRow(
+        "url", _ALL, "required",
+        "the broker's URL, such as `pulsar://host:6650`; connection options can follow as in a URL: "
+        "`?jms.systemNamespace=tenant/namespace`",
     ),
     OptionRow(
-        name="dedup", uses=_WRITE, default="off", read=lambda text: values.word_of(_Dedup)(text) is _Dedup.COLUMNS,
-        field="dedup",
-        doc="`columns`: the broker drops rows that are sent again, see [writing](#writing)",
+        "queue", _ALL, "",
+        "name of the queue, short or full. For reading, also `multi:` with a list, or `regex:` with a pattern. "
+        "A read requires `queue`, `topic` or `destination`; a write without them uses the column `destination`",
+    ),
+    OptionRow("topic", _ALL, "", "name of the topic, in the same forms"),
+    OptionRow("destination", _ALL, "", "`queue://name` or `topic://name`"),
+    OptionRow(
+        "allowInlineSecret", _ALL, "false",
+        "accept a secret in `authParams` itself, with a warning: it is sent with every task", values.flag,
+    ),
+    *(
+        attrs.evolve(field.metadata[ROW], field=field.name)
+        for field in attrs.fields(SourceOptions) if ROW in field.metadata
     ),
 )  # fmt: skip
 

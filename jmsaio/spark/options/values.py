@@ -1,4 +1,4 @@
-"""Parsers of option texts: whole numbers, flags, words, durations and points in time."""
+"""Declarations of options, and parsers of their texts: numbers, flags, words, durations and points in time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import enum
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
+
+import attrs
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
@@ -110,3 +112,62 @@ def time(text: str) -> int:
     if since < datetime.timedelta(0):
         raise ValueError("is before 1970")
     return -(-since // _MILLISECOND)
+
+
+class Use(enum.Enum):
+    """Purpose of the options; the value is the word of Spark's API."""
+
+    READ = "read"
+    READ_STREAM = "readStream"
+    WRITE = "write"
+
+
+@attrs.frozen
+class OptionRow:
+    """One option.
+
+    Attributes:
+        name: name as written; its case is ignored.
+        uses: uses that accept the option.
+        default: default value, for the guide.
+        doc: description, for the guide.
+        read: parses the text; raises ValueError with the reason.
+        field: field of ``SourceOptions`` with the value; "" without one.
+        combined: other options determine the value, too.
+        admin: the option needs the broker's REST interface.
+    """
+
+    name: str
+    uses: tuple[Use, ...]
+    default: str
+    doc: str
+    read: Callable[[str], object] = not_empty
+    field: str = ""
+    combined: bool = False
+    admin: bool = False
+
+
+#: Key of an option in the metadata of its field.
+ROW: Final = "jmsaio.spark.row"
+
+
+def option(
+    default: object, name: str, uses: tuple[Use, ...], doc: str, *, shown: str | None = None, combined: bool = False,
+    **more: Any,
+) -> Any:  # fmt: skip
+    """Declare a field as an option.
+
+    Args:
+        default: value without the option.
+        name: see ``OptionRow``.
+        uses: see ``OptionRow``.
+        doc: see ``OptionRow``.
+        shown: default value, for the guide, if it is not the text of ``default``.
+        combined: the value depends on other options, too.
+        **more: see ``OptionRow``.
+    """
+    if shown is None:
+        value = default.value if isinstance(default, enum.Enum) else default
+        shown = "" if value is None else str(value).lower()
+    row = OptionRow(name, uses, shown, doc, combined=combined, **more)
+    return attrs.field(default=default, metadata={ROW: row})

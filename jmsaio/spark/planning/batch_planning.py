@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import Final, Self
+from typing import Final
 
 import attrs
 
@@ -14,10 +14,10 @@ from jmsaio.errors import ConfigurationError, InvalidDestinationError, NotFoundE
 from jmsaio.model.destinations import Resolved, resolve
 from jmsaio.model.partitions import partition_name
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.options.bounds import EARLIEST, LATEST, Bound
 from jmsaio.spark.options.parse import SourceOptions, View
+from jmsaio.spark.options.table import LATEST, Bound
 from jmsaio.spark.planning.losses import Losses
-from jmsaio.spark.planning.plan import Limits, Stored, beyond, locate, pending, split, stored, whole
+from jmsaio.spark.planning.plan import Stored, beyond, locate, pending, split, stored, whole
 from jmsaio.spark.planning.ranges import Loss, Range
 from jmsaio.transport.base import ReaderOptions, Transport
 from jmsaio.transport.together import together
@@ -31,51 +31,16 @@ _GONE: Final = "there is no such topic, or partition"
 _WAITING: Final = "it is not stored yet, or waits for the end of a transaction"
 
 
-@attrs.frozen(kw_only=True)
-class Wanted:
-    """A batch to read.
+def source_of(options: SourceOptions, configuration: Configuration) -> Resolved:
+    """Return the topics to read, and the subscription of the queue to read, also if the configuration names it.
 
-    Attributes:
-        source: topics of the destination.
-        starting: start of the read, inclusive; topics not named start at their oldest message.
-        ending: end of the read, exclusive; topics not named end at their newest message.
-        starting_time: publish time in ms since the epoch instead of ``starting``, or None.
-        pending: subscription whose acknowledged entries are left out, or None.
-        limits: limits of a task.
-        fail_on_data_loss: raise an error for messages that no longer exist; if False, warn.
-        data_loss_folder: folder for a file per loss that is not an error; or None.
+    Raises:
+        InvalidDestinationError: the options have no destination.
     """
-
-    source: Resolved
-    starting: Bound = EARLIEST
-    ending: Bound = LATEST
-    starting_time: int | None = None
-    pending: str | None = None
-    limits: Limits = attrs.field(factory=Limits)
-    fail_on_data_loss: bool = True
-    data_loss_folder: str | None = None
-
-    @classmethod
-    def by(cls, options: SourceOptions, configuration: Configuration) -> Self:
-        """Return the batch for a reader's options, on a connection with this configuration.
-
-        Raises:
-            InvalidDestinationError: the options have no destination.
-        """
-        if options.destination is None:
-            raise InvalidDestinationError("a reader needs a destination: set the option queue or topic")
-        source = resolve(options.destination, configuration.system_namespace)
-        subscription = source.subscription or configuration.queue_subscription_name
-        return cls(
-            source=source,
-            starting=options.starting_offsets,
-            ending=options.ending_offsets,
-            starting_time=options.starting_time,
-            pending=subscription if options.view is View.PENDING else None,
-            limits=Limits(options.min_partitions, options.max_entries_per_partition),
-            fail_on_data_loss=options.fail_on_data_loss,
-            data_loss_folder=options.data_loss_folder,
-        )
+    if options.destination is None:
+        raise InvalidDestinationError("a reader needs a destination: set the option queue or topic")
+    source = resolve(options.destination, configuration.system_namespace)
+    return attrs.evolve(source, subscription=source.subscription or configuration.queue_subscription_name)
 
 
 async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool = False) -> list[str]:
@@ -185,62 +150,72 @@ async def first_since(transport: Transport, topic: str, time: int) -> Place | No
     raise OperationTimeoutError(f"{topic}: no message from publish time {time} ms on within {_FIRST:g} s")
 
 
-async def plan_batch(transport: Transport, wanted: Wanted) -> list[Range]:
+async def plan_batch(transport: Transport, source: Resolved, options: SourceOptions) -> list[Range]:
     """Return the ranges of a batch. Ranges contain only messages that are readable now; empty topics have none.
+
+    Args:
+        transport: client of the broker.
+        source: topics to read; its subscription determines the pending messages.
+        options: bounds, view and limits.
 
     Raises:
         DataLossError: a given start or end is not stored, and ``fail_on_data_loss`` is set.
-        ConfigurationError: ``pending`` is set, and there is no administration.
+        ConfigurationError: pending messages are to be read, and there is no administration.
         NotFoundError: a topic or the subscription does not exist.
         TransportError: the broker does not answer.
 
     Cancelling leaves nothing open.
     """
-    topics = await list_sources(transport, wanted.source)
-    stores = await look(transport, topics)
-    losses = Losses(wanted.fail_on_data_loss, wanted.data_loss_folder)
-    _tell_missing(wanted, stores, losses)
+    stores = await look(transport, await list_sources(transport, source))
+    losses = Losses.by(options)
+    _report_missing(options, stores, losses)
     ranges = []
     for topic, store in stores.items():
-        start = await _start(transport, topic, store, wanted, losses)
-        one = None if start is None else whole(topic, store, start, _end(topic, store, wanted.ending, losses))
-        if one is not None and wanted.pending is not None:
-            one = await _pending(transport, one, wanted.pending)
+        start = await _start(transport, topic, store, options, losses)
+        one = None if start is None else whole(topic, store, start, _end(topic, store, options.ending_offsets, losses))
+        if one is not None and options.view is View.PENDING:
+            assert source.subscription is not None  # of a queue
+            one = await _pending(transport, one, source.subscription)
         if one is not None:
             ranges.append(one)
-    return split(ranges, wanted.limits)
+    return split(ranges, options.min_partitions, options.max_entries_per_partition)
 
 
-async def start_places(transport: Transport, wanted: Wanted, stores: Mapping[str, Stored]) -> dict[str, Place]:
+async def start_places(
+    transport: Transport, options: SourceOptions, stores: Mapping[str, Stored]
+) -> dict[str, Place]:  # fmt: skip
     """Return the start of each topic by name; a topic that never had a message is left out.
 
     Raises:
         DataLossError: a given start is not stored, and ``fail_on_data_loss`` is set.
         TransportError: the broker does not answer.
     """
-    losses = Losses(wanted.fail_on_data_loss, wanted.data_loss_folder)
-    places = {topic: await _start(transport, topic, store, wanted, losses) for topic, store in stores.items()}
+    losses = Losses.by(options)
+    places = {topic: await _start(transport, topic, store, options, losses) for topic, store in stores.items()}
     ends = {topic: None if store.is_unused else store.end for topic, store in stores.items()}  # published later
     return {topic: place for topic in places if (place := places[topic] or ends[topic]) is not None}
 
 
-def _tell_missing(wanted: Wanted, stores: Iterable[str], losses: Losses) -> None:
+def _report_missing(options: SourceOptions, stores: Iterable[str], losses: Losses) -> None:
     """Report bounds for topics that do not exist."""
-    for bound in (wanted.starting, wanted.ending):
+    for bound in (options.starting_offsets, options.ending_offsets):
         for topic, place in () if isinstance(bound, str) else bound.items():
             if topic not in stores:
                 losses.report(Loss(topic, place, None, _GONE))
 
 
-async def _start(transport: Transport, topic: str, store: Stored, wanted: Wanted, losses: Losses) -> Place | None:
+async def _start(
+    transport: Transport, topic: str, store: Stored, options: SourceOptions, losses: Losses
+) -> Place | None:  # fmt: skip
     """Return the start of a topic; None if nothing of it is read."""
-    if wanted.starting_time is not None:
-        return None if store.end is None else await first_since(transport, topic, wanted.starting_time)
-    if isinstance(wanted.starting, str) or topic not in wanted.starting:
+    starting = options.starting_offsets
+    if options.starting_time is not None:
+        return None if store.end is None else await first_since(transport, topic, options.starting_time)
+    if isinstance(starting, str) or topic not in starting:
         if store.is_unused:
             return None
-        return store.end if wanted.starting == LATEST else store.first
-    place, loss = locate(topic, wanted.starting[topic], store)
+        return store.end if starting == LATEST else store.first
+    place, loss = locate(topic, starting[topic], store)
     if loss is not None:
         losses.report(loss)
     return place

@@ -6,8 +6,10 @@ import hashlib
 import logging
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Self
 
 from jmsaio.errors import DataLossError
+from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.ranges import Loss
 
 _log = logging.getLogger(__name__)
@@ -25,6 +27,11 @@ class Losses:
         self._fail = fail
         self._folder = folder
         self.count = 0
+
+    @classmethod
+    def by(cls, options: SourceOptions) -> Self:
+        """Return a handler for a reader's options."""
+        return cls(options.fail_on_data_loss, options.data_loss_folder)
 
     def report(self, loss: Loss) -> None:
         """Report a loss.

@@ -10,7 +10,7 @@ import attrs
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.places import Place, parse_place
-from jmsaio.spark.planning.plan import Limits, Stored, beyond, locate, split, weigh, whole
+from jmsaio.spark.planning.plan import Stored, beyond, locate, weigh, whole
 from jmsaio.spark.planning.ranges import Loss, Range
 
 #: Places by the full name of the partition: its first unread message.
@@ -230,15 +230,14 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place |
 
 
 def between(
-    start: Offsets, end: Offsets, stores: Mapping[str, Stored], limits: Limits, kept: Container[str] = ()
+    start: Offsets, end: Offsets, stores: Mapping[str, Stored], kept: Container[str] = ()
 ) -> tuple[list[Range], tuple[Loss, ...]]:
-    """Return the ranges of a batch, and its lost messages. Deterministic for the same arguments.
+    """Return the range of a batch in each partition, and its lost messages. Deterministic for the same arguments.
 
     Args:
         start: start of the batch; a partition without an offset starts at its oldest message.
         end: end of the batch.
         stores: what each partition stores; not needed for partitions whose offsets are equal.
-        limits: limits of a task.
         kept: see ``advance``. A ledger that was read completely can be deleted before the next batch is read.
     """
     ranges: list[Range] = []
@@ -257,7 +256,7 @@ def between(
         losses += [each for each in (loss or ended,) if each is not None]
         one = whole(topic, store, first, last) if ended is None or last > store.first else None
         ranges += [] if one is None else [one]
-    return split(ranges, limits), tuple(losses)
+    return ranges, tuple(losses)
 
 
 def has_enough(entries: int, minimum: int | None, waited: float, max_delay: float) -> bool:

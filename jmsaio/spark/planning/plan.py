@@ -18,19 +18,6 @@ _BEHIND: Final = "the position is after the end of the topic, which might have b
 
 
 @attrs.frozen
-class Limits:
-    """Limits of a task.
-
-    Attributes:
-        min_partitions: minimum number of ranges for all topics together, if there are as many entries; None: any.
-        max_entries: maximum entries of a range.
-    """
-
-    min_partitions: int | None = None
-    max_entries: int = 50_000
-
-
-@attrs.frozen
 class Stored:
     """Readable contents of a topic without partitions, or of one partition.
 
@@ -191,21 +178,25 @@ def _clipped(range: Range) -> Range:
     return attrs.evolve(range, ledgers=ledgers, acknowledged=spans)
 
 
-def split(ranges: Sequence[Range], limits: Limits) -> list[Range]:
+def split(ranges: Sequence[Range], min_partitions: int | None = None, max_entries: int = 50_000) -> list[Range]:
     """Cut ranges between whole entries, each into about equal ranges, in proportion to its entries.
 
-    There are at least ``min_partitions``, if there are as many entries, and none has more than ``max_entries``. A range
-    without known ledgers stays whole; one without entries is left out.
+    A range without known ledgers stays whole; one without entries is left out.
+
+    Args:
+        ranges: ranges of any topics.
+        min_partitions: minimum number of ranges, if there are as many entries; None: any.
+        max_entries: maximum entries of a range.
     """
     counts = [one.entries() if one.ledgers else 0 for one in ranges]
-    total, wanted = sum(counts), limits.min_partitions or 1
+    total, wanted = sum(counts), min_partitions or 1
     cut: list[Range] = []
     for one, entries in zip(ranges, counts, strict=True):
         if not one.ledgers:
             cut.append(one)
         elif entries:
             by_share = _divided(entries * min(wanted, total), total)
-            cut += _cut(one, entries, max(by_share, _divided(entries, limits.max_entries)))
+            cut += _cut(one, entries, max(by_share, _divided(entries, max_entries)))
     return cut
 
 

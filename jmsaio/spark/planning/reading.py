@@ -29,6 +29,7 @@ import attrs
 
 from jmsaio.codec.headers import header
 from jmsaio.codec.row_columns import ColumnMaker, RowColumns
+from jmsaio.config import Configuration
 from jmsaio.errors import (
     AdminError,
     JMSSecurityError,
@@ -39,12 +40,13 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place, place_of
+from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
-from jmsaio.spark.planning.read_options import ReadOptions
 from jmsaio.transport.base import Reader, ReaderOptions, StartPosition, Transport
 from jmsaio.transport.subscriptions import is_away, passes
 
@@ -80,16 +82,22 @@ class RangeReading:
         transport: client of the broker.
         range: the range to read.
         options: how to read it.
+        configuration: configuration of the connection, with that of the reader.
 
     Attributes:
         losses: losses that are not errors.
     """
 
-    def __init__(self, transport: Transport, range: Range, options: ReadOptions) -> None:
-        self.losses = Losses(options.fail_on_data_loss, options.data_loss_folder)
+    def __init__(
+        self, transport: Transport, range: Range, options: SourceOptions, configuration: Configuration
+    ) -> None:  # fmt: skip
+        self.losses = Losses.by(options)
         self._transport = transport
         self._range = range
         self._options = options
+        self._configuration = configuration
+        self._config = attrs.evolve(configuration.consumer, receiver_queue_size=options.receiver_queue)
+        self._selector = None if options.selector is None else Selector(options.selector)
         self._outage = Outage(options.outage_timeout)
         self._check = RangeCheck(range)
         self._store = Stored((), None)
@@ -120,14 +128,13 @@ class RangeReading:
         reader, self._reader = self._reader, None
         if reader is not None:
             with anyio.CancelScope(shield=True):
-                await reader.aclose(self._options.close_timeout)
+                await reader.aclose(self._configuration.close_timeout)
 
     async def next_columns(self) -> RowColumns | None:
         """Return the next rows, up to ``batch_rows`` or ``batch_bytes``; None at the end of the range.
 
         Raises:
             DataLossError: messages of the range no longer exist, and ``fail_on_data_loss`` is set.
-            MalformedMessageError: a message can't be decoded completely, and ``fail_on_decode_error`` is set.
             OperationTimeoutError: no message was received for ``read_timeout`` seconds before the end of the range.
             TransportError: the broker failed, or did not answer for ``outage_timeout`` seconds.
 
@@ -135,19 +142,15 @@ class RangeReading:
         """
         options = self._options
         self._size = 0
-        maker = ColumnMaker(options.namespace, check_body=options.check_body)
+        check = options.on_decode_error is OnDecodeError.FAIL or "decode_error" in {one.name for one in options.columns}
+        maker = ColumnMaker(self._configuration.system_namespace, check_body=check)
         while maker.size < options.batch_rows and self._size < options.batch_bytes:
             if not self._waiting and not await self._fetch():
                 break
             maker.take(self._selected(options.batch_rows - maker.size))
         else:
             await self._fit_queue()
-        if not maker.size:
-            return None
-        columns = maker.columns()
-        if options.fail_on_decode_error:
-            self._check_errors(columns)
-        return columns
+        return maker.columns() if maker.size else None
 
     def _selected(self, limit: int) -> Iterator[ReceivedRecord]:
         """Yield selected waiting records, up to ``limit``, or to the one that completes ``batch_bytes``.
@@ -155,7 +158,7 @@ class RangeReading:
         They and the records before them are removed from the waiting ones.
         """
         options, waiting, size, left = self._options, self._waiting, self._size, limit
-        filtered = options.selector is not None or options.since is not None or options.before is not None
+        filtered = (self._selector, options.starting_time, options.ending_time) != (None, None, None)
         while waiting and left and size < options.batch_bytes:
             record = waiting.popleft()  # freed before the next one, so that its memory is reused in the cache
             if filtered and not self._is_selected(record):
@@ -167,16 +170,9 @@ class RangeReading:
         self._bytes += size - self._size
         self._size = size
 
-    def _check_errors(self, columns: RowColumns) -> None:
-        for row, error in enumerate(columns["decode_error"]):
-            if error is not None:
-                place = Place(columns["ledger"][row], columns["entry"][row], max(columns["batch"][row], 0))
-                where = f"{self._range.topic}, position {place}"
-                raise MalformedMessageError(f"{where}: {error}; with the option onDecodeError=row it becomes a row")
-
     def _is_selected(self, record: ReceivedRecord) -> bool:
         """Return True if times and selector match a record, or its properties can't be decoded."""
-        since, before, selector = self._options.since, self._options.before, self._options.selector
+        since, before, selector = self._options.starting_time, self._options.ending_time, self._selector
         if since is not None and record.publish_time < since:
             return False
         if before is not None and record.publish_time >= before:
@@ -226,7 +222,7 @@ class RangeReading:
         self._opened = self._check.last, place
         await self.aclose()
         self._queue = self._fitting_queue()
-        config = attrs.evolve(self._options.config, receiver_queue_size=self._queue)
+        config = attrs.evolve(self._config, receiver_queue_size=self._queue)
         start = StartPosition.EARLIEST if place == BEGINNING else WireId(place.ledger, place.entry)
         self._reader = await self._transport.open_reader(ReaderOptions(self._range.topic, config, start))
 
@@ -244,7 +240,7 @@ class RangeReading:
     def _fitting_queue(self) -> int:
         """Return how many records to prefetch for about ``batch_bytes``."""
         size = self._bytes // self._records if self._records else self._store.mean_size or _UNKNOWN_SIZE
-        return max(1, min(self._options.config.receiver_queue_size, self._options.batch_bytes // max(size, 1)))
+        return max(1, min(self._config.receiver_queue_size, self._options.batch_bytes // max(size, 1)))
 
     async def _fit_queue(self) -> None:
         """Replace the reader if the records' size differs greatly from the expected one."""
@@ -375,7 +371,7 @@ class RangeReading:
         It is repeated, further back, if the end of a chunked message is missing. A reader that starts with a batch's
         entry receives the batch whole; a compacted batch lacks what compaction removed, whichever reader receives it.
         """
-        if gap.hole is not None and gap.hole != self._hole and not self._options.config.read_compacted:
+        if gap.hole is not None and gap.hole != self._hole and not self._config.read_compacted:
             self._hole = gap.hole
             await self._outage.wait(self._reopen)
             return True
@@ -442,7 +438,7 @@ class RangeReading:
             if gone:
                 reason = _NO_TOPIC if store is None else _DELETED
                 self.losses.report(Loss(self._range.topic, Place(gone[0].ledger, gone[0].first), found, reason))
-        if gap.hole is not None and not self._options.config.read_compacted:
+        if gap.hole is not None and not self._config.read_compacted:
             self.losses.report(Loss(self._range.topic, gap.hole, found, _HOLE))
         self._check.accept(gap)
 

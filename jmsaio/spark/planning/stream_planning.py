@@ -9,8 +9,9 @@ from typing import Any
 import attrs
 
 from jmsaio.errors import JMSError
+from jmsaio.model.destinations import Resolved
 from jmsaio.spark.options.parse import LATEST, SourceOptions
-from jmsaio.spark.planning.batch_planning import Wanted, list_sources, look, start_places
+from jmsaio.spark.planning.batch_planning import list_sources, look, start_places
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.offsets import (
@@ -26,7 +27,7 @@ from jmsaio.spark.planning.offsets import (
     with_behind,
 )
 from jmsaio.spark.planning.outage import Outage
-from jmsaio.spark.planning.plan import Limits, Stored
+from jmsaio.spark.planning.plan import Stored, split
 from jmsaio.spark.planning.ranges import Loss, Range
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.base import Transport
@@ -38,13 +39,13 @@ class StreamPlanner:
 
     Args:
         transport: transport of that process.
+        source: topics to read.
         options: options of the stream.
-        wanted: the batch for the options, on this connection.
     """
 
     transport: Transport
+    source: Resolved
     options: SourceOptions
-    wanted: Wanted
     _stores: Mapping[str, Stored] = attrs.field(init=False, factory=dict)
     _looked: float | None = attrs.field(init=False, default=None)
     _begun: float | None = attrs.field(init=False, default=None)  # when the previous batch was planned
@@ -70,7 +71,7 @@ class StreamPlanner:
 
     async def _initial(self) -> dict[str, Any]:
         stores = await self._look(fresh=True)
-        places = await start_places(self.transport, self.wanted, stores)
+        places = await start_places(self.transport, self.options, stores)
         if self._cursor is not None and self.options.move_cursor:
             position = StartPosition.LATEST if self.options.starting_offsets == LATEST else StartPosition.EARLIEST
             places |= await self._cursor.begin(stores, position)
@@ -151,18 +152,17 @@ class StreamPlanner:
     async def _ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
         if self._looked is None:
             await self._look()
-        limits = Limits(self.options.min_partitions, self.options.max_entries_per_partition)
-        begins = from_json(start)
-        found, losses = between(begins, from_json(end), self._stores, limits, await self._kept(begins))
+        begins, options = from_json(start), self.options
+        found, losses = between(begins, from_json(end), self._stores, await self._kept(begins))
         self._report(losses)
-        return found
+        return split(found, options.min_partitions, options.max_entries_per_partition)
 
     async def _kept(self, start: Offsets) -> Container[str]:
         """Return the topics whose subscription keeps unread messages."""
         return () if self._cursor is None else await self._cursor.kept(start)
 
     def _report(self, losses: Iterable[Loss]) -> None:
-        Losses(self.options.fail_on_data_loss, self.options.data_loss_folder).report_all(losses)
+        Losses.by(self.options).report_all(losses)
 
     def _rate(self) -> Rate:
         return Rate(self.options.max_entries_per_trigger, self.options.max_bytes_per_trigger)
@@ -180,7 +180,7 @@ class StreamPlanner:
         """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark asks."""
         now = self._now()
         if fresh or self._looked is None or now - self._looked >= self.options.offset_poll_interval:
-            topics = await list_sources(self.transport, self.wanted.source, may_miss=self._looked is not None)
+            topics = await list_sources(self.transport, self.source, may_miss=self._looked is not None)
             self._stores = await look(self.transport, topics)
             self._looked = now
         return self._stores

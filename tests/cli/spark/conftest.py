@@ -16,11 +16,11 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     jobs = Jobs()
     modules = {
         "session": SimpleNamespace(open_session=jobs.open_session, tasks_done=jobs.tasks_done),
-        "jobs.archive": SimpleNamespace(archive_range=jobs.archive_range, describe_archive=jobs.describe_archive),
-        "jobs.streaming": SimpleNamespace(archive_once=jobs.archive_once, archive_on=jobs.archive_on),
-        "jobs.pace": SimpleNamespace(Pace=Pace, pace_text=lambda record: f"{record['run']} runs"),
-        "jobs.consuming": SimpleNamespace(subscription_of=lambda folder: f"own {folder}"),
-        "jobs.extent": SimpleNamespace(ArchiveOrder=Order.make),
+        "jobs.archive": SimpleNamespace(describe_archive=jobs.describe_archive),
+        "jobs.streaming": SimpleNamespace(
+            archive=jobs.archive, Pace=Pace, pace_text=lambda record: f"{record['run']} runs"
+        ),
+        "jobs.extent": SimpleNamespace(ArchiveOrder=Order.make, subscription_of=lambda folder: f"own {folder}"),
         "jobs.verify": SimpleNamespace(verify=jobs.verify),
         "jobs.replay": SimpleNamespace(ReplayOrder=Order.make, replay=jobs.replay),
         "jobs.dead_letters": SimpleNamespace(

@@ -42,10 +42,13 @@ class Order:
         return cls(given)
 
 
+Report = Callable[[dict[str, Any]], None]
+
+
 @attrs.frozen
 class Pace:
-    entries: int
-    interval: float
+    entries: int | None
+    interval: float | None = None
 
 
 @attrs.frozen
@@ -96,29 +99,31 @@ class Jobs:
         self.asked.append(options)
         return self.worker
 
-    def archive_range(self, session: str, order: Order) -> dict[str, Any]:
+    def archive(
+        self, session: str, order: Order, pace: Pace, *, stop: Stop | None = None, report: Report | None = None
+    ) -> dict[str, Any]:
         self.orders.append(order.given)
+        if pace.entries is not None:
+            assert stop is not None and report is not None
+            self.asked.append(pace)
+            if pace.interval is None:
+                assert stop() is (self.early is not None)
+            else:
+                self.go_on(stop, report)
         return {
             "job": "archive", "rows": 7, "files": 2, "archived": 9, "lost": self.lost,
             "partitions": [{**PARTITION, "rows": 7}], **self.more,
+            **({"stopped": self.stopped} if self.stopped else {}),
         }  # fmt: skip
 
-    def archive_once(self, session: str, order: Order, entries: int, stop: Stop) -> dict[str, Any]:
-        assert stop() is (self.early is not None)
-        self.asked.append(entries)
-        return {**self.archive_range(session, order), **({"stopped": self.stopped} if self.stopped else {})}
-
-    def archive_on(
-        self, session: str, order: Order, stop: Stop, *, pace: Pace, report: Callable[[dict[str, Any]], None]
-    ) -> dict[str, Any]:
-        self.asked.append(pace)
+    def go_on(self, stop: Stop, report: Report) -> None:
+        """Report a run, and go on until a signal."""
         report({"run": 1, "rows": 7})
         os.kill(os.getpid(), self.signal)
         end = time.monotonic() + 10
         while not stop() and time.monotonic() < end:
             time.sleep(0.001)
         assert stop()
-        return self.archive_range(session, order)
 
     def describe_archive(self, order: Order) -> dict[str, Any]:
         self.orders.append(order.given)

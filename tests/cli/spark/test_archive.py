@@ -59,7 +59,7 @@ def test_an_archive_in_text_names_partitions_and_losses(jobs: Jobs, capsys: pyte
 def test_runs_that_were_kept_before_a_failure_are_told(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["spark", "archive", "q", "folder", "--once", "--entries", "50", *URL, "--no-json"]
     assert main(arguments) == OK
-    assert jobs.asked[1] == 50
+    assert jobs.asked[1] == Pace(50)
     jobs.stopped = "no space left"
     assert main(arguments) == PARTLY
     line = capsys.readouterr().out.splitlines()[-1]

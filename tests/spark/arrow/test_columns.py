@@ -262,7 +262,7 @@ def test_a_part_that_cannot_be_read_fails_a_reader_that_asks_for_it() -> None:
     columns = [column("JMSExpiration"), column("text")]
     reader = RowBatches(columns, (), "q", TOPIC, fail_on_error=True)
     assert reader.batch(RowColumns.of([row(), row(timestamp=LONGEST)])).num_rows == 2  # a column that is not wanted
-    words = rf"{TOPIC}, message 1:2:-1: JMSExpiration is no time .*; the option onDecodeError=row"
+    words = rf"{TOPIC}, position 1:2: JMSExpiration is no time .*; the option onDecodeError=row"
     with pytest.raises(MalformedMessageError, match=words):
         reader.batch(RowColumns.of([row(), row(expiration=LONGEST)]))
     with pytest.raises(MalformedMessageError, match="no text"):

@@ -5,21 +5,28 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 import jmsaio
 from jmsaio.errors import ConfigurationError, IllegalStateError
-from jmsaio.spark.jobs import archive
-from jmsaio.spark.jobs.archive import archive_range, describe_archive, open_archive, store_run
+from jmsaio.spark.jobs import streaming
+from jmsaio.spark.jobs.archive import describe_archive, open_archive, store_run
 from jmsaio.spark.jobs.extent import ArchiveOrder, Extent
 from jmsaio.spark.jobs.manifest import Manifest, read_manifest
+from jmsaio.spark.jobs.streaming import Pace, archive
 from jmsaio.spark.jobs.verify import verify
 from jmsaio.spark.model.places import Place
 from tests.spark.jobs.losses import check_told_by_the_first_that_does_not_fail
 from tests.spark.use import send
 from tests.support.broker import TestBroker
+
+
+def archive_in_one_run(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
+    """Archive what is stored now."""
+    return archive(session, order, Pace(entries=None))
 
 
 def test_each_message_is_archived_once_also_after_a_crash(
@@ -34,16 +41,16 @@ def test_each_message_is_archived_once_also_after_a_crash(
     assert (planned["entries"], planned["lost"]) == (3, [])
     assert list(tmp_path.iterdir()) == []
 
-    first = archive_range(spark, order)
+    first = archive_in_one_run(spark, order)
     assert (first["rows"], first["archived"], first["undecodable"]) == (3, 3, 0)
-    assert archive_range(spark, order)["rows"] == 0
+    assert archive_in_one_run(spark, order)["rows"] == 0
 
     # A run that crashed has written files, and moved one of them, but not the manifest.
     (done,) = tmp_path.glob("*/*/run-000001-*.parquet")
     (done.parent / "run-000002-part-0.parquet").write_bytes(done.read_bytes())
     (tmp_path / "_writing").mkdir()
     ids += send(pulsar_broker.url, queue, ["c"])
-    second = archive_range(spark, order)
+    second = archive_in_one_run(spark, order)
     assert (second["rows"], second["archived"], second["files"]) == (1, 4, 1)
 
     rows = spark.read.parquet(str(tmp_path)).orderBy("position").collect()
@@ -63,7 +70,7 @@ def test_each_message_is_archived_once_also_after_a_crash(
 
 
 def test_an_accepted_loss_is_told_by_the_first_run_that_does_not_fail(spark: SparkSession, tmp_path: Path) -> None:
-    check_told_by_the_first_that_does_not_fail(archive_range, archive, spark, tmp_path)
+    check_told_by_the_first_that_does_not_fail(archive_in_one_run, streaming, spark, tmp_path)
 
 
 def test_two_runs_do_not_archive_into_one_folder_at_a_time(tmp_path: Path) -> None:
@@ -90,15 +97,15 @@ def test_a_selector_and_times_stay_those_of_the_archive(
         connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path,
         selector="n IS NOT NULL", since="2020-01-01",
     )  # fmt: skip
-    assert archive_range(spark, chosen)["archived"] == 0
+    assert archive_in_one_run(spark, chosen)["archived"] == 0
     numbered = jmsaio.TextMessage("b")
     numbered.set_int_property("n", 1)
     send(pulsar_broker.url, queue, [numbered])
-    assert archive_range(spark, chosen)["archived"] == 1
+    assert archive_in_one_run(spark, chosen)["archived"] == 1
     assert verify(spark, tmp_path)["problems"] == []
     other = ArchiveOrder(connection=chosen.connection, destination=chosen.destination, folder=tmp_path)
     with pytest.raises(ConfigurationError, match="selector"):
-        archive_range(spark, other)
+        archive_in_one_run(spark, other)
 
 
 def test_rows_of_more_days_than_have_files_side_by_side_are_archived_whole(spark: SparkSession, tmp_path: Path) -> None:

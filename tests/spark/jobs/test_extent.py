@@ -13,6 +13,7 @@ import pyarrow  # noqa: F401 - the module under test needs it
 import pytest
 
 from jmsaio.errors import ConfigurationError, DataLossError, NotFoundError
+from jmsaio.model.temporary_names import JOB_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.spark.jobs.extent import (
     ArchiveOrder,
@@ -22,11 +23,12 @@ from jmsaio.spark.jobs.extent import (
     locate_all,
     places_json,
     plan_archive,
+    subscription_of,
 )
 from jmsaio.spark.jobs.manifest import ArchivedPart
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
+from jmsaio.spark.planning.batch_planning import plan_batch, source_of
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.transport.administration import Ledger
@@ -170,7 +172,7 @@ def planned(options: SourceOptions) -> list[Range]:
     async def plan() -> list[Range]:
         configuration = options.configuration()
         async with connected(configuration) as transport:
-            return await plan_batch(transport, Wanted.by(options, configuration))
+            return await plan_batch(transport, source_of(options, configuration), options)
 
     return asyncio.run(plan())
 
@@ -211,3 +213,10 @@ def test_of_a_destination_that_is_gone_nothing_is_left(pulsar_broker: TestBroker
     part = ArchivedPart(topic=f"persistent://public/default/{queue}", start=Place(1, 0), end=Place(1, 1))
     plan = plan_archive(order, order.manifest().after_run([part]))
     assert (plan.destination, plan.extents, len(plan.lost)) == ("", (), 1)
+
+
+def test_each_folder_has_a_subscription_of_its_own(tmp_path: Path) -> None:
+    one = subscription_of(tmp_path / "orders of 2026")
+    assert one.startswith(f"{JOB_PREFIX}orders-of-2026-")
+    assert one == subscription_of(tmp_path / "x" / ".." / "orders of 2026")
+    assert one != subscription_of(tmp_path / "other" / "orders of 2026")

@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 import jmsaio
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.jobs.archive import archive_range
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.jobs.replay import (
@@ -28,6 +27,7 @@ from jmsaio.spark.jobs.replay import (
     replay,
     same_partitions,
 )
+from jmsaio.spark.jobs.streaming import archive
 from tests.spark.use import deduplicate, read, send
 from tests.support.broker import TestBroker
 
@@ -136,7 +136,7 @@ def test_a_replay_that_is_repeated_sends_each_message_once_in_the_order_of_its_p
         messages.append(message)
     ids = send(pulsar_broker.url, queue, messages)
     connection = {"url": pulsar_broker.url}
-    archive_range(spark, ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=tmp_path))
+    archive(spark, ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=tmp_path))
 
     with pytest.raises(ConfigurationError, match="--map-destination"):
         replay(spark, ReplayOrder(connection=connection, folder=tmp_path))

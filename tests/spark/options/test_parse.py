@@ -25,10 +25,10 @@ from jmsaio.spark.options.parse import (
     View,
     check_connection,
     parse_options,
-    shown_connection,
     split_options,
     written_name,
 )
+from jmsaio.spark.options.secrets import shown_connection
 
 CANARY = "s3cr3t-canary"
 QUEUE = "persistent://public/default/orders"

@@ -7,20 +7,20 @@ import re
 import uuid
 from collections.abc import AsyncIterator
 
+import attrs
 import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError, DataLossError, NotFoundError
-from jmsaio.model.destinations import Queue, Topic, resolve
+from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.partitions import partition_names
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.options.bounds import LATEST
-from jmsaio.spark.options.parse import Use, parse_options
-from jmsaio.spark.planning.batch_planning import Wanted, first_since, list_sources, look, plan_batch
-from jmsaio.spark.planning.plan import Limits
+from jmsaio.spark.options.parse import SourceOptions, Use, View, parse_options
+from jmsaio.spark.options.table import LATEST
+from jmsaio.spark.planning.batch_planning import first_since, list_sources, look, plan_batch, source_of
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.registry import open_transport
-from tests.spark.seam import HANG, Seam
+from tests.spark.seam import HANG, Seam, source
 from tests.support.broker import TestBroker
 
 SEVEN = [f"m{number}" for number in range(7)]
@@ -33,13 +33,15 @@ async def without_admin(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
     await transport.aclose(HANG)
 
 
-def wanted(topic: str, **values: object) -> Wanted:
-    return Wanted(source=resolve(Topic(topic)), **values)  # type: ignore[arg-type]  # of each its own type
+def pending(topic: str) -> tuple[Resolved, SourceOptions]:
+    """What a queue has not acknowledged."""
+    found, options = source(topic, view=View.PENDING)
+    return attrs.evolve(found, subscription="jms-queue"), options
 
 
 async def test_the_ranges_of_a_topic_hold_its_messages(seam: Seam) -> None:
     topic = await seam.topic(*SEVEN)
-    ranges = await plan_batch(seam.transport, wanted(topic, limits=Limits(max_entries=3)))
+    ranges = await plan_batch(seam.transport, *source(topic, max_entries_per_partition=3))
     assert [one.entries() for one in ranges] == [2, 2, 3]
     assert await seam.all_texts(ranges) == SEVEN
     await seam.send(topic, "later")
@@ -51,13 +53,13 @@ async def test_partitions_are_cut_by_their_backlog(seam: Seam) -> None:
     names = partition_names(topic, 3)
     await seam.send(names[0], *SEVEN)
     await seam.send(names[2], "x")
-    ranges = await plan_batch(seam.transport, wanted(topic, limits=Limits(min_partitions=4)))
+    ranges = await plan_batch(seam.transport, *source(topic, min_partitions=4))
     assert [one.topic for one in ranges] == [names[0]] * 4 + [names[2]]
     assert await seam.all_texts(ranges) == [*SEVEN, "x"]
 
 
 async def test_an_empty_topic_has_no_ranges(seam: Seam) -> None:
-    assert await plan_batch(seam.transport, wanted(await seam.topic())) == []
+    assert await plan_batch(seam.transport, *source(await seam.topic())) == []
 
 
 async def test_a_topic_that_does_not_exist_is_told(seam: Seam) -> None:
@@ -81,12 +83,12 @@ async def test_several_destinations_and_patterns_are_listed_with_their_partition
 async def test_given_places_bound_the_messages(seam: Seam) -> None:
     topic = await seam.topic()
     places = [Place(each.ledger, each.entry) for each in await seam.send(topic, *SEVEN)]
-    bounds = wanted(topic, starting={topic: places[2]}, ending={topic: places[5]})
-    assert await seam.all_texts(await plan_batch(seam.transport, bounds)) == SEVEN[2:5]
-    assert await plan_batch(seam.transport, wanted(topic, starting=LATEST)) == []
+    bounds = source(topic, starting_offsets={topic: places[2]}, ending_offsets={topic: places[5]})
+    assert await seam.all_texts(await plan_batch(seam.transport, *bounds)) == SEVEN[2:5]
+    assert await plan_batch(seam.transport, *source(topic, starting_offsets=LATEST)) == []
 
 
-@pytest.mark.parametrize("bound", ["starting", "ending"])
+@pytest.mark.parametrize("bound", ["starting_offsets", "ending_offsets"])
 @pytest.mark.parametrize("place", [Place(2**40, 0), None])
 async def test_a_place_that_is_not_stored_is_data_loss(
     seam: Seam, bound: str, place: Place | None, caplog: pytest.LogCaptureFixture
@@ -95,17 +97,17 @@ async def test_a_place_that_is_not_stored_is_data_loss(
     last = (await seam.send(topic, *SEVEN))[-1]
     place = place or Place(last.ledger, last.entry + 2)
     with pytest.raises(DataLossError, match="failOnDataLoss") as caught:
-        await plan_batch(seam.transport, wanted(topic, **{bound: {topic: place}}))
+        await plan_batch(seam.transport, *source(topic, **{bound: {topic: place}}))
     assert caught.value.topic == topic
-    ranges = await plan_batch(seam.transport, wanted(topic, **{bound: {topic: place}}, fail_on_data_loss=False))
-    assert await seam.all_texts(ranges) == ([] if bound == "starting" else SEVEN)
+    ranges = await plan_batch(seam.transport, *source(topic, **{bound: {topic: place}}, fail_on_data_loss=False))
+    assert await seam.all_texts(ranges) == ([] if bound == "starting_offsets" else SEVEN)
     assert f"{topic}: messages from" in caplog.text
 
 
 async def test_a_place_of_a_topic_that_does_not_exist_is_data_loss(seam: Seam) -> None:
     topic = await seam.topic(*SEVEN)
     with pytest.raises(DataLossError, match="absent"):
-        await plan_batch(seam.transport, wanted(topic, starting={f"{topic}-absent": Place(1, 1)}))
+        await plan_batch(seam.transport, *source(topic, starting_offsets={f"{topic}-absent": Place(1, 1)}))
 
 
 async def test_a_publish_time_is_the_place_of_the_first_message_since(seam: Seam) -> None:
@@ -114,14 +116,14 @@ async def test_a_publish_time_is_the_place_of_the_first_message_since(seam: Seam
     await asyncio.sleep(0.05)
     [place, _] = await seam.send(topic, "late", "later")
     [late] = [
-        row for row in await seam.rows((await plan_batch(seam.transport, wanted(topic)))[0]) if row.text == "late"
+        row for row in await seam.rows((await plan_batch(seam.transport, *source(topic)))[0]) if row.text == "late"
     ]
     assert await first_since(seam.transport, topic, late.publish_time) == Place(place.ledger, place.entry)
     assert await first_since(seam.transport, topic, late.publish_time + 3_600_000) is None
-    ranges = await plan_batch(seam.transport, wanted(topic, starting_time=late.publish_time))
+    ranges = await plan_batch(seam.transport, *source(topic, starting_time=late.publish_time))
     assert await seam.all_texts(ranges) == ["late", "later"]
-    later = wanted(topic, starting_time=late.publish_time + 3_600_000)
-    assert await plan_batch(seam.transport, later) == []
+    later = source(topic, starting_time=late.publish_time + 3_600_000)
+    assert await plan_batch(seam.transport, *later) == []
 
 
 async def test_what_a_queue_has_acknowledged_is_not_pending(seam: Seam) -> None:
@@ -131,12 +133,13 @@ async def test_what_a_queue_has_acknowledged_is_not_pending(seam: Seam) -> None:
     await admin.create_subscription(topic, "jms-queue", StartPosition.EARLIEST)
     places = await seam.send(topic, *SEVEN)
     await admin.advance(topic, "jms-queue", places[3])
-    ranges = await plan_batch(seam.transport, wanted(topic, pending="jms-queue"))
+    queue, view = pending(topic)
+    ranges = await plan_batch(seam.transport, queue, view)
     assert await seam.all_texts(ranges) == SEVEN[4:]
     await admin.advance(topic, "jms-queue", places[-1])
-    assert await plan_batch(seam.transport, wanted(topic, pending="jms-queue")) == []
+    assert await plan_batch(seam.transport, queue, view) == []
     with pytest.raises(NotFoundError):
-        await plan_batch(seam.transport, wanted(topic, pending="absent"))
+        await plan_batch(seam.transport, attrs.evolve(queue, subscription="absent"), view)
 
 
 @pytest.mark.parametrize("partitions", [0, 2])
@@ -147,8 +150,8 @@ async def test_without_administration_each_partition_is_one_range(
     names = partition_names(topic, partitions)
     for name in names:
         await pulsar.send(name, *SEVEN)
-    many = Limits(min_partitions=9, max_entries=2)
-    ranges = await plan_batch(without_admin.transport, wanted(topic, limits=many))
+    many = source(topic, min_partitions=9, max_entries_per_partition=2)
+    ranges = await plan_batch(without_admin.transport, *many)
     assert [one.topic for one in ranges] == names
     assert await without_admin.all_texts(ranges) == SEVEN * len(names)
 
@@ -159,17 +162,11 @@ async def test_without_administration_there_are_no_patterns_and_no_pending_view(
     topic = f"persistent://public/default/pending-{uuid.uuid4()}"
     await without_admin.send(topic, "x")
     with pytest.raises(ConfigurationError, match="view = pending"):
-        await plan_batch(without_admin.transport, wanted(topic, pending="jms-queue"))
+        await plan_batch(without_admin.transport, *pending(topic))
 
 
-def test_options_say_what_a_batch_reads() -> None:
-    given = {"url": "pulsar://h:1", "queue": "orders:audit", "view": "pending", "minPartitions": "5"}
-    options = parse_options(given, Use.READ)
-    found = Wanted.by(options, options.configuration())
-    assert found == Wanted(
-        source=resolve(Queue("orders:audit")), pending="audit", limits=Limits(min_partitions=5), fail_on_data_loss=True
-    )
-    named = parse_options({**given, "queue": "orders", "view": "all"}, Use.READ)
-    assert Wanted.by(named, named.configuration()).pending is None
-    pending = parse_options({**given, "queue": "orders"}, Use.READ)
-    assert Wanted.by(pending, pending.configuration()).pending == "jms-queue"
+def test_a_queue_has_the_subscription_of_its_name_or_of_the_configuration() -> None:
+    for queue, subscription in (("orders:audit", "audit"), ("orders", "jms-queue")):
+        options = parse_options({"url": "pulsar://h:1", "queue": queue, "view": "pending"}, Use.READ)
+        found = source_of(options, options.configuration())
+        assert found == attrs.evolve(resolve(Queue(queue)), subscription=subscription)

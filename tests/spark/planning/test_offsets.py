@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.offsets import Behind, Rate, advance, between, from_json, has_enough, lag, share, to_json
-from jmsaio.spark.planning.plan import Limits, Stored
+from jmsaio.spark.planning.plan import Stored, split
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.transport.administration import Ledger
 from tests.spark.planning.ledgers import STEPS, TOPIC, Ledgers
@@ -79,11 +79,11 @@ def test_a_topic_made_anew_with_lower_ledgers_is_one_loss_and_what_comes_later_i
     step = advance(read, {A: STORE})
     [loss] = step.losses
     assert (step.end, step.entries, loss.wanted, loss.found) == ({A: STORE.end}, 0, Place(90, 3), STORE.end)
-    assert between(read, step.end, {A: STORE}, LIMITS) == ([], (loss,))
+    assert between(read, step.end, {A: STORE}) == ([], (loss,))
     grown = Stored((STORE.ledgers[0], Ledger(8, 6, 60)), Place(8, 6))
     later = advance(step.end, {A: grown})
     assert (later.losses, later.entries) == ((), 4)
-    ranges, losses = between(step.end, later.end, {A: grown}, LIMITS)
+    ranges, losses = between(step.end, later.end, {A: grown})
     assert (losses, sum(one.entries() for one in ranges)) == ((), 4)
 
 
@@ -186,9 +186,6 @@ def test_batches_read_everything_once(topics: list[list[int]], limit: int) -> No
     assert advance(offsets, stores).entries == 0
 
 
-LIMITS = Limits(max_entries=3)
-
-
 @attrs.define
 class Stream:
     """A stream that reads a model of a topic, and the entries that its batches had."""
@@ -206,7 +203,7 @@ class Stream:
         before = self.model.kept
         for each in meanwhile:
             self.model.do(each)
-        ranges, losses = between(self.offsets, step.end, {TOPIC: self.model.stored()}, LIMITS)
+        ranges, losses = between(self.offsets, step.end, {TOPIC: self.model.stored()})
         found = [Place(run[0], entry) for one in ranges for run in one.runs() for entry in range(run[1], run[2])]
         wanted = [place for place in self.model.written if start <= place < end]
         if start == BEGINNING:
@@ -272,7 +269,7 @@ def test_offsets_that_earlier_versions_wrote_at_an_empty_ledger_are_read() -> No
     model.unload()
     old, new = {TOPIC: Place(3, 2)}, {TOPIC: Place(5, 0)}
     for start, end in ((old, new), (new, old), (old, old), ({TOPIC: Place(3, 0)}, old), ({TOPIC: Place(3, 0)}, new)):
-        ranges, losses = between(start, end, {TOPIC: model.stored()}, LIMITS)
+        ranges, losses = between(start, end, {TOPIC: model.stored()})
         assert losses == ()
         assert sum(one.entries() for one in ranges) == (2 if start[TOPIC].entry == 0 and start != new else 0)
     assert advance(old, {TOPIC: model.stored()}).end == new == advance(new, {TOPIC: model.stored()}).end
@@ -280,7 +277,8 @@ def test_offsets_that_earlier_versions_wrote_at_an_empty_ledger_are_read() -> No
 
 def test_a_batch_is_cut_into_ranges_between_its_offsets() -> None:
     stores = {A: STORE, B: one_ledger(2)}
-    ranges, losses = between({A: Place(5, 2)}, {A: Place(8, 2), B: Place(3, 2)}, stores, LIMITS)
+    ranges, losses = between({A: Place(5, 2)}, {A: Place(8, 2), B: Place(3, 2)}, stores)
+    ranges = split(ranges, None, 3)
     assert losses == ()
     assert [(one.topic, one.start, one.end) for one in ranges] == [
         (A, Place(5, 2), Place(5, 4)),
@@ -290,7 +288,7 @@ def test_a_batch_is_cut_into_ranges_between_its_offsets() -> None:
 
 
 def test_equal_offsets_need_no_look_at_the_broker() -> None:
-    assert between({A: Place(5, 2)}, {A: Place(5, 2)}, {}, LIMITS) == ([], ())
+    assert between({A: Place(5, 2)}, {A: Place(5, 2)}, {}) == ([], ())
 
 
 @pytest.mark.parametrize(
@@ -305,17 +303,17 @@ def test_equal_offsets_need_no_look_at_the_broker() -> None:
 def test_a_batch_that_is_not_stored_any_more_is_one_loss(
     start: tuple[int, int], end: tuple[int, int], wanted: tuple[int, int], left: int
 ) -> None:
-    ranges, [loss] = between({A: Place(*start)}, {A: Place(*end)}, {A: STORE}, LIMITS)
+    ranges, [loss] = between({A: Place(*start)}, {A: Place(*end)}, {A: STORE})
     assert (loss.wanted, sum(one.entries() for one in ranges)) == (Place(*wanted), left)
 
 
 def test_a_ledger_that_a_subscription_has_passed_may_be_gone_before_the_batch_behind_it_is_read() -> None:
     trimmed = Stored(STORE.ledgers[1:], STORE.end)
     start, end = {A: Place(5, 4)}, {A: Place(8, 2)}
-    assert [str(one.start) for one in between(start, end, {A: trimmed}, LIMITS, kept={A})[0]] == ["8:0"]
-    assert between(start, end, {A: trimmed}, LIMITS, kept={A})[1] == ()
-    assert len(between(start, end, {A: trimmed}, LIMITS)[1]) == 1
-    assert len(between({A: Place(5, 1)}, {A: Place(5, 3)}, {A: trimmed}, LIMITS, kept={A})[1]) == 1
+    assert [str(one.start) for one in between(start, end, {A: trimmed}, kept={A})[0]] == ["8:0"]
+    assert between(start, end, {A: trimmed}, kept={A})[1] == ()
+    assert len(between(start, end, {A: trimmed})[1]) == 1
+    assert len(between({A: Place(5, 1)}, {A: Place(5, 3)}, {A: trimmed}, kept={A})[1]) == 1
 
 
 @pytest.mark.parametrize("start", [{}, {A: BEGINNING}, {A: Place(2, 0)}, {A: Place(2, 7)}])
@@ -323,14 +321,14 @@ def test_an_empty_batch_up_to_an_empty_ledger_that_is_gone_is_no_loss_behind_a_s
     start: dict[str, Place],
 ) -> None:
     trimmed = Stored(STORE.ledgers[1:], STORE.end)
-    assert between(start, {A: Place(4, 0)}, {A: trimmed}, LIMITS, kept={A}) == ([], ())
-    assert len(between(start, {A: Place(4, 0)}, {A: trimmed}, LIMITS, kept={B})[1]) == 1
-    assert len(between(start, {A: Place(4, 1)}, {A: trimmed}, LIMITS, kept={A})[1]) == 1
+    assert between(start, {A: Place(4, 0)}, {A: trimmed}, kept={A}) == ([], ())
+    assert len(between(start, {A: Place(4, 0)}, {A: trimmed}, kept={B})[1]) == 1
+    assert len(between(start, {A: Place(4, 1)}, {A: trimmed}, kept={A})[1]) == 1
 
 
 def test_a_batch_of_a_partition_that_is_gone_is_a_loss() -> None:
-    assert between({A: Place(5, 0)}, {A: Place(8, 2)}, {}, LIMITS)[0] == []
-    [loss] = between({A: Place(5, 0)}, {A: Place(8, 2)}, {}, LIMITS)[1]
+    assert between({A: Place(5, 0)}, {A: Place(8, 2)}, {})[0] == []
+    [loss] = between({A: Place(5, 0)}, {A: Place(8, 2)}, {})[1]
     assert (loss.topic, loss.wanted) == (A, Place(5, 0))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.planning.plan import Limits, Stored, locate, pending, split, stored, whole
+from jmsaio.spark.planning.plan import Stored, locate, pending, split, stored, whole
 from jmsaio.spark.planning.ranges import BEGINNING, Range
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 from tests.spark.planning.ledgers import STEPS, Ledgers
@@ -150,7 +150,7 @@ def test_what_is_pending_begins_behind_the_cursor_and_leaves_out_its_holes(
 
 def test_a_range_whose_ledgers_are_not_known_is_not_cut() -> None:
     one = Range(T, BEGINNING, Place(8, 2000))
-    assert split([one], Limits(min_partitions=9, max_entries=10)) == [one]
+    assert split([one], 9, 10) == [one]
 
 
 @attrs.frozen
@@ -158,7 +158,8 @@ class Case:
     """Ranges of some topics, and how they are to be cut."""
 
     ranges: list[Range]
-    limits: Limits
+    min_partitions: int | None
+    max_entries: int
 
 
 @st.composite
@@ -176,7 +177,7 @@ def cases(draw: st.DrawFn) -> Case:
         bounds = sorted(draw(st.lists(entry, max_size=6, unique=True)))
         spans = tuple(zip(bounds[::2], bounds[1::2], strict=False))
         ranges.append(Range(f"{T}{number}", start, end, ledgers, spans))
-    return Case(ranges, Limits(draw(st.none() | st.integers(1, 30)), draw(st.integers(1, 50))))
+    return Case(ranges, draw(st.none() | st.integers(1, 30)), draw(st.integers(1, 50)))
 
 
 def entries_of(ranges: list[Range]) -> list[tuple[str, int, int]]:
@@ -185,10 +186,10 @@ def entries_of(ranges: list[Range]) -> list[tuple[str, int, int]]:
 
 @given(cases())
 def test_cut_ranges_cover_every_entry_once_and_keep_to_the_limits(case: Case) -> None:
-    cut = split(case.ranges, case.limits)
+    cut = split(case.ranges, case.min_partitions, case.max_entries)
     assert entries_of(cut) == entries_of(case.ranges)  # the same, in the same order, none twice
-    assert all(0 < one.entries() <= case.limits.max_entries for one in cut)
-    assert len(cut) >= min(case.limits.min_partitions or 0, len(entries_of(case.ranges)))
+    assert all(0 < one.entries() <= case.max_entries for one in cut)
+    assert len(cut) >= min(case.min_partitions or 0, len(entries_of(case.ranges)))
     for one in case.ranges:
         pieces = [piece for piece in cut if piece.topic == one.topic]
         if pieces:
@@ -201,7 +202,7 @@ def test_cut_ranges_cover_every_entry_once_and_keep_to_the_limits(case: Case) ->
 @given(st.lists(st.integers(1, 10_000), min_size=1, max_size=6), st.integers(1, 60))
 def test_ranges_go_by_the_backlog_of_their_topics(entries: list[int], wanted: int) -> None:
     ranges = [Range(f"{T}{index}", Place(1, 0), Place(1, count), ((1, count),)) for index, count in enumerate(entries)]
-    cut = split(ranges, Limits(min_partitions=wanted, max_entries=10**6))
+    cut = split(ranges, wanted, 10**6)
     for index, count in enumerate(entries):
         pieces = sum(one.topic == f"{T}{index}" for one in cut)
         assert pieces == -(-count * min(wanted, sum(entries)) // sum(entries))

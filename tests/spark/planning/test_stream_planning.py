@@ -10,18 +10,18 @@ import anyio
 import attrs
 import pytest
 
-from jmsaio.config import ConsumerConfig, load
+from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConfigurationError, DataLossError, JMSError, NotFoundError
 from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.partitions import partition_names
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
-from jmsaio.spark.planning.batch_planning import Wanted, plan_batch
+from jmsaio.spark.planning.batch_planning import plan_batch
 from jmsaio.spark.planning.offsets import from_json
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.subscriptions import passes
-from tests.spark.seam import HANG, Breakable, Seam, unload
+from tests.spark.seam import HANG, Breakable, Seam, source, unload
 from tests.support.broker import TestBroker
 
 NUMBERS = [str(number) for number in range(10)]
@@ -30,9 +30,7 @@ NUMBERS = [str(number) for number in range(10)]
 def planner(seam: Seam, topic: str, **options: str) -> StreamPlanner:
     given = {"url": "pulsar://broker:6650", "topic": topic, **options}
     chosen = attrs.evolve(parse_options(given, Use.READ_STREAM), offset_poll_interval=0.0)
-    wanted = Wanted.by(chosen, load("memory:"))
-    assert wanted.source == resolve(Topic(topic))
-    return StreamPlanner(seam.transport, chosen, wanted)
+    return StreamPlanner(seam.transport, resolve(Topic(topic)), chosen)
 
 
 async def read(seam: Seam, planning: StreamPlanner, start: dict[str, Any], end: dict[str, Any]) -> list[str | None]:
@@ -161,7 +159,7 @@ async def test_no_batch_fails_where_the_newest_ledger_is_empty(pulsar: Seam, pul
     used, unused = partition_names(topic, 2)
     admin = pulsar.transport.admin
     assert admin is not None
-    follower, wanted = await Follower.begin(pulsar, topic), Wanted(source=resolve(Topic(topic)))
+    follower = await Follower.begin(pulsar, topic)
     for sent, trims in ((["a", "b"], False), (["c"], True), ([], True)):
         await unload(pulsar_broker, topic)
         assert await follower.reads() == []
@@ -180,7 +178,8 @@ async def test_no_batch_fails_where_the_newest_ledger_is_empty(pulsar: Seam, pul
             assert await follower.planning.latest(follower.offset, limited=True) == follower.offset
             assert await (await Follower.begin(pulsar, topic)).reads() == []
             here = from_json(follower.offset)
-            assert await plan_batch(pulsar.transport, attrs.evolve(wanted, starting=here, ending=here)) == []
+            nothing = source(topic, starting_offsets=here, ending_offsets=here)
+            assert await plan_batch(pulsar.transport, *nothing) == []
             if not trims:
                 earliest = await Follower.begin(pulsar, topic, startingOffsets="earliest")
                 assert await earliest.reads() == sent
