@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from jmsaio.client.jms_producer import JMSProducer
     from jmsaio.client.producer import MessageProducer
     from jmsaio.client.request import QueueRequestor, TopicRequestor
-    from jmsaio.client.senders.receipt import Receipt
+    from jmsaio.client.senders.pending import Receipt
     from jmsaio.client.session import Session
 
 __all__ = [
@@ -160,7 +160,7 @@ _CLIENT: Final = {
     "MessageProducer": "producer",
     "QueueBrowser": "browser",
     "QueueRequestor": "request",
-    "Receipt": "senders.receipt",
+    "Receipt": "senders.pending",
     "Session": "session",
     "TopicRequestor": "request",
     "connect": "factory",

@@ -18,7 +18,7 @@ from benchmarks.spark.messages import SOURCE, native_messages, topic_of, typed, 
 from jmsaio.bench.meter import Meter, Metrics
 from jmsaio.bench.scenarios.setting import tuned_url
 from jmsaio.bench.workload import AMOUNT, Task
-from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.senders.pending import Receipt
 from jmsaio.codec.row_columns import ColumnMaker
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.spark.arrow.columns import RowBatches

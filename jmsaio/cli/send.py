@@ -24,7 +24,7 @@ from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
     from jmsaio.client.connection import Connection
-    from jmsaio.client.senders.receipt import Receipt
+    from jmsaio.client.senders.pending import Receipt
     from jmsaio.client.session import Session
     from jmsaio.model.destinations import Queue, Topic
     from jmsaio.model.messages.message import Message, Property

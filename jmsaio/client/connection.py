@@ -1,4 +1,4 @@
-"""Connection: client id, start and stop, the exception listener, and the owner of all session tasks.
+"""Connection: client id, start and stop, the exception listener, metadata, and the owner of all session tasks.
 
 Jakarta Messaging 3.1, 6.1 Connections.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,11 +19,8 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
 from jmsaio.client.callbacks.worker import function_of
-from jmsaio.client.lifetime.background_task import BackgroundTask
-from jmsaio.client.lifetime.closing import AsyncClosing
-from jmsaio.client.lifetime.deadline import Deadline
-from jmsaio.client.lifetime.opening import Opening
-from jmsaio.client.metadata import ConnectionMetaData as ConnectionMetaData
+from jmsaio.client.lifetime.closing import BackgroundTask, Deadline
+from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.session import SessionRuntime
@@ -37,14 +34,17 @@ from jmsaio.errors import (
     JMSSecurityError,
     ObjectClosedError,
 )
+from jmsaio.model.headers import JMSX
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import created_by, public
+from jmsaio.model.version import __version__
 from jmsaio.rules.ledger import DeliveryLedger, Scope
 from jmsaio.rules.lifecycle import Event, State, advance
 from jmsaio.transport.base import LinkChange
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
+
 
 _log = logging.getLogger("jmsaio")
 
@@ -404,3 +404,23 @@ def _scope(mode: AcknowledgeMode, scope: str) -> Scope:
             "acknowledge_scope",
         )
     return found
+
+
+@public
+@created_by("connection.get_meta_data")
+@attrs.frozen
+class ConnectionMetaData:
+    """Versions of Jakarta Messaging and of the provider, from ``connection.metadata``."""
+
+    jms_version: str = "3.1"
+    jms_major_version: int = 3
+    jms_minor_version: int = 1
+    jms_provider_name: str = "jmsaio"
+    provider_version: str = __version__
+    provider_major_version: int = int(__version__.split(".")[0])
+    provider_minor_version: int = int(__version__.split(".")[1])
+    jmsx_property_names: tuple[str, ...] = JMSX
+
+    def get_jmsx_property_names(self) -> Iterator[str]:
+        """Return the names of the supported JMSX properties, as an iterator."""
+        return iter(self.jmsx_property_names)

@@ -15,7 +15,7 @@ from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener
 from jmsaio.client.delivery.malformed import treat
 from jmsaio.client.delivery.schemas import SchemaNeededError
-from jmsaio.client.lifetime.closing import AsyncClosing
+from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.codec import RecordSource, decode_with
 from jmsaio.errors import (

@@ -10,14 +10,12 @@ import attrs
 
 from jmsaio.client.browser import QueueBrowser
 from jmsaio.client.callbacks import callback_context
-from jmsaio.client.connection import Connection, ExceptionListener
+from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.jms_producer import JMSProducer
-from jmsaio.client.lifetime.closing import AsyncClosing
-from jmsaio.client.lifetime.opening import Opening
-from jmsaio.client.metadata import ConnectionMetaData
+from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer
-from jmsaio.client.producers.options import SendOptions
+from jmsaio.client.producers.settings import SendOptions
 from jmsaio.client.session import Session
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.arguments import check_flag

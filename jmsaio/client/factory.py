@@ -17,10 +17,8 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
 from jmsaio.client.lifetime.affinity import Affinity
-from jmsaio.client.lifetime.closing import AsyncClosing
-from jmsaio.client.lifetime.deadline import Deadline
-from jmsaio.client.lifetime.first_error import FirstError
-from jmsaio.client.lifetime.opening import Opening
+from jmsaio.client.lifetime.closing import Deadline, FirstError
+from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration, ConnectOptions, FactoryOptions, load

@@ -17,7 +17,7 @@ from jmsaio.client.producers.plain_sends import UNSET
 from jmsaio.client.producers.settings import log_left_out
 from jmsaio.client.producers.stamper import SendSettings
 from jmsaio.client.producers.template import MessageTemplate
-from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.senders.pending import Receipt
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration

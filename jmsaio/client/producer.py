@@ -11,14 +11,12 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
-from jmsaio.client.lifetime.closing import AsyncClosing
-from jmsaio.client.producers.options import SendOptions
+from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.producers.plain_sends import UNSET, PlainSends
-from jmsaio.client.producers.settings import ProducerSettings, log_left_out
+from jmsaio.client.producers.settings import ProducerSettings, SendOptions, log_left_out
 from jmsaio.client.producers.stamper import SendSettings
 from jmsaio.client.producers.targets import Target
-from jmsaio.client.senders.pending import PendingSend, SendOrigin
-from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.codec.schemas.writing import SchemaWriter
 from jmsaio.errors import ObjectClosedError

@@ -11,11 +11,9 @@ import anyio
 import attrs
 
 from jmsaio.client.consumer import MessageConsumer
-from jmsaio.client.lifetime.closing import AsyncClosing
-from jmsaio.client.lifetime.opening import Opening
+from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer
-from jmsaio.client.producers.options import SendOptions
-from jmsaio.client.producers.settings import log_left_out
+from jmsaio.client.producers.settings import SendOptions, log_left_out
 from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, ObjectClosedError
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds

@@ -18,7 +18,7 @@ from jmsaio.cli import main
 from jmsaio.cli.bodies import BodySource
 from jmsaio.cli.common.output import Output
 from jmsaio.cli.send import SendArguments, SendingStopped, SendsInFlight, _send
-from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.senders.pending import Receipt
 from jmsaio.testing import embedded_broker
 
 

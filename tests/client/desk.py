@@ -11,7 +11,7 @@ import attrs
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.senders.pending import Receipt
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.testing import EmbeddedBroker, ManualClock, embedded_broker
 from jmsaio.transport.memory.sender import MemorySender

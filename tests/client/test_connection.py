@@ -11,6 +11,7 @@ import attrs
 import pytest
 
 import jmsaio
+from jmsaio import ConnectionMetaData, __version__
 from jmsaio.transport.memory.transport import MemoryTransport
 from tests.kit.virtual_time import steady
 
@@ -415,3 +416,10 @@ async def test_no_session_is_made_of_a_connection_that_closes_while_the_broker_i
     await connection.close()
     with pytest.raises(jmsaio.ObjectClosedError):
         await opening
+
+
+def test_versions_and_names() -> None:
+    metadata = ConnectionMetaData()
+    assert (metadata.jms_version, metadata.jms_major_version, metadata.jms_minor_version) == ("3.1", 3, 1)
+    assert metadata.provider_version == __version__
+    assert "JMSXGroupID" in list(metadata.get_jmsx_property_names())

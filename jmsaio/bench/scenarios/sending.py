@@ -10,7 +10,7 @@ from jmsaio.bench.meter import Meter, Metrics
 from jmsaio.bench.scenarios.setting import tuned_url, typed_properties
 from jmsaio.bench.workload import Task, Workload
 from jmsaio.client.producer import MessageProducer
-from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.senders.pending import Receipt
 
 
 async def send_all(producer: MessageProducer, work: Workload) -> None:

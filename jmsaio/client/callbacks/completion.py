@@ -17,8 +17,7 @@ import attrs
 
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
 from jmsaio.client.callbacks.worker import CallbackWorker, run_inside
-from jmsaio.client.senders.pending import PendingSend
-from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.senders.pending import PendingSend, Receipt
 from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.message import Message

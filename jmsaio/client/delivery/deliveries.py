@@ -18,8 +18,7 @@ import attrs
 
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
-from jmsaio.client.lifetime.deadline import Deadline
-from jmsaio.client.lifetime.first_error import FirstError
+from jmsaio.client.lifetime.closing import Deadline, FirstError
 from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.messages.message import Acknowledge, Message
 from jmsaio.model.modes import AcknowledgeMode

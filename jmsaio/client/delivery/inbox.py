@@ -18,7 +18,7 @@ from jmsaio.client.delivery.redelivery import Next, Redelivery
 from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.client.delivery.siblings import Siblings
 from jmsaio.client.delivery.unread import Unread
-from jmsaio.client.lifetime.deadline import Deadline
+from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.codec.headers import expiration
 from jmsaio.codec.properties import as_dead_letter
 from jmsaio.errors import JMSError, MalformedMessageError

@@ -14,8 +14,7 @@ import anyio
 import attrs
 
 from jmsaio.client.delivery.inbox import Inbox
-from jmsaio.client.lifetime.deadline import Deadline
-from jmsaio.client.lifetime.first_error import FirstError
+from jmsaio.client.lifetime.closing import Deadline, FirstError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Subscription, Transport
 

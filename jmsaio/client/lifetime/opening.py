@@ -1,10 +1,10 @@
-"""``await create()`` and ``async with create() as it``: one object for both ways to open something."""
+"""``await create()`` and ``async with create() as it`` on one object; ``async with`` on an object that is open."""
 
 from __future__ import annotations
 
 from collections.abc import Coroutine, Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Never, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Never, Protocol, Self, TypeVar
 
 
 class Closable(Protocol):
@@ -80,3 +80,17 @@ class Opening(Coroutine[Any, None, T]):
             if name.startswith(("cr_", "__")):  # for debuggers and the repr of a task
                 return getattr(self._coroutine, name)
             raise AttributeError(f"'Opening' object has no attribute {name!r}: {_NOT_OPEN}", name=name, obj=self)
+
+
+class AsyncClosing:
+    """Mixin: ``async with`` returns the object, and closes it at the end of the block, also if the block raises."""
+
+    __slots__ = ()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self: Closable, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

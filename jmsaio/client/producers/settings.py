@@ -1,9 +1,13 @@
-"""The settings of a MessageProducer, checked (Jakarta Messaging 3.1, 7.4 Setting message delivery options)."""
+"""The settings of a MessageProducer, checked, and the keywords of one send, for type checkers.
+
+Jakarta Messaging 3.1, 7.4 Setting message delivery options.
+"""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypedDict
 
 import attrs
 
@@ -12,6 +16,7 @@ from jmsaio.client.producers.targets import Targets
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration
+from jmsaio.model.messages.properties import Property
 from jmsaio.model.modes import DeliveryMode
 
 if TYPE_CHECKING:
@@ -163,3 +168,21 @@ class ProducerSettings:
 def log_left_out(what: str, error: Exception) -> None:
     """Log which part of another library's message can't be read and is therefore not sent."""
     _log.warning("%s of the message of another library can't be read and is not sent: %r", what, error)
+
+
+class SendOptions(TypedDict, total=False):
+    """Options of one message; None, or a missing key, means the producer's setting.
+
+    Attributes:
+        properties: set on the message before it is sent.
+        delivery_mode: DeliveryMode.
+        priority: 0 to 9.
+        time_to_live: seconds, 0 forever.
+        delivery_delay: seconds.
+    """
+
+    properties: Mapping[str, Property] | None
+    delivery_mode: DeliveryMode | None
+    priority: int | None
+    time_to_live: Duration | None
+    delivery_delay: Duration | None

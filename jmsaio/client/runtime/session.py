@@ -23,8 +23,7 @@ from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listeners
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.affinity import Affinity
-from jmsaio.client.lifetime.background_task import BackgroundTask
-from jmsaio.client.lifetime.deadline import Deadline
+from jmsaio.client.lifetime.closing import BackgroundTask, Deadline
 from jmsaio.client.lifetime.opening import Closable
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pending import PendingSends

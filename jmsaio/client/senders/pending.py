@@ -1,4 +1,4 @@
-"""The sends of a session without an outcome; each reports it to its future and its unit of work."""
+"""The sends of a session without an outcome; each reports it to its future and its unit of work. Their receipts."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import copy
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 import anyio
 import attrs
 
-from jmsaio.client.senders.receipt import Receipt
 from jmsaio.errors import JMSError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.destinations import Destination
+from jmsaio.model.public import public
 from jmsaio.model.wire import WireId
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
@@ -57,6 +58,25 @@ def _wake(line: OrderedDict[object, asyncio.Future[None]]) -> None:
         if waiting.done() or count == _TOGETHER:
             return
         waiting.set_result(None)
+
+
+@public
+class Receipt(NamedTuple):
+    """The broker's confirmation of one message. A named tuple, because every message sent creates one.
+
+    Attributes:
+        jms_message_id: JMSMessageID of the message, or None if message ids are disabled and ``place`` is unknown.
+        place: Pulsar's message id, or None if several messages were confirmed at once without their ids, as over
+            pulsar-client (``Capabilities.message_ids``), or in a transaction. Its ``duplicate`` is true if the broker
+            deduplicates and already had the message.
+        destination: the message's destination.
+        timestamp: JMSTimestamp in milliseconds since the epoch.
+    """
+
+    jms_message_id: str | None
+    place: WireId | None
+    destination: Destination
+    timestamp: int
 
 
 @attrs.define(eq=False)

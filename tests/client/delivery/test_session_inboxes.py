@@ -16,8 +16,7 @@ from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.delivery.sharing import SharingReceiver
-from jmsaio.client.lifetime.deadline import Deadline
-from jmsaio.client.lifetime.first_error import FirstError
+from jmsaio.client.lifetime.closing import Deadline, FirstError
 from jmsaio.client.lifetime.opening import Opening
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered
 from tests.client.helpers import fill, rest, take, text, texts

@@ -10,10 +10,11 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.lifetime.opening import Opening
+from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 
 
 class Thing:
@@ -148,3 +149,45 @@ async def test_a_missing_await_is_named() -> None:
         with pytest.raises(TypeError, match="sends no message: write `await` in front"):
             opening.send("body", **options)
     assert (await opening).closed == 0
+
+
+NOUNS = [
+    jmsaio.ConnectionFactory,
+    jmsaio.Connection,
+    jmsaio.Context,
+    jmsaio.MessageConsumer,
+    jmsaio.MessageProducer,
+    jmsaio.QueueBrowser,
+    jmsaio.QueueRequestor,
+    jmsaio.Session,
+    jmsaio.TopicRequestor,
+]
+
+
+@attrs.define
+class Closing(AsyncClosing):
+    closed: int = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+async def test_the_object_itself_is_given_and_closed_at_the_end() -> None:
+    thing = Closing()
+    async with thing as given:
+        assert given is thing and thing.closed == 0
+    assert thing.closed == 1
+
+
+async def test_an_error_of_the_block_passes_after_the_close() -> None:
+    thing = Closing()
+    with pytest.raises(ZeroDivisionError):
+        async with thing:
+            raise ZeroDivisionError
+    assert thing.closed == 1
+
+
+@pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.__name__)
+def test_everything_that_closes_has_it_from_here(noun: type[object]) -> None:
+    assert issubclass(noun, AsyncClosing)
+    assert "__aenter__" not in vars(noun)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from datetime import timedelta
 
 import pytest
 
 import jmsaio
+from jmsaio import MessageProducer
+from jmsaio.client.producers.settings import SendOptions
 
 
 async def test_attributes_and_setters_are_the_same(session: jmsaio.Session) -> None:
@@ -71,3 +74,15 @@ async def test_a_flag_is_true_or_false(session: jmsaio.Session, name: str) -> No
     with pytest.raises(jmsaio.JMSError, match=name):
         setattr(producer, name, "yes")
     assert getattr(producer, name) is False
+
+
+def test_the_keywords_of_send_are_those_that_type_checkers_know() -> None:
+    for call in (MessageProducer.send, MessageProducer.send_async):
+        keywords = {
+            name: each.annotation
+            for name, each in inspect.signature(call).parameters.items()
+            if each.kind is inspect.Parameter.KEYWORD_ONLY and name != "completion_listener"
+        }
+        declared = {name: getattr(kind, "__forward_arg__", kind) for name, kind in SendOptions.__annotations__.items()}
+        assert keywords == declared
+        assert SendOptions.__required_keys__ == frozenset()

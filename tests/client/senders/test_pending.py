@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 import jmsaio
-from jmsaio.client.senders.pending import Lines, PendingSend, PendingSends, SendOrigin
-from jmsaio.client.senders.receipt import Receipt
+from jmsaio.client.senders.pending import Lines, PendingSend, PendingSends, Receipt, SendOrigin
 from jmsaio.errors import (
     BrokerUnavailableError,
     JMSError,
@@ -313,3 +312,9 @@ async def test_one_that_is_cancelled_leaves_its_place_and_the_others_their_order
     await asyncio.wait(sends)
     assert sent == ["a1", "a2", "a4"]
     assert not lines
+
+
+def test_a_receipt_is_a_value() -> None:
+    receipt = Receipt("ID:u:1:1", WireId(1, 2), Queue("q"), 5)
+    assert receipt == Receipt("ID:u:1:1", WireId(1, 2), Queue("q"), 5)
+    assert (receipt.jms_message_id, str(receipt.place), receipt.timestamp) == ("ID:u:1:1", "ID:1:2:-1", 5)
