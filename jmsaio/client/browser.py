@@ -13,13 +13,13 @@ from contextlib import aclosing, suppress
 
 import attrs
 
-from jmsaio.client.delivery.filter import Filter, parse_selector
+from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.schemas import SchemaNeededError, check_schemas
 from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
-from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, plan
+from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, parse_selector, plan
 from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec import RecordSource, decode_with
 from jmsaio.codec.headers import due
@@ -156,7 +156,8 @@ class QueueBrowser(AsyncClosing):
         config = connection.configuration
         limit = config.queue_browser_read_max
         consumer = config.consumer.merge(resolve(self._queue, config.system_namespace).overrides)
-        check_schemas(consumer, connection.transport.admin)
+        if consumer.use_schema:
+            check_schemas(connection.transport.admin)
         source = RecordSource(
             without_query(self._queue), config.system_namespace, connection.schemas.reader, consumer.use_schema
         )

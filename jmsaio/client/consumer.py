@@ -272,7 +272,7 @@ class MessageConsumer(AsyncClosing):
             self._inbox.want(True)
             try:
                 if self._needed is None:
-                    await self._runtime.dispatch.turn(self._inbox)
+                    await self._runtime.inboxes.turn(self._inbox)
                     message = self._take(deferred)  # None if closed meanwhile: its inbox is empty then
                 while message is None and self._needed is not None:
                     known = await self._learn()

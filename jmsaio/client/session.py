@@ -204,7 +204,7 @@ class Session(AsyncClosing):
         """
         known = as_destination(destination)
         kind = ConsumerKind.QUEUE if isinstance(known, Queue) else ConsumerKind.SIMPLE
-        return self._consumer(ConsumerRequest(known, kind, None, selector or None, no_local))
+        return Opening(self._consumer(ConsumerRequest(known, kind, None, selector or None, no_local)))
 
     def create_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None, no_local: bool = False
@@ -228,15 +228,13 @@ class Session(AsyncClosing):
 
         Otherwise as ``create_consumer``.
         """
-        return self._consumer(
-            ConsumerRequest(as_destination(topic, "topic"), ConsumerKind.DURABLE, name, selector or None, no_local)
-        )
+        known = as_destination(topic, "topic")
+        return Opening(self._consumer(ConsumerRequest(known, ConsumerKind.DURABLE, name, selector or None, no_local)))
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[MessageConsumer]:
         """Create a consumer of a shared subscription that ends with its last consumer; see ``create_consumer``."""
-        return self._consumer(
-            ConsumerRequest(as_destination(topic, "topic"), ConsumerKind.SHARED, name, selector or None)
-        )
+        known = as_destination(topic, "topic")
+        return Opening(self._consumer(ConsumerRequest(known, ConsumerKind.SHARED, name, selector or None)))
 
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
@@ -249,19 +247,15 @@ class Session(AsyncClosing):
         Raises:
             JMSError: it is active with another topic or selector, or is an unshared one.
         """
-        return self._consumer(
-            ConsumerRequest(as_destination(topic, "topic"), ConsumerKind.SHARED_DURABLE, name, selector or None)
-        )
+        known = as_destination(topic, "topic")
+        return Opening(self._consumer(ConsumerRequest(known, ConsumerKind.SHARED_DURABLE, name, selector or None)))
 
     # Names of JMS 1.1.
     create_subscriber = create_receiver = create_consumer
     create_durable_subscriber = create_durable_consumer
     create_publisher = create_sender = create_producer
 
-    def _consumer(self, request: ConsumerRequest) -> Opening[MessageConsumer]:
-        return Opening(self._open_consumer(request))
-
-    async def _open_consumer(self, request: ConsumerRequest) -> MessageConsumer:
+    async def _consumer(self, request: ConsumerRequest) -> MessageConsumer:
         inbox = await open_inbox(self._runtime, request)
         return MessageConsumer(self._runtime, inbox, request.selector, request.no_local)
 

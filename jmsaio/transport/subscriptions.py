@@ -1,8 +1,7 @@
-"""Create subscriptions that the broker does not create itself, and subscriptions of queues in advance."""
+"""Create subscriptions of queues in advance."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,11 +14,10 @@ from jmsaio.errors import (
     AdminError,
     BrokerUnavailableError,
     JMSError,
-    NotFoundError,
     OperationTimeoutError,
     TransportError,
 )
-from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType, Transport
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType, Transport
 from jmsaio.transport.clock import Clock, LoopTimers
 
 #: Seconds between two attempts.
@@ -104,37 +102,6 @@ def is_away(error: BaseException | None) -> bool:
     if isinstance(error, AdminError):
         return error.status is None
     return isinstance(error, BrokerUnavailableError | OperationTimeoutError)
-
-
-async def open_receiver(
-    transport: Transport, wanted: Subscription, wake: Callable[[], None], create_missing: bool
-) -> Receiver:
-    """Open a receiver as ``Transport.open_receiver`` does, even if the broker does not create subscriptions itself.
-
-    In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates the subscriptions of queues through the
-    admin interface (``jms.precreateQueueSubscription``).
-
-    Args:
-        transport: opens the receiver; its admin interface creates the subscription.
-        wanted: subscription to open; nothing is created for a topics pattern.
-        wake: called when records might be available.
-        create_missing: whether to create the subscription if the broker does not.
-
-    Raises:
-        NotFoundError: the subscription does not exist and is not created here.
-        TransportError: as ``Transport.open_receiver`` and ``Admin.create_subscription``.
-
-    Cancelling leaves no consumer behind.
-    """
-    try:
-        return await transport.open_receiver(wanted, wake)
-    except NotFoundError as error:
-        refused = error.error_code != "SubscriptionNotFound" or not create_missing or wanted.pattern is not None
-        if refused or transport.admin is None:
-            raise
-    for topic in wanted.topics:
-        await transport.admin.create_subscription(topic, wanted.name, wanted.position)
-    return await transport.open_receiver(wanted, wake)
 
 
 def passes(error: BaseException) -> bool:

@@ -9,12 +9,11 @@ from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
 
 import anyio
-import attrs
 import httpx
 import pytest
 
 import jmsaio
-from jmsaio.config import ConsumerConfig, load
+from jmsaio.config import load
 from jmsaio.errors import (
     AdminError,
     BrokerUnavailableError,
@@ -26,7 +25,7 @@ from jmsaio.errors import (
 )
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.clock import LoopTimers, ManualClock
-from jmsaio.transport.subscriptions import open_receiver, passes, precreate
+from jmsaio.transport.subscriptions import passes, precreate
 from tests.support.broker import TestBroker
 
 #: Seconds after which a refusal was asked again instead of told: a start-up is waited for 60 seconds.
@@ -340,37 +339,3 @@ async def test_without_administration_a_consumer_is_opened_and_closed() -> None:
     assert (opened.topics, opened.name, opened.type) == (("persistent://a/b/c",), "s", SubscriptionType.SHARED)
     assert (opened.position, opened.config.receiver_queue_size) == (StartPosition.EARLIEST, 1)
     assert transport.closed == [7.0]
-
-
-WANTED = Subscription(
-    ("persistent://a/b/1", "persistent://a/b/2"), "s", SubscriptionType.SHARED, ConsumerConfig(), StartPosition.EARLIEST
-)
-MISSING = NotFoundError("Subscription does not exist", "SubscriptionNotFound")
-
-
-async def test_a_missing_subscription_is_created_on_every_topic() -> None:
-    admin = Admin()
-    transport = Transport(admin, MISSING)
-    assert await open_receiver(transport, WANTED, lambda: None, True) is transport  # type: ignore[arg-type,comparison-overlap] # a part
-    assert admin.made == [(topic, "s", StartPosition.EARLIEST) for topic in WANTED.topics]
-    assert transport.opened == [WANTED, WANTED]
-
-
-@pytest.mark.parametrize(
-    ("error", "wanted", "create", "admin"),
-    [
-        (NotFoundError("no namespace", "NotFound"), WANTED, True, Admin()),
-        (MISSING, WANTED, False, Admin()),
-        (MISSING, attrs.evolve(WANTED, topics=(), pattern="a.*"), True, Admin()),
-        (MISSING, WANTED, True, None),
-    ],
-    ids=["something else is missing", "not wanted", "a pattern", "no administration"],
-)
-async def test_a_subscription_that_can_not_or_shall_not_be_created_is_missed(
-    error: NotFoundError, wanted: Subscription, create: bool, admin: Admin | None
-) -> None:
-    transport = Transport(admin, error)
-    with pytest.raises(NotFoundError) as raised:
-        await open_receiver(transport, wanted, lambda: None, create)  # type: ignore[arg-type] # a part
-    assert raised.value is error and len(transport.opened) == 1
-    assert admin is None or admin.made == []

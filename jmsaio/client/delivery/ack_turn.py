@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, Protocol
 
 import attrs
 
@@ -17,19 +17,29 @@ _MOST: Final = 32
 _LONGEST: Final = 0.001
 
 
+class Acknowledging(Protocol):
+    """The part of an inbox that its acknowledgements use."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is closed, so that acknowledgements no longer wait for the end of a turn."""
+
+    @property
+    def acknowledges_at_once(self) -> bool:
+        """Whether the application's acknowledgements never wait for the end of a turn."""
+
+    def acknowledge(self, records: Sequence[ReceivedRecord]) -> None:
+        """Acknowledge records at the receiver. Raises its errors."""
+
+    def fail(self, error: JMSError) -> None:
+        """Keep an error of the receiver that no caller can receive: the next receive raises it."""
+
+
 @attrs.define(eq=False)
 class AckTurn:
-    """Acknowledgements of one turn of the loop, of 32 records, or of a millisecond, whichever is less.
+    """Acknowledgements of one turn of the loop, of 32 records, or of a millisecond, whichever is less."""
 
-    Attributes:
-        acknowledge: acknowledges records at the receiver, and raises its errors.
-        fail: called with an error of the receiver that no caller can receive: the next receive raises it.
-        over: whether the inbox is closed, so that acknowledgements no longer wait for the end of a turn.
-    """
-
-    acknowledge: Callable[[Sequence[ReceivedRecord]], None]
-    fail: Callable[[JMSError], None]
-    over: bool = attrs.field(default=False, init=False)
+    _inbox: Acknowledging
     _waiting: list[ReceivedRecord] = attrs.field(factory=list, init=False)
     _begun: bool = attrs.field(default=False, init=False)  # whether the end of this turn is scheduled
     _until: float = attrs.field(default=0.0, init=False)  # the first call after this time acknowledges
@@ -45,11 +55,14 @@ class AckTurn:
         The first call of a turn acknowledges at once, so that its caller receives an error. Later calls in that turn
         are sent together at its end, as with ``soon``.
         """
-        if self._begun and not self.over:
+        if self._inbox.acknowledges_at_once:
+            self._inbox.acknowledge(records)
+            return
+        if self._begun and not self._inbox.closed:
             self._waiting += records
             self._look()
             return
-        self.acknowledge(records)
+        self._inbox.acknowledge(records)
         if not self._begun:
             self._begin()
 
@@ -65,9 +78,9 @@ class AckTurn:
         if self._waiting:
             waiting, self._waiting = self._waiting, []
             try:
-                self.acknowledge(waiting)
+                self._inbox.acknowledge(waiting)
             except JMSError as error:
-                self.fail(error)
+                self._inbox.fail(error)
 
     def _begin(self) -> None:
         self._begun = True

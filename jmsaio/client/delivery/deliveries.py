@@ -11,7 +11,7 @@ whose acknowledgement was lost with the connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 
 import attrs
@@ -79,7 +79,7 @@ class Deliveries:
         self.check_call()
         commands = self.ledger.acknowledge(number)
         if self.receipt_timeout is None and not self.inboxes.lingering:
-            refused = _settle_each(acknowledge_for_caller, commands)
+            refused = _settle_each(lambda inbox, records: inbox.acks.together(records), commands)
             if refused is not None:
                 raise refused
         else:
@@ -121,7 +121,7 @@ class Deliveries:
         """Acknowledge a deferred delivery, in AUTO and DUPS_OK mode."""
         entry = self.ledger.take(number)
         if entry is not None:
-            acknowledge_for_caller(entry[0], (entry[1],))
+            entry[0].acks.together((entry[1],))
 
     def undo_deferred(self, number: int) -> None:
         """Undo a deferred delivery, in AUTO and DUPS_OK mode; its message is the next one again, uncounted."""
@@ -188,14 +188,3 @@ async def confirm_each(commands: Commands, timeout: float, *, if_open: bool = Fa
     for inbox, _ in commands:
         if not (if_open and inbox.closed):
             await inbox.receiver.settle(timeout)
-
-
-def acknowledge_for_caller(inbox: Inbox, records: Sequence[ReceivedRecord]) -> None:
-    """Acknowledge records for the application, perhaps with others of this turn; see ``AckTurn.together``.
-
-    Records that another receiver received are settled there at once, because it might be closing.
-    """
-    if inbox.acks_at_once or inbox.receiver.has_adopted:
-        inbox.acknowledge(records)
-    else:
-        inbox.acks.together(records)

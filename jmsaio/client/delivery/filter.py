@@ -8,19 +8,10 @@ import attrs
 
 from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec.headers import expiration, header
-from jmsaio.errors import InvalidSelectorError, MalformedMessageError, SelectorRuntimeError
+from jmsaio.errors import MalformedMessageError, SelectorRuntimeError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Fate, Rejection, fate
 from jmsaio.selector import Selector
-
-
-def parse_selector(text: str | None) -> Selector | None:
-    """Parse a selector; return None for None and "". Raises InvalidSelectorError."""
-    if text is None or text == "":
-        return None
-    if not isinstance(text, str):
-        raise InvalidSelectorError(f"a selector is a text, not {type(text).__name__}")
-    return Selector(text)
 
 
 @attrs.frozen

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import attrs
 
@@ -27,7 +28,7 @@ from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Fate, Rejection
 from jmsaio.rules.priority import PriorityBuffer
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import Subscription, Transaction
+from jmsaio.transport.base import Subscription, Transaction, Transport
 from jmsaio.transport.clock import LoopTimers
 
 #: Maximum number of records per read from the transport, which has its own prefetch.
@@ -44,24 +45,41 @@ _SOON = 1.0
 _HANDED = 8
 
 
+class InboxSession(Protocol):
+    """The interface of a session to the inboxes of its consumers."""
+
+    def mark(self, inbox: Inbox) -> None:
+        """Fill an inbox in the next turn."""
+
+    def announce(self, inbox: Inbox) -> None:
+        """Fill an inbox whose receiver announced records."""
+
+    def keep(self, inbox: Inbox, transport: Transport) -> bool:
+        """Keep another session's inbox until its records in this session are settled; return False if it can't."""
+
+
 @attrs.define(eq=False)
 class Inbox:
     """A consumer's use of one subscription.
 
-    ``attach`` sets its receiver and its consumer. After ``detach`` it receives nothing; delivered records can still be
-    settled, and another consumer can be attached.
+    ``attach`` sets its consumer. After ``detach`` it receives nothing; delivered records can still be settled, and
+    another consumer can be attached.
+
+    It is one object, because each record in it is at once a buffered, a filtered and an unsettled one: whatever adds or
+    removes one updates the room, the siblings' turns and the receiver in the same step. Its parts that can stand alone
+    do: settling (``receiver``), counting (``redelivery``), grouping (``acks``), unreadable records (``unread``), the
+    selection (``filter``) and resting records (``siblings``).
 
     Attributes:
         destination: JMSDestination of received messages.
         subscription: the subscription.
+        receiver: settles each record at the transport's receiver that received it.
         redelivery: how messages that the application returned are redelivered.
         by_priority: deliver higher priorities first (``jms.enableJMSPriority``), among all received records: further
             records are read from the receiver at once, even while undelivered ones wait.
         batch: maximum number of records in the inbox.
         share: maximum bytes in the inbox, shared with others.
         timers: timers on the transport's clock.
-        acks_at_once: whether the application's acknowledgements are sent at once, not at the end of the turn.
-        receiver: settles each record at the transport's receiver that received it.
         filter: selects the consumer's records.
         siblings: the consumers of this process on the same subscription.
         unread: records reported to the application as unreadable.
@@ -78,13 +96,13 @@ class Inbox:
 
     destination: Destination
     subscription: Subscription
+    receiver: SharingReceiver
     redelivery: Redelivery
     by_priority: bool = False
     batch: int = BATCH
     share: Share = attrs.field(factory=lambda: Share(INBOX_BYTES))
     timers: LoopTimers = attrs.field(factory=LoopTimers)
-    acks_at_once: bool = False
-    receiver: SharingReceiver[Inbox] = attrs.field(init=False)
+    _acks_at_once: bool = False  # not at the end of the turn
     filter: Filter = attrs.field(factory=Filter, init=False)
     siblings: Siblings = attrs.field(factory=Siblings, init=False)
     unread: Unread = attrs.field(init=False)
@@ -97,8 +115,7 @@ class Inbox:
     closed: bool = attrs.field(default=False, init=False)
     more: bool = attrs.field(default=True, init=False)
     use_schema: bool = attrs.field(default=False, init=False)
-    _changed: Callable[[Inbox], None] | None = attrs.field(default=None, init=False)
-    _announced: Callable[[Inbox], None] | None = attrs.field(default=None, init=False)
+    _session: InboxSession | None = attrs.field(default=None, init=False)  # of its last consumer
     _free_name: Callable[[], None] | None = attrs.field(default=None, init=False)
     _waiter: asyncio.Future[None] | None = attrs.field(default=None, init=False)
     _largest: int = attrs.field(default=FIRST, init=False)  # bytes of the largest of the latest records
@@ -107,42 +124,36 @@ class Inbox:
 
     def __attrs_post_init__(self) -> None:
         self.records = PriorityBuffer() if self.by_priority else deque()
-        self.acks = AckTurn(self.acknowledge, self.fail)
+        self.acks = AckTurn(self)
         self.unread = Unread(self.redelivery.delay, self._give_back_unread, self.timers)
         self.share.join(self)
 
     def attach(
         self,
-        receiver: SharingReceiver[Inbox],
+        session: InboxSession,
         filter: Filter,
         siblings: Siblings,
-        changed: Callable[[Inbox], None],
         free_name: Callable[[], None],
-        announced: Callable[[Inbox], None] | None = None,
         use_schema: bool = False,
     ) -> None:
         """Start to receive for a consumer.
 
         Args:
-            receiver: the receiver; unchanged if another consumer takes over the inbox.
+            session: fills the inbox.
             filter: selects the consumer's records.
             siblings: the consumers of this process on the same subscription.
-            changed: called when the inbox can be filled.
             free_name: called once when the consumer no longer uses the subscription's name.
-            announced: called when the receiver announces records; default: ``changed``.
             use_schema: see the attribute.
         """
-        self.receiver = receiver
+        self._session = session
         self.filter = filter
         self.siblings = siblings
-        self._changed = changed
-        self._announced = changed if announced is None else announced
         self._free_name = free_name
         self.use_schema = use_schema
         self.attached = self.more = True
         siblings.join(self)
         if filter.concerns_others:
-            changed(self)
+            session.mark(self)
 
     def detach(self) -> None:
         """Stop receiving: return undelivered records to the broker; delivered ones can still be settled."""
@@ -158,13 +169,17 @@ class Inbox:
 
     def announce(self) -> None:
         """Announce records of the receiver (called by the transport on the loop's thread, in its own turn)."""
-        if self._announced is not None:
-            self._announced(self)
+        if self._session is not None:
+            self._session.announce(self)
 
     def wake(self) -> None:
         """Request a fill."""
-        if self._changed is not None:
-            self._changed(self)
+        if self._session is not None:
+            self._session.mark(self)
+
+    def keep(self, inbox: Inbox, transport: Transport) -> bool:
+        """Make the session keep another inbox, of which this one has records; return False if it can't."""
+        return self._session is not None and self._session.keep(inbox, transport)
 
     def want(self, wanted: bool) -> None:
         """Set whether a receive or a listener waits for records."""
@@ -221,7 +236,7 @@ class Inbox:
 
     def _receive(self, limit: int) -> list[ReceivedRecord]:
         try:
-            return self.receiver.receive(limit)
+            return self.receiver.own.receive(limit)
         except JMSError as error:
             self.fail(error)
             return []
@@ -276,17 +291,17 @@ class Inbox:
                 return False
         return self.filter.rejects(record, now) is None
 
-    def hand(self, record: ReceivedRecord, owner: SharingReceiver[Inbox]) -> None:
+    def hand(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
         """Add a sibling's record, after ``accepts``."""
         if owner is not self.receiver:
-            self.receiver.adopt(record, owner)
+            self.receiver.adopt(record, owner, self)
         self._expiring = self._expiring or record.may_expire
         self._largest = max(self._largest, record.size) if self.records else record.size
         self.records.append(record)
         self.notify()
         self.wake()
 
-    def withdraw(self, owner: SharingReceiver[Inbox]) -> list[ReceivedRecord]:
+    def withdraw(self, owner: SharingReceiver) -> list[ReceivedRecord]:
         """Remove and return the undelivered records that ``owner`` received."""
         found = [record for record in self.records if self.receiver.owner(record) is owner]
         if found:
@@ -347,6 +362,14 @@ class Inbox:
         else:
             self.wake()
 
+    @property
+    def acknowledges_at_once(self) -> bool:
+        """Whether the application's acknowledgements are sent at once, not at the end of the turn.
+
+        So are those of records that another receiver received, because it might be closing.
+        """
+        return self._acks_at_once or self.receiver.has_adopted
+
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Acknowledge records."""
         self.receiver.acknowledge(records, transaction)
@@ -405,13 +428,13 @@ class Inbox:
     async def stop(self, timeout: float) -> None:
         """Stop the receiver of a detached inbox, so that others receive its messages."""
         if self.filter.shared and not self.filter.alone:
-            await self.receiver.stop(timeout)
+            await self.receiver.own.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:
         """Return the remaining records and close the receiver. Idempotent."""
         if self.closed:
             return
-        self.closed = self.acks.over = True
+        self.closed = True
         self.share.leave(self)
         self.wanted = False
         self.notify()

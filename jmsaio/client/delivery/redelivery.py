@@ -16,35 +16,8 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.rules.fate import GiveBackDelays, asks_for_delay, give_back_delays
 
-
-@attrs.define
-class DeliveryCounts:
-    """Number of times that the application returned each message of this client.
-
-    Bounded: beyond ``capacity`` messages the oldest count is forgotten.
-    """
-
-    capacity: int = 100_000
-    _counts: OrderedDict[WireId, int] = attrs.field(factory=OrderedDict, init=False, repr=False)
-
-    def __bool__(self) -> bool:
-        return bool(self._counts)
-
-    def returned(self, message_id: WireId, broker_count: int) -> int:
-        """Count one more return by the application; return the message's deliveries so far."""
-        times = max(self._counts.pop(message_id, 0), broker_count) + 1
-        self._counts[message_id] = times
-        if len(self._counts) > self.capacity:
-            self._counts.popitem(last=False)
-        return times
-
-    def delivery_count(self, message_id: WireId, broker_count: int) -> int:
-        """Return JMSXDeliveryCount of the next delivery (1 for the first)."""
-        return max(self._counts.get(message_id, 0), broker_count) + 1
-
-    def forget(self, message_id: WireId) -> None:
-        """Forget a settled message."""
-        self._counts.pop(message_id, None)
+#: Maximum number of messages whose returns are counted; beyond it the oldest count is forgotten.
+MOST_COUNTS = 100_000
 
 
 class Next(enum.Enum):
@@ -74,7 +47,7 @@ class Redelivery:
     broker_dead_letters: bool = False
     dead_after: int | None = None
     counting: bool = attrs.field(default=False, init=False)
-    _counts: DeliveryCounts = attrs.field(factory=DeliveryCounts, init=False)
+    _counts: OrderedDict[WireId, int] = attrs.field(factory=OrderedDict, init=False)  # returns by the application
     _delays: GiveBackDelays = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -83,12 +56,15 @@ class Redelivery:
     def delivery_count(self, record: ReceivedRecord) -> int:
         """Return JMSXDeliveryCount of a delivery of ``record``: 1 for the first."""
         if self.counting:
-            return self._counts.delivery_count(record.message_id, record.redelivery_count)
+            return max(self._counts.get(record.message_id, 0), record.redelivery_count) + 1
         return record.redelivery_count + 1
 
     def next(self, record: ReceivedRecord) -> Next:
         """Count one more return of ``record``, and return its next step."""
-        times = self._counts.returned(record.message_id, record.redelivery_count)
+        times = max(self._counts.pop(record.message_id, 0), record.redelivery_count) + 1
+        self._counts[record.message_id] = times
+        if len(self._counts) > MOST_COUNTS:
+            self._counts.popitem(last=False)
         self.counting = True
         if self.dead_after is not None and times > self.dead_after:
             return Next.DEAD_LETTER
@@ -109,6 +85,6 @@ class Redelivery:
 
     def forget(self, record: ReceivedRecord) -> None:
         """Forget ``record``, which is settled and will not be redelivered."""
-        self._counts.forget(record.message_id)
+        self._counts.pop(record.message_id, None)
         self.counting = bool(self._counts)
         self._delays.forget(record.message_id)

@@ -10,7 +10,6 @@ import anyio
 import attrs
 
 from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
-from jmsaio.config import ConsumerConfig
 from jmsaio.errors import (
     ConfigurationError,
     JMSError,
@@ -55,13 +54,13 @@ class SchemaNeededError(Exception):
         return await self._schemas.learn(self._key, self.required)
 
 
-def check_schemas(config: ConsumerConfig, admin: Admin | None) -> None:
+def check_schemas(admin: Admin | None) -> None:
     """Refuse ``useSchema`` without the REST interface, which returns the schemas.
 
     Raises:
         ConfigurationError: the transport has no such interface.
     """
-    if config.use_schema and admin is None:
+    if admin is None:
         reason = "option consumerConfig.useSchema reads schemas from the REST interface; set jms.usePulsarAdmin=true"
         raise ConfigurationError(reason, key="consumerConfig.useSchema")
 

@@ -1,5 +1,10 @@
 """``SessionInboxes``: the inboxes of one session, from the opening of a consumer to the last settled delivery.
 
+Its coroutine moves received records from the receivers to the inboxes and filters them by selector, noLocal and expiry.
+It never runs application code, so no application can block it. A waiting receive or listener without selector and
+noLocal is filled as soon as the transport announces records, without a turn of the coroutine: there is almost nothing
+to filter.
+
 An inbox whose consumer was closed *lingers* while the session has unsettled deliveries of it, or another session has
 records that it received. A new consumer of the same subscription takes over a lingering inbox.
 """
@@ -7,6 +12,7 @@ records that it received. A new consumer of the same subscription takes over a l
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -15,43 +21,120 @@ import attrs
 
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.lifetime.closing import Deadline, FirstError
+from jmsaio.errors import JMSError
 from jmsaio.model.wire import ReceivedRecord
+from jmsaio.rules.ledger import DeliveryLedger
 from jmsaio.transport.base import Subscription, Transport
 
+#: Number of fills before other tasks of the loop run.
+_FILLS_A_TURN = 8
+#: Maximum time in seconds before other tasks run: a fill might have to filter all of its records.
+_LONGEST_TURN = 0.01
 #: Number of inboxes that start to close in one turn of the loop.
 _TOGETHER = 5
 
 
 @attrs.define(eq=False)
 class SessionInboxes:
-    """The inboxes of one session.
+    """The inboxes of one session, filled one after the other.
 
     Attributes:
         transport: the transport of all inboxes.
-        unsettled: whether the session has unsettled deliveries of an inbox.
-        forget: called when an inbox is closed, to stop filling it.
+        ledger: the session's unsettled deliveries.
+        filled: called after inboxes were filled, to wake the callback workers.
         open: inboxes with a consumer.
         lingering: inboxes whose consumer is closed.
     """
 
     transport: Transport
-    unsettled: Callable[[Inbox], bool]
-    forget: Callable[[Inbox], None]
+    ledger: DeliveryLedger[Inbox, ReceivedRecord]
+    filled: Callable[[], None]
     open: dict[Inbox, None] = attrs.field(factory=dict, init=False)
     lingering: dict[Inbox, None] = attrs.field(factory=dict, init=False)
+    _marked: dict[Inbox, None] = attrs.field(factory=dict, init=False)
+    _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _turns: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
+    _ended: bool = attrs.field(default=False, init=False)  # whether ``run`` has ended
+    _closing: bool = attrs.field(default=False, init=False)
+    _raised: Exception | None = attrs.field(default=None, init=False)  # by a fill outside of ``run``
 
     def __iter__(self) -> Iterator[Inbox]:
         yield from (*self.open, *self.lingering)
+
+    def announce(self, inbox: Inbox) -> None:
+        """Fill ``inbox``, which the transport announced; at once if that is cheap and no other inbox waits."""
+        if self._marked or self._ended or not (inbox.wanted and inbox.filter.plain):
+            self.mark(inbox)
+            return
+        try:
+            more = inbox.fill()
+        except Exception as error:  # ends the session, as an error in ``run`` does
+            self._raised, more = error, True
+        if more:
+            self.mark(inbox)
+        self.filled()
+
+    def mark(self, inbox: Inbox) -> None:
+        """Fill ``inbox`` in the next turn."""
+        self._marked[inbox] = None
+        self._wake.set()
+
+    async def turn(self, inbox: Inbox) -> None:
+        """Wait until ``inbox`` was filled once, or the session ended. Cancelling changes nothing."""
+        if self._ended:
+            return
+        done = asyncio.get_running_loop().create_future()
+        self._turns.append(done)
+        self.mark(inbox)
+        await done
+
+    async def run(self) -> None:
+        """Fill marked inboxes until cancelled."""
+        turns: list[asyncio.Future[None]] = []
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                if self._raised is not None:
+                    raise self._raised
+                turns, self._turns = self._turns, []
+                await self._fill_marked()
+                self.filled()
+                _resolve(turns)
+        finally:
+            self._ended = True
+            _resolve([*turns, *self._turns])
+
+    async def _fill_marked(self) -> None:
+        fills, begun = 0, time.perf_counter()
+        while self._marked:
+            inbox = next(iter(self._marked))
+            del self._marked[inbox]
+            if inbox.fill():
+                self._marked[inbox] = None
+            fills += 1
+            if fills % _FILLS_A_TURN == 0 or time.perf_counter() - begun > _LONGEST_TURN:
+                self.filled()
+                await asyncio.sleep(0)
+                begun = time.perf_counter()
 
     def take_over(self, subscription: Subscription) -> Inbox | None:
         """Return the inbox that a closed consumer of the same subscription left with unsettled deliveries, or None.
 
         The caller then owns it, and adds it again to ``open`` or with ``keep``.
+
+        Raises:
+            JMSError: a durable subscription with other terms, of which the session has unsettled deliveries.
         """
-        for inbox in self.lingering:
-            same = inbox.subscription.identity == subscription.identity
+        same = [inbox for inbox in self.lingering if inbox.subscription.identity == subscription.identity]
+        if any(inbox.subscription.properties != subscription.properties for inbox in same):
+            raise JMSError(
+                f"the durable subscription {subscription.name!r} is active: it has unsettled messages; acknowledge, "
+                "recover, commit or roll back before you open it with another selector or noLocal"
+            )
+        for inbox in same:
             # The broker can filter by the metadata, and keeps that of the first consumer.
-            if same and inbox.subscription.metadata == subscription.metadata and inbox.failure is None:
+            if inbox.subscription.metadata == subscription.metadata and inbox.failure is None:
                 del self.lingering[inbox]
                 inbox.free_name()
                 return inbox
@@ -67,18 +150,18 @@ class SessionInboxes:
         """Keep a detached inbox, perhaps another session's, until its records in this session are settled.
 
         Returns:
-            False for an inbox of another transport, which is not kept.
+            False if this session can't: it closes its inboxes, or has another transport.
         """
-        if transport is not self.transport:
+        if self._closing or transport is not self.transport:
             return False
         self.lingering[inbox] = None
         return True
 
     async def close_settled(self, deadline: Deadline) -> None:
         """Close the lingering inboxes whose deliveries are all settled."""
-        for inbox in [one for one in self.lingering if not one.receiver.transferred and not self.unsettled(one)]:
+        for inbox in [one for one in self.lingering if not one.receiver.transferred and not self.ledger.concerns(one)]:
             self.lingering.pop(inbox, None)
-            self.forget(inbox)
+            self._marked.pop(inbox, None)
             await inbox.aclose(deadline.left())
 
     async def close_all(
@@ -91,6 +174,7 @@ class SessionInboxes:
             unsettled: the unsettled deliveries of each, which the broker redelivers.
             errors: keeps the first error.
         """
+        self._closing = True
         async with anyio.create_task_group() as group:
             for count, inbox in enumerate([*self], 1):
                 close = partial(self._close, inbox, unsettled.get(inbox, []), deadline.left(1))
@@ -113,4 +197,10 @@ class SessionInboxes:
         transferred = inbox.receiver.transferred
         if transferred and inbox.attached:
             inbox.detach()
-        return any(adopter.keep is not None and adopter.keep(inbox, self.transport) for adopter in transferred.values())
+        return any(adopter.keep(inbox, self.transport) for adopter in transferred.values())
+
+
+def _resolve(turns: list[asyncio.Future[None]]) -> None:
+    for done in turns:
+        if not done.done():
+            done.set_result(None)

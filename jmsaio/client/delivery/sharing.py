@@ -7,54 +7,57 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import attrs
 
 from jmsaio.errors import ObjectClosedError
-from jmsaio.model.wire import ReceivedRecord, SetAside
+from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Receiver, Transaction, Transport
 
 _log = logging.getLogger("jmsaio")
 
-Inbox = TypeVar("Inbox")
+
+class Adopter(Protocol):
+    """The interface of an inbox to the receivers whose records it has."""
+
+    def keep(self, inbox: Any, transport: Transport) -> bool:
+        """Make its session keep another inbox until that is settled; return False if the session can't."""
 
 
 @attrs.define(eq=False)
-class SharingReceiver(Generic[Inbox]):
+class SharingReceiver:
     """A ``Receiver`` that settles each record at the receiver that received it.
 
     Attributes:
         own: the transport's receiver of the inbox.
         most: maximum number of its records that rest (see ``Siblings``).
-        transferred: the receivers of siblings that have records of ``own``, by the record's ``id``.
-        keep: makes the session of this inbox keep another inbox until it is settled; returns False if it can't.
+        transferred: the inboxes of siblings that have records of ``own``, by the record's ``id``.
     """
 
     own: Receiver
     most: float = math.inf
-    transferred: dict[int, SharingReceiver[Inbox]] = attrs.field(factory=dict, init=False)
-    keep: Callable[[Inbox, Transport], bool] | None = None
-    _adopted: dict[int, tuple[ReceivedRecord, SharingReceiver[Inbox]]] = attrs.field(factory=dict, init=False)
-    _unsettled: dict[SharingReceiver[Inbox], None] = attrs.field(factory=dict, init=False)
+    transferred: dict[int, Adopter] = attrs.field(factory=dict, init=False)
+    _adopted: dict[int, tuple[ReceivedRecord, SharingReceiver]] = attrs.field(factory=dict, init=False)
+    _unsettled: dict[SharingReceiver, None] = attrs.field(factory=dict, init=False)
 
-    def adopt(self, record: ReceivedRecord, owner: SharingReceiver[Inbox]) -> None:
-        """Settle ``record`` at ``owner`` from now on."""
+    def adopt(self, record: ReceivedRecord, owner: SharingReceiver, adopter: Adopter) -> None:
+        """Settle ``record``, which is in the inbox ``adopter`` now, at ``owner``."""
         self._adopted[id(record)] = record, owner
-        owner.transferred[id(record)] = self
+        owner.transferred[id(record)] = adopter
 
     @property
     def has_adopted(self) -> bool:
         """Whether it has records that other receivers received."""
         return bool(self._adopted)
 
-    def owner(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
+    def owner(self, record: ReceivedRecord) -> SharingReceiver:
         """Return the receiver that received ``record``."""
         adopted = self._adopted.get(id(record))
         return self if adopted is None else adopted[1]
 
-    def release(self, record: ReceivedRecord) -> SharingReceiver[Inbox]:
+    def release(self, record: ReceivedRecord) -> SharingReceiver:
         """Drop ``record`` from this inbox; return the receiver that received it."""
         adopted = self._adopted.pop(id(record), None)
         if adopted is None:
@@ -64,17 +67,13 @@ class SharingReceiver(Generic[Inbox]):
 
     def _apart(
         self, records: Sequence[ReceivedRecord], keep: bool = False
-    ) -> dict[SharingReceiver[Inbox], list[ReceivedRecord]]:
+    ) -> dict[SharingReceiver, list[ReceivedRecord]]:
         """Group records by the receiver that received them."""
         find = self.owner if keep else self.release
-        parts: dict[SharingReceiver[Inbox], list[ReceivedRecord]] = {}
+        parts: dict[SharingReceiver, list[ReceivedRecord]] = {}
         for record in records:
             parts.setdefault(find(record), []).append(record)
         return parts
-
-    def receive(self, limit: int) -> list[ReceivedRecord]:
-        """Receive records from the inbox's own receiver."""
-        return self.own.receive(limit)
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Acknowledge records; those of a receiver that was closed meanwhile are redelivered, with a warning."""
@@ -107,10 +106,6 @@ class SharingReceiver(Generic[Inbox]):
         if own is not None:
             self.own.negative_acknowledge(own, delay, counted=counted)
 
-    def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
-        """Keep records of the inbox's own receiver unacknowledged; return their representations."""
-        return self.own.set_aside(records)
-
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead letters."""
         self.release(record).own.dead_letter(record, properties)
@@ -129,14 +124,6 @@ class SharingReceiver(Generic[Inbox]):
                 await owner.own.settle(timeout, receipt=receipt)
             except ObjectClosedError as error:
                 _log.info("acknowledgements were sent before: %s", error)
-
-    async def stop(self, timeout: float) -> None:
-        """Stop receiving."""
-        await self.own.stop(timeout)
-
-    async def resume(self, timeout: float) -> None:
-        """Receive again."""
-        await self.own.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
         """Return the unsettled records of other receivers, and close the inbox's own receiver."""

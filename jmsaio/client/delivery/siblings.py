@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Protocol
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 import attrs
@@ -30,10 +30,6 @@ _Key = tuple[asyncio.AbstractEventLoop, str, tuple[str, tuple[str, ...], str | N
 _groups: WeakValueDictionary[_Key, Siblings] = WeakValueDictionary()
 
 
-#: A receiver of any inbox; siblings only compare and settle.
-_Receiver = SharingReceiver[Any]
-
-
 class Member(Protocol):
     """The interface of an inbox to its siblings."""
 
@@ -42,7 +38,7 @@ class Member(Protocol):
         """The destination of its messages, for the log."""
 
     @property
-    def receiver(self) -> _Receiver:
+    def receiver(self) -> SharingReceiver:
         """Its receiver."""
 
     @property
@@ -52,10 +48,10 @@ class Member(Protocol):
     def accepts(self, record: ReceivedRecord, now: int) -> bool:
         """Return whether it would accept a record at ``now`` (ms)."""
 
-    def hand(self, record: ReceivedRecord, owner: _Receiver) -> None:
+    def hand(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
         """Add a record that ``owner`` received."""
 
-    def withdraw(self, owner: _Receiver) -> list[ReceivedRecord]:
+    def withdraw(self, owner: SharingReceiver) -> list[ReceivedRecord]:
         """Remove and return undelivered records that ``owner`` received."""
 
     def wake(self) -> None:
@@ -70,9 +66,9 @@ class Siblings:
     _timers: LoopTimers = attrs.field(factory=LoopTimers)
     _members: list[Member] = attrs.field(factory=list, init=False)
     _resting: Resting = attrs.field(factory=Resting, init=False)
-    _fresh: dict[_Receiver, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
+    _fresh: dict[SharingReceiver, list[ReceivedRecord]] = attrs.field(factory=dict, init=False)
     _timer: Timer | None = attrs.field(default=None, init=False)
-    _full: set[_Receiver] = attrs.field(factory=set, init=False)
+    _full: set[SharingReceiver] = attrs.field(factory=set, init=False)
     _warned: bool = attrs.field(default=False, init=False)
     _turn: int = attrs.field(default=0, init=False)
 
@@ -140,7 +136,7 @@ class Siblings:
         fresh, self._fresh = self._fresh, {}
         now, sooner = self._timers.clock.steady(), False
         for owner, records in fresh.items():
-            for record in owner.set_aside(records):
+            for record in owner.own.set_aside(records):
                 sooner = self._resting.add(owner, record, now) or sooner
         if sooner:
             self._arm()

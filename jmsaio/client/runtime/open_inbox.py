@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
 import anyio
 import attrs
 
-from jmsaio.client.delivery.filter import Filter, parse_selector
+from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import BATCH, Inbox
 from jmsaio.client.delivery.redelivery import Redelivery
 from jmsaio.client.delivery.schemas import check_schemas
@@ -19,19 +19,19 @@ from jmsaio.client.delivery.siblings import siblings
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions import in_process
-from jmsaio.client.subscriptions.plan import NAMED, ConsumerKind, ConsumerRequest, Plan, check, plan
+from jmsaio.client.subscriptions.plan import NAMED, ConsumerKind, ConsumerRequest, Plan, parse_selector, plan
 from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec.headers import connection_id, sender_client_id
-from jmsaio.errors import InvalidSelectorError, JMSError, ObjectClosedError, TransportError
+from jmsaio.config import Configuration
+from jmsaio.errors import InvalidSelectorError, NotFoundError, ObjectClosedError, TransportError
 from jmsaio.model.arguments import check_flag
-from jmsaio.model.destinations import Destination, Resolved, resolve, without_query
+from jmsaio.model.destinations import Destination, resolve, without_query
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
 from jmsaio.selector.starlight.agreement import objection
-from jmsaio.transport.base import Capabilities, Subscription, SubscriptionType
+from jmsaio.transport.base import Capabilities, Receiver, Subscription, SubscriptionType, Transport
 from jmsaio.transport.options import METADATA_TOO_LARGE, REJECT_ACTION, SELECTOR
-from jmsaio.transport.subscriptions import open_receiver
 
 
 async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox:
@@ -43,47 +43,49 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
     Cancelling leaves no subscription of this process open.
     """
     runtime.check_call()
-    connection, config = runtime.connection, runtime.connection.configuration
+    connection, config, transport = runtime.connection, runtime.connection.configuration, runtime.connection.transport
     check_flag(request.no_local, "no_local")
-    check(request, connection.client_id, config.strict_client_id)
-    connection.temporaries.check_may_consume(request.destination)
-    selector = parse_selector(request.selector)
-    can = connection.transport.capabilities
+    selector, sent = parse_selector(request.selector), None
+    if request.selector is not None and config.use_server_side_filtering:
+        sent = _sent_selector(connection, request, request.selector)
+    can = transport.capabilities
     planned = plan(
-        request,
-        connection.client_id,
-        config,
-        runtime.mode,
-        str(uuid.uuid4()),
-        can.non_durable,
-        connection_id=connection.connection_id,
-        sent_selector=_sent_selector(connection, request),
-    )
-    _check_emulation(connection, request, planned)
-    check_schemas(planned.subscription.config, connection.transport.admin)
-    check_settled((inbox.subscription for inbox in runtime.inboxes.lingering), planned.subscription)
+        request, connection.client_id, config, runtime.mode, str(uuid.uuid4()), can.non_durable,
+        connection_id=connection.connection_id, sent_selector=sent,
+    )  # fmt: skip
+    subscription = planned.subscription
+    connection.temporaries.check_may_consume(request.destination)
+    if config.enable_client_side_emulation is False:
+        _refuse_emulation(config, request, subscription)
+    if subscription.config.use_schema:
+        check_schemas(transport.admin)
 
     async with AsyncExitStack() as undo:
-        inbox = runtime.inboxes.take_over(planned.subscription)
+        inbox = runtime.inboxes.take_over(subscription)
         if inbox is not None:
             undo.push_async_callback(_put_back, runtime, inbox)
-        free_name = _claim_name(connection, request, planned)
+        free_name = _claim_name(connection, request, subscription) if request.kind in NAMED else _nothing
         undo.callback(free_name)
-        if inbox is None:
-            inbox = _make_inbox(connection, request.destination, planned)
-            receiver = await _subscribe(connection, request, planned, inbox.announce)
-            undo.push_async_callback(receiver.aclose, config.close_timeout)
+        if inbox is not None:
+            await inbox.receiver.own.resume(config.operation_timeout)
         else:
-            receiver = inbox.receiver
-            await receiver.resume(config.operation_timeout)
-        selectors = await connection.selectors.open(planned.subscription)
+            if subscription.replace and not can.replaces_properties:
+                _warn_of_unknown_terms(connection, can)
+            create_missing = request.kind is ConsumerKind.QUEUE and config.precreate_queue_subscription
+
+            def wake() -> None:
+                if inbox is not None:  # not yet: an inbox that was never filled asks by itself
+                    inbox.announce()
+
+            receiver = await subscribe(transport, subscription, wake, create_missing, connection.warn_once)
+            undo.push_async_callback(receiver.aclose, config.close_timeout)
+            inbox = _make_inbox(connection, request.destination, planned, receiver)
+        selectors = await connection.selectors.open(subscription)
         undo.pop_all()
 
-    receiver.keep = runtime.keep
-    others = siblings(connection.broker, planned.subscription, connection.timers)
+    others = siblings(connection.broker, subscription, connection.timers)
     wanted = _filter(connection, request, planned, selector, selectors)
-    use_schema = planned.subscription.config.use_schema
-    inbox.attach(receiver, wanted, others, runtime.dispatch.mark, free_name, runtime.dispatch.announce, use_schema)
+    inbox.attach(runtime.inboxes, wanted, others, free_name, subscription.config.use_schema)
     if runtime.refuses():  # the session was closed meanwhile, before this inbox was added
         with anyio.CancelScope(shield=True):
             await inbox.aclose(config.close_timeout)
@@ -94,22 +96,65 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
 
 async def _put_back(runtime: SessionRuntime, inbox: Inbox) -> None:
     """Return an inbox that was taken over; close it if the session has ended without this inbox."""
-    if not runtime.consumers_closed:
-        runtime.inboxes.keep(inbox, runtime.connection.transport)
-        return
-    with anyio.CancelScope(shield=True):
-        await inbox.aclose(runtime.close_timeout)
+    if not runtime.inboxes.keep(inbox, runtime.connection.transport):
+        with anyio.CancelScope(shield=True):
+            await inbox.aclose(runtime.close_timeout)
 
 
-def _claim_name(connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan) -> Callable[[], None]:
+async def subscribe(
+    transport: Transport,
+    wanted: Subscription,
+    wake: Callable[[], None],
+    create_missing: bool,
+    warn: Callable[[str], None],
+) -> Receiver:
+    """Open a receiver as ``Transport.open_receiver`` does, even if the broker does not create subscriptions itself.
+
+    In a namespace with ``allowAutoSubscriptionCreation=false`` Java creates the subscriptions of queues through the
+    admin interface (``jms.precreateQueueSubscription``).
+
+    Args:
+        transport: opens the receiver; its admin interface creates the subscription.
+        wanted: subscription to open; nothing is created for a topics pattern. A selector that is too long for the
+            broker is left out, with a warning: it runs in the client.
+        wake: called when records might be available.
+        create_missing: whether to create the subscription if the broker does not.
+        warn: logs a warning.
+
+    Raises:
+        NotFoundError: the subscription does not exist and is not created here.
+        TransportError: as ``Transport.open_receiver`` and ``Admin.create_subscription``.
+
+    Cancelling leaves no consumer behind.
+    """
+    try:
+        return await transport.open_receiver(wanted, wake)
+    except NotFoundError as error:
+        refused = error.error_code != "SubscriptionNotFound" or not create_missing or wanted.pattern is not None
+        if refused or transport.admin is None:
+            raise
+    except TransportError as error:
+        if error.error_code != METADATA_TOO_LARGE or SELECTOR not in wanted.metadata:
+            raise
+        metadata = dict(wanted.metadata)
+        warn(
+            f"the selector {metadata.pop(SELECTOR)!r:.80} runs in the client, because it is too long for the broker: "
+            "raise its maxConsumerMetadataSize"
+        )
+        return await subscribe(transport, attrs.evolve(wanted, metadata=metadata), wake, create_missing, warn)
+    for topic in wanted.topics:
+        await transport.admin.create_subscription(topic, wanted.name, wanted.position)
+    return await subscribe(transport, wanted, wake, False, warn)
+
+
+def _claim_name(
+    connection: ConnectionRuntime, request: ConsumerRequest, subscription: Subscription
+) -> Callable[[], None]:
     """Claim the name of a named subscription in this process; return the function that releases it.
 
     Raises:
         JMSError: it is in use.
     """
-    if request.kind not in NAMED:
-        return _nothing
-    subscription = planned.subscription
     topics = subscription.topics or (subscription.pattern or "",)
     use = in_process.ActiveSubscription(
         topics, request.selector, request.no_local, request.kind is not ConsumerKind.DURABLE
@@ -122,36 +167,11 @@ def _nothing() -> None:
     """Release no name."""
 
 
-async def _subscribe(
-    connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan, wake: Callable[[], None]
-) -> SharingReceiver[Inbox]:
-    transport, config = connection.transport, connection.configuration
-    if planned.subscription.replace:
-        _warn_of_unknown_terms(connection, transport.capabilities)
-    create_missing = request.kind is ConsumerKind.QUEUE and config.precreate_queue_subscription
-    subscription = planned.subscription
-    try:
-        receiver = await open_receiver(transport, subscription, wake, create_missing)
-    except TransportError as error:
-        if error.error_code != METADATA_TOO_LARGE or SELECTOR not in subscription.metadata:
-            raise
-        connection.warn_once(
-            f"the selector {request.selector!r:.80} runs in the client, because it is too long for the broker: raise "
-            "its maxConsumerMetadataSize"
-        )
-        metadata = {key: value for key, value in subscription.metadata.items() if key != SELECTOR}
-        subscription = attrs.evolve(subscription, metadata=metadata)
-        receiver = await open_receiver(transport, subscription, wake, create_missing)
-    return SharingReceiver(receiver, transport.capabilities.most_unacknowledged)
-
-
 def _warn_of_unknown_terms(connection: ConnectionRuntime, can: Capabilities) -> None:
     """Warn once if a durable subscription can't be recreated for another selector or noLocal.
 
     Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions.
     """
-    if can.replaces_properties:
-        return
     rest = "" if can.stores_properties else ". Nor are they kept with new ones"
     connection.warn_once(
         "could not find out whether a durable subscription is opened with another selector or noLocal than before, "
@@ -159,51 +179,26 @@ def _warn_of_unknown_terms(connection: ConnectionRuntime, can: Capabilities) -> 
     )
 
 
-def check_settled(unsettled: Iterable[Subscription], wanted: Subscription) -> None:
-    """Refuse to open a durable subscription with other terms while the session has unsettled deliveries of it.
-
-    Args:
-        unsettled: subscriptions of closed consumers with unsettled deliveries.
-        wanted: the subscription to open.
-
-    Raises:
-        JMSError: it is among them with another selector, noLocal or sharing.
-    """
-    for other in unsettled:
-        if other.identity == wanted.identity and other.properties != wanted.properties:
-            raise JMSError(
-                f"the durable subscription {wanted.name!r} is active: it has unsettled messages; acknowledge, recover, "
-                "commit or roll back before you open it with another selector or noLocal"
-            )
-
-
-def _sent_selector(connection: ConnectionRuntime, request: ConsumerRequest) -> str | None:
+def _sent_selector(connection: ConnectionRuntime, request: ConsumerRequest, selector: str) -> str | None:
     """Return a request's selector if the broker can run it: its filter plugin must not hold back selected messages."""
-    config = connection.configuration
-    if not config.use_server_side_filtering or request.selector is None:
-        return None
-    reason = objection(request.selector)
-    if request.kind is ConsumerKind.QUEUE and _keeps_nothing(resolve(request.destination, config.system_namespace)):
+    reason = objection(selector)
+    resolved = resolve(request.destination, connection.configuration.system_namespace)
+    if request.kind is ConsumerKind.QUEUE and any(
+        topic.startswith("non-persistent:") for topic in (*resolved.topics, resolved.pattern or "")
+    ):
         reason = "a queue that is not persistent loses what it holds back from one consumer"
     if reason is not None:
         connection.warn_once(
-            f"the selector {request.selector!r:.80} runs in the client, because the broker's filter plugin might hold "
+            f"the selector {selector!r:.80} runs in the client, because the broker's filter plugin might hold "
             f"back messages that it selects: {reason}"
         )
         return None
-    return request.selector
+    return selector
 
 
-def _keeps_nothing(resolved: Resolved) -> bool:
-    return any(topic.startswith("non-persistent:") for topic in (*resolved.topics, resolved.pattern or ""))
-
-
-def _check_emulation(connection: ConnectionRuntime, request: ConsumerRequest, planned: Plan) -> None:
+def _refuse_emulation(config: Configuration, request: ConsumerRequest, subscription: Subscription) -> None:
     """Refuse selectors and noLocal on shared subscriptions with ``jms.enableClientSideEmulation=false``."""
-    config = connection.configuration
-    if config.enable_client_side_emulation is not False:
-        return
-    exclusive = planned.subscription.type is SubscriptionType.EXCLUSIVE or (
+    exclusive = subscription.type is SubscriptionType.EXCLUSIVE or (
         request.kind is ConsumerKind.QUEUE and config.use_exclusive_subscriptions_for_simple_consumers
     )
     selects = bool(request.selector) and not config.use_server_side_filtering
@@ -215,8 +210,8 @@ def _check_emulation(connection: ConnectionRuntime, request: ConsumerRequest, pl
         )
 
 
-def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned: Plan) -> Inbox:
-    config, subscription = connection.configuration, planned.subscription
+def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned: Plan, receiver: Receiver) -> Inbox:
+    config, subscription, can = connection.configuration, planned.subscription, connection.transport.capabilities
     policy = subscription.config.dead_letter
     redelivery = Redelivery(
         config=subscription.config,
@@ -228,12 +223,13 @@ def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned
     return Inbox(
         destination=without_query(destination),
         subscription=subscription,
+        receiver=SharingReceiver(receiver, can.most_unacknowledged),
         redelivery=redelivery,
         by_priority=config.enable_jms_priority,
         batch=max(1, min(most, subscription.config.receiver_queue_size or 1)),
         share=connection.inbox_bytes,
         timers=connection.timers,
-        acks_at_once=connection.transport.capabilities.acknowledges_at_once,
+        acks_at_once=can.acknowledges_at_once,
     )
 
 

@@ -18,7 +18,6 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.completion import Completions
 from jmsaio.client.callbacks.worker import CallbackWorker, Job, NoExceptionError
 from jmsaio.client.delivery.deliveries import Deliveries
-from jmsaio.client.delivery.dispatch import Dispatch
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listeners
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
@@ -31,7 +30,6 @@ from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
-from jmsaio.transport.base import Transport
 
 
 @attrs.define(eq=False, init=False)
@@ -42,8 +40,8 @@ class SessionRuntime:
         connection: the part of its connection that all its sessions share.
         when_ended: called once its tasks have ended.
         affinity: event loop and process.
+        mode: acknowledge mode.
         callbacks: runs its listeners.
-        dispatch: fills its inboxes.
         inboxes: its inboxes.
         deliveries: messages delivered to the application and not settled.
         listeners: its message listeners.
@@ -58,8 +56,8 @@ class SessionRuntime:
     connection: ConnectionRuntime
     when_ended: Callable[[SessionRuntime], None]
     affinity: Affinity
+    mode: AcknowledgeMode
     callbacks: CallbackWorker
-    dispatch: Dispatch
     inboxes: SessionInboxes
     deliveries: Deliveries
     listeners: Listeners
@@ -82,9 +80,9 @@ class SessionRuntime:
         self.connection = connection
         self.when_ended = when_ended
         self.affinity = connection.affinity
+        self.mode = mode
         self.callbacks = CallbackWorker(self._next_job)
-        self.dispatch = Dispatch(self.callbacks.wake)
-        self.inboxes = SessionInboxes(connection.transport, ledger.concerns, self.dispatch.forget)
+        self.inboxes = SessionInboxes(connection.transport, ledger, self.callbacks.wake)
         receipt_timeout = config.operation_timeout if config.consumer.ack_receipt_enabled else None
         self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, receipt_timeout, config.close_timeout)
         self.listeners = Listeners(self.deliveries, connection.report, connection, self)
@@ -94,11 +92,6 @@ class SessionRuntime:
         self.failure = None
         self.closing = self.consumers_closed = False
         self._task = BackgroundTask()
-
-    @property
-    def mode(self) -> AcknowledgeMode:
-        """The acknowledge mode."""
-        return self.deliveries.mode
 
     @property
     def started(self) -> bool:
@@ -145,7 +138,7 @@ class SessionRuntime:
         self.connection.inboxes[self.inboxes] = None
         try:
             async with anyio.create_task_group() as group:
-                group.start_soon(self.dispatch.run)
+                group.start_soon(self.inboxes.run)
                 group.start_soon(self.listeners.fetch_schemas)
                 for _ in range(self.connection.configuration.listener_concurrency):
                     group.start_soon(self.callbacks.run)
@@ -259,14 +252,6 @@ class SessionRuntime:
         if len(self.completions):
             await asyncio.sleep(0)  # an outcome reaches the completions one turn of the loop after its send ended
         await self._wait_for_callbacks(deadline.left())
-
-    def keep(self, inbox: Inbox, transport: Transport) -> bool:
-        """Keep another session's inbox until its records in this session are settled.
-
-        Returns:
-            False if this session can't: it is closing, or has another transport.
-        """
-        return not self.closing and self.inboxes.keep(inbox, transport)
 
     async def close_consumer(self, inbox: Inbox) -> None:
         """Close the inbox of a closed consumer, or keep it until its deliveries are settled."""

@@ -28,11 +28,12 @@ from collections.abc import Container
 import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig
-from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError
+from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError, InvalidSelectorError
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic, resolve
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
+from jmsaio.selector import Selector
 from jmsaio.transport.base import SHARED_PROPERTY, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.options import DESTINATION_TYPE, FILTERING, FORCE_DROP, NOT_FROM, REJECT_ACTION
 from jmsaio.transport.options import SELECTOR as PLUGIN_SELECTOR
@@ -97,16 +98,23 @@ _MODE_WORDS = {
 }
 
 
+def parse_selector(text: str | None) -> Selector | None:
+    """Parse a selector; return None for None and "". Raises InvalidSelectorError."""
+    if text is None or text == "":
+        return None
+    if not isinstance(text, str):
+        raise InvalidSelectorError(f"a selector is a text, not {type(text).__name__}")
+    return Selector(text)
+
+
 def check(request: ConsumerRequest, client_id: str | None, strict_client_id: bool) -> None:
-    """Refuse a request that JMS forbids, before anything is opened.
+    """Refuse a consumer of a topic that JMS forbids.
 
     Raises:
         InvalidDestinationError: a topic subscription on a queue, or a durable one on a temporary topic.
         IllegalArgumentError: a shared or durable subscription without a name.
         IllegalStateError: an unshared durable one without client id, under ``strict_client_id``.
     """
-    if request.kind is ConsumerKind.QUEUE:
-        return
     if not isinstance(request.destination, Topic):
         raise InvalidDestinationError(
             f"a {request.kind.value} subscription needs a Topic, not {request.destination!r}; use create_topic"
@@ -128,9 +136,7 @@ def subscription_name(
     unique: str,
     non_durable: Container[SubscriptionType] = (),
 ) -> str:
-    """Return the name of a request's Pulsar subscription. See ``plan``."""
-    if request.kind is ConsumerKind.QUEUE:
-        return resolve(request.destination, config.system_namespace).subscription or config.queue_subscription_name
+    """Return the name of the Pulsar subscription of a topic's consumer. See ``plan``."""
     if request.kind is ConsumerKind.SIMPLE:
         return unique if _type(request.kind, config) in non_durable else f"{SUBSCRIPTION_PREFIX}{unique}"
     name = durable_name(client_id, request.name or "")
@@ -155,6 +161,8 @@ def plan(
 ) -> Plan:
     """Turn a request into a subscription of the transport.
 
+    Raises as ``check``.
+
     Args:
         request: the application's request.
         client_id: the connection's client identifier, or None.
@@ -166,22 +174,36 @@ def plan(
         sent_selector: the selector, if the broker is to run it.
     """
     resolved = resolve(request.destination, config.system_namespace)
-    kind = request.kind
-    outlives = kind in (ConsumerKind.QUEUE, ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE)
-    subscription_type = _type(kind, config)
+    if request.kind is ConsumerKind.QUEUE:
+        name = resolved.subscription or config.queue_subscription_name
+        subscription_type, position = SubscriptionType.SHARED, StartPosition.EARLIEST
+    else:
+        check(request, client_id, config.strict_client_id)
+        name = subscription_name(request, client_id, config, unique, non_durable)
+        subscription_type, position = _type(request.kind, config), StartPosition.LATEST
+    durable = request.kind in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE)
     consumer = config.consumer.merge(resolved.overrides)
+    metadata = {
+        DESTINATION_TYPE: "queue" if isinstance(request.destination, Queue) else "topic",
+        "jms.acknowledgeMode": _MODE_WORDS[mode],
+    }
+    if config.enable_jms_priority:
+        metadata["jms.priority"] = "enabled"
+    if config.acknowledge_rejected_messages:
+        metadata[FORCE_DROP] = "true"
+    if config.use_server_side_filtering:
+        metadata |= _filtering(request, client_id, connection_id, sent_selector)
     subscription = Subscription(
         topics=resolved.topics,
         pattern=resolved.pattern,
-        name=subscription_name(request, client_id, config, unique, non_durable),
+        name=name,
         type=subscription_type,
-        config=_with_full_names(consumer, config.system_namespace),
-        position=StartPosition.EARLIEST if kind is ConsumerKind.QUEUE else StartPosition.LATEST,
-        durable=outlives,
-        metadata=_metadata(request, mode, config)
-        | (_filtering(request, client_id, connection_id, sent_selector) if config.use_server_side_filtering else {}),
-        properties=_terms(request, client_id),
-        replace=kind in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE),
+        config=consumer if consumer.dead_letter is None else _with_full_names(consumer, config.system_namespace),
+        position=position,
+        durable=durable or request.kind is ConsumerKind.QUEUE,
+        metadata=metadata,
+        properties=_terms(request, client_id) if durable else {},
+        replace=durable,
         selective=bool(request.selector) or request.no_local or config.use_server_side_filtering,
     )
     return Plan(
@@ -200,8 +222,6 @@ def _with_full_names(config: ConsumerConfig, system_namespace: str) -> ConsumerC
 
 
 def _type(kind: ConsumerKind, config: Configuration) -> SubscriptionType:
-    if kind is ConsumerKind.QUEUE:
-        return SubscriptionType.SHARED
     if kind is ConsumerKind.DURABLE or (
         kind is ConsumerKind.SIMPLE and config.use_exclusive_subscriptions_for_simple_consumers
     ):
@@ -211,8 +231,6 @@ def _type(kind: ConsumerKind, config: Configuration) -> SubscriptionType:
 
 def _terms(request: ConsumerRequest, client_id: str | None) -> dict[str, str]:
     """Return the terms recorded with a durable subscription; noLocal only if it has an effect."""
-    if request.kind not in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE):
-        return {}
     no_local = request.no_local and request.kind is ConsumerKind.DURABLE and client_id is not None
     return {
         SELECTOR: request.selector or "",
@@ -233,16 +251,4 @@ def _filtering(
         metadata[PLUGIN_SELECTOR] = sent_selector
     if request.no_local and (request.kind is not ConsumerKind.DURABLE or client_id is not None):
         metadata[NOT_FROM] = connection_id
-    return metadata
-
-
-def _metadata(request: ConsumerRequest, mode: AcknowledgeMode, config: Configuration) -> dict[str, str]:
-    metadata = {
-        DESTINATION_TYPE: "queue" if isinstance(request.destination, Queue) else "topic",
-        "jms.acknowledgeMode": _MODE_WORDS[mode],
-    }
-    if config.enable_jms_priority:
-        metadata["jms.priority"] = "enabled"
-    if config.acknowledge_rejected_messages:
-        metadata[FORCE_DROP] = "true"
     return metadata

@@ -26,6 +26,8 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 class Peer:
     """What stands behind a turn."""
 
+    closed: bool = False
+    acknowledges_at_once: bool = False
     calls: list[list[int]] = attrs.field(factory=list)
     refusal: JMSError | None = None
     failures: list[JMSError] = attrs.field(factory=list)
@@ -35,8 +37,11 @@ class Peer:
             raise self.refusal
         self.calls.append([record.message_id.entry for record in records])
 
+    def fail(self, error: JMSError) -> None:
+        self.failures.append(error)
+
     def turn(self) -> AckTurn:
-        return AckTurn(self.acknowledge, self.failures.append)
+        return AckTurn(self)
 
 
 async def test_records_that_no_caller_waits_for_are_acknowledged_at_the_end_of_the_turn() -> None:
@@ -92,9 +97,17 @@ async def test_nothing_waits_once_the_inbox_is_closed() -> None:
     peer = Peer()
     turn = peer.turn()
     turn.together([numbered(1)])
-    turn.over = True
+    peer.closed = True
     turn.together([numbered(2)])
     assert peer.calls == [[1], [2]]
+
+
+async def test_where_acknowledgements_are_cheap_none_of_a_caller_waits() -> None:
+    peer = Peer(acknowledges_at_once=True)
+    turn = peer.turn()
+    for entry in range(2):
+        turn.together([numbered(entry)])
+    assert peer.calls == [[0], [1]]
 
 
 async def test_a_task_that_gives_the_loop_no_turn_keeps_few_records_back() -> None:

@@ -153,9 +153,8 @@ def deliveries(mode: AcknowledgeMode, check_call: Callable[[], None] = lambda: N
     """The deliveries of a session that has no consumer yet."""
     ledger: DeliveryLedger[Any, Any] = DeliveryLedger()
     transport: Any = object()  # is compared only
-    return Deliveries(
-        mode, ledger, SessionInboxes(transport, ledger.concerns, lambda _: None), check_call, None, close_timeout=1.0
-    )
+    inboxes = SessionInboxes(transport, ledger, lambda: None)
+    return Deliveries(mode, ledger, inboxes, check_call, None, close_timeout=1.0)
 
 
 def closed() -> None:
@@ -242,7 +241,7 @@ async def test_what_a_sibling_received_is_acknowledged_there_at_once() -> None:
     receiver, other, found = Receiver(), Receiver(), deliveries(AcknowledgeMode.CLIENT)
     made, messages = inbox(receiver, Filter()), [TextMessage("x"), TextMessage("y")]
     transferred = numbered(2)
-    made.receiver.adopt(transferred, inbox(other, Filter()).receiver)
+    made.receiver.adopt(transferred, inbox(other, Filter()).receiver, made)
     for record, message in zip((numbered(1), transferred), messages, strict=True):
         found.deliver(made, record, message, deferred=False)
         await message.acknowledge()

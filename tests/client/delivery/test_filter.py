@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.client.delivery.filter import Filter, parse_selector
+from jmsaio.client.delivery.filter import Filter
+from jmsaio.client.subscriptions.plan import parse_selector
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.rules.fate import Fate, Rejection
 from jmsaio.selector import Selector

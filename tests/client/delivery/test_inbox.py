@@ -76,6 +76,22 @@ class Receiver:
         self.calls.append(("close",))
 
 
+@attrs.define(eq=False)
+class Session:
+    """Notes the inboxes that are to be filled, and decides which ones it keeps."""
+
+    changed: Callable[[Inbox], None] = lambda _: None
+    kept: Callable[[Inbox, Any], bool] = lambda _, __: False
+
+    def mark(self, inbox: Inbox) -> None:
+        self.changed(inbox)
+
+    announce = mark
+
+    def keep(self, inbox: Inbox, transport: Any) -> bool:
+        return self.kept(inbox, transport)
+
+
 def inbox(
     receiver: Receiver,
     filter: Filter,
@@ -85,9 +101,10 @@ def inbox(
 ) -> Inbox:
     config = options.pop("config", ConsumerConfig())
     redelivery = Redelivery(config, options.pop("most_at_once", 2), options.pop("broker_dead_letters", False))
-    made = Inbox(Queue("q"), Subscription(("t",), "s", SubscriptionType.SHARED, config), redelivery, **options)
-    sharing: SharingReceiver[Inbox] = SharingReceiver(receiver)  # type: ignore[arg-type]  # what an inbox uses of one
-    made.attach(sharing, filter, Siblings(), changed, free_name)
+    subscription = Subscription(("t",), "s", SubscriptionType.SHARED, config)
+    sharing = SharingReceiver(receiver)  # type: ignore[arg-type]  # what an inbox uses of one
+    made = Inbox(Queue("q"), subscription, sharing, redelivery, **options)
+    made.attach(Session(changed), filter, Siblings(), free_name)
     made.want(True)
     return made
 
@@ -524,7 +541,11 @@ async def test_by_priority_what_arrives_behind_undelivered_records_is_taken_at_o
 
 async def test_a_wake_before_there_is_a_consumer_and_a_cancelled_wait_do_no_harm() -> None:
     redelivery = Redelivery(ConsumerConfig(), 2)
-    Inbox(Queue("q"), Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig()), redelivery).wake()
+    subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
+    sharing = SharingReceiver(Receiver())  # type: ignore[arg-type]  # what an inbox uses of one
+    unattached = Inbox(Queue("q"), subscription, sharing, redelivery)
+    unattached.wake()
+    unattached.announce()
     made = inbox(Receiver(), Filter())
     made.arrival().cancel()
     made.notify()
@@ -646,7 +667,7 @@ async def test_what_came_while_no_consumer_was_attached_is_asked_for() -> None:
     receiver.records.append(numbered(1))
     made.wake()
     assert made.fill() is False and numbers(made) == []
-    made.attach(made.receiver, Filter(), Siblings(), asked.append, lambda: None)
+    made.attach(Session(asked.append), Filter(), Siblings(), lambda: None)
     asked.clear()
     made.arrival().cancel()
     assert asked == [made]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from jmsaio.client.delivery.redelivery import DeliveryCounts, Next, Redelivery
+from jmsaio.client.delivery import redelivery as redelivery_module
+from jmsaio.client.delivery.redelivery import Next, Redelivery
 from jmsaio.config import ConsumerConfig
-from jmsaio.model.wire import WireId
 from tests.client.delivery.test_inbox import numbered
 
 
@@ -50,24 +50,24 @@ def test_what_a_closed_consumer_left_comes_at_once_unless_a_delay_is_configured(
 
 
 def test_the_larger_count_wins() -> None:
-    counts, place = DeliveryCounts(), WireId(1, 1)
-    assert not counts
-    assert counts.delivery_count(place, 0) == 1
-    assert counts.returned(place, 0) == 1
-    assert counts.delivery_count(place, 0) == 2
-    assert counts.delivery_count(place, 5) == 6
-    assert counts.returned(place, 5) == 6
-    assert counts.delivery_count(place, 0) == 7
-    counts.forget(place)
-    assert not counts
+    redelivery = Redelivery(ConsumerConfig(), 9, dead_after=5)
+    seen, unseen = numbered(1, redelivery_count=5), numbered(1)
+    assert redelivery.delivery_count(unseen) == 1
+    assert redelivery.next(unseen) is Next.AT_ONCE
+    assert redelivery.delivery_count(unseen) == 2
+    assert redelivery.delivery_count(seen) == 6
+    assert redelivery.next(seen) is Next.DEAD_LETTER
+    assert redelivery.delivery_count(unseen) == 7
+    redelivery.forget(unseen)
+    assert redelivery.delivery_count(unseen) == 1
 
 
-def test_counts_are_bounded() -> None:
-    counts = DeliveryCounts(capacity=2)
+def test_counts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redelivery_module, "MOST_COUNTS", 2)
+    redelivery = Redelivery(ConsumerConfig(), 9)
     for entry in range(3):
-        counts.returned(WireId(1, entry), 0)
-    assert counts.delivery_count(WireId(1, 0), 0) == 1
-    assert [counts.delivery_count(WireId(1, entry), 0) for entry in (1, 2)] == [2, 2]
+        redelivery.next(numbered(entry))
+    assert [redelivery.delivery_count(numbered(entry)) for entry in range(3)] == [1, 2, 2]
 
 
 @pytest.mark.parametrize(("before", "broker_dead_letters", "expected"), [

@@ -1,24 +1,32 @@
-"""Inboxes whose consumer is closed: they linger until all is settled, and a new consumer takes them over."""
+"""Inboxes of a session: filled in turn; once their consumer is closed they linger until all is settled."""
 
 from __future__ import annotations
 
 import asyncio
 import collections
+import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from jmsaio.client.delivery import session_inboxes
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
-from jmsaio.client.delivery.sharing import SharingReceiver
+from jmsaio.client.delivery.siblings import Siblings
 from jmsaio.client.lifetime.closing import Deadline, FirstError
 from jmsaio.client.lifetime.opening import Opening
-from tests.client.delivery.test_inbox import Receiver, inbox, numbered
+from jmsaio.client.subscriptions.plan import parse_selector
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.rules.ledger import DeliveryLedger
+from tests.client.delivery.test_inbox import Receiver, Session, inbox, numbered
 from tests.client.helpers import fill, rest, take, text, texts
 
 Name = Callable[[str], str]
@@ -86,9 +94,8 @@ async def test_what_is_recovered_while_an_inbox_is_taken_over_obeys_the_new_sele
     connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue, resuming, recovered = jmsaio.Queue(name("meanwhile")), asyncio.Event(), asyncio.Event()
-    resume = SharingReceiver.resume
 
-    async def resume_late(self: SharingReceiver[Any], timeout: float) -> None:
+    async def resume_late(self: Any, timeout: float) -> None:
         resuming.set()
         await recovered.wait()
         await resume(self, timeout)
@@ -97,7 +104,9 @@ async def test_what_is_recovered_while_an_inbox_is_taken_over_obeys_the_new_sele
         await (await session.create_producer(queue)).send("a", properties={"n": 1})
         async with session.create_consumer(queue, selector="n = 1") as consumer:
             await take(consumer, 1)
-        monkeypatch.setattr(SharingReceiver, "resume", resume_late)
+        transports_own = type(consumer._inbox.receiver.own)
+        resume = transports_own.resume
+        monkeypatch.setattr(transports_own, "resume", resume_late)
         opening = asyncio.create_task(opened(session.create_consumer(queue, selector="n = 2")))
         await resuming.wait()
         await session.recover()
@@ -172,42 +181,47 @@ TRANSPORT: Any = object()
 async def test_only_lingering_inboxes_whose_records_are_all_settled_are_closed() -> None:
     settled, unsettled, shared = (Receiver() for _ in range(3))
     made = {name: inbox(receiver, Filter()) for name, receiver in (("s", settled), ("u", unsettled), ("l", shared))}
-    forgotten: list[Inbox] = []
-    inboxes = SessionInboxes(TRANSPORT, lambda one: one is made["u"], forgotten.append)
+    ledger: DeliveryLedger[Inbox, ReceivedRecord] = DeliveryLedger()
+    ledger.delivered(made["u"], numbered(2))
+    inboxes = SessionInboxes(TRANSPORT, ledger, lambda: None)
     for one in made.values():
         inboxes.linger(one)
-    SharingReceiver[Any](Receiver()).adopt(numbered(1), made["l"].receiver)  # type: ignore[arg-type]  # what is used of one
+    inbox(Receiver(), Filter()).hand(numbered(1), made["l"].receiver)
     await inboxes.close_settled(Deadline.after(1.0))
     assert [settled.calls, unsettled.calls, shared.calls] == [[("close",)], [], []]
-    assert list(inboxes) == [made["u"], made["l"]] and forgotten == [made["s"]]
+    assert list(inboxes) == [made["u"], made["l"]]
 
 
 async def test_an_inbox_of_another_transport_is_not_kept() -> None:
-    inboxes, other, made = (
-        SessionInboxes(TRANSPORT, lambda _: False, lambda _: None),
-        object(),
-        inbox(Receiver(), Filter()),
-    )
+    inboxes, other = SessionInboxes(TRANSPORT, DeliveryLedger(), lambda: None), object()
+    made = inbox(Receiver(), Filter())
     assert inboxes.keep(made, other) is False and list(inboxes) == []  # type: ignore[arg-type]  # compared only
     assert inboxes.keep(made, TRANSPORT) is True and list(inboxes) == [made]
+
+
+async def test_a_session_that_has_begun_to_close_its_inboxes_keeps_none() -> None:
+    inboxes, made = SessionInboxes(TRANSPORT, DeliveryLedger(), lambda: None), inbox(Receiver(), Filter())
+    await inboxes.close_all(Deadline.after(1.0), {}, FirstError())
+    assert inboxes.keep(made, TRANSPORT) is False and list(inboxes) == []
 
 
 @pytest.mark.parametrize("kept", [None, False, True])
 async def test_an_inbox_whose_records_another_session_has_is_left_to_it_if_that_can_keep_it(kept: bool | None) -> None:
     """What the closing session did not deliver, or not settle, goes back either way."""
-    receiver, adopter, asked = Receiver([numbered(1), numbered(2)]), SharingReceiver[Any](Receiver()), []  # type: ignore[arg-type]  # what is used of one
+    receiver, taker, asked = Receiver([numbered(1), numbered(2)]), inbox(Receiver(), Filter()), []
     made = inbox(receiver, Filter())
     made.fill()
     delivered = made.take()
     assert delivered is not None
-    adopter.adopt(numbered(3), made.receiver)
 
     def keep(one: Inbox, transport: Any) -> bool:
         asked.append((one, transport))
         return bool(kept)
 
-    adopter.keep = None if kept is None else keep
-    inboxes = SessionInboxes(TRANSPORT, lambda _: True, lambda _: None)
+    if kept is not None:
+        taker.attach(Session(kept=keep), Filter(), Siblings(), lambda: None)
+        taker.hand(numbered(3), made.receiver)
+    inboxes = SessionInboxes(TRANSPORT, DeliveryLedger(), lambda: None)
     inboxes.open[made] = None
     inboxes.lingering[other := inbox(Receiver(), Filter())] = None
     await inboxes.close_all(Deadline.after(1.0), {made: [delivered]}, FirstError())
@@ -242,3 +256,157 @@ async def test_a_session_that_closes_many_consumers_lets_others_run_in_between(
         running.cancel()
     assert begun.total() == 60
     assert max(begun.values()) <= 10
+
+
+@attrs.define(eq=False)
+class Filled:
+    """Says how often it wants to be filled."""
+
+    fills: int
+    filled: int = 0
+    wanted: bool = True
+    filter: Filter = attrs.field(factory=Filter)
+
+    def fill(self) -> bool:
+        self.filled += 1
+        return self.filled < self.fills
+
+
+def made(filled: Callable[[], None] = lambda: None) -> SessionInboxes:
+    return SessionInboxes(TRANSPORT, DeliveryLedger(), filled)
+
+
+async def run(inboxes: SessionInboxes, turns: list[Filled]) -> None:
+    task = asyncio.ensure_future(inboxes.run())
+    for one in turns:
+        await asyncio.wait_for(inboxes.turn(one), 5)  # type: ignore[arg-type]  # what is used of one
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_channels_are_filled_until_they_have_enough() -> None:
+    filled: list[None] = []
+    inboxes = [Filled(1), Filled(20)]
+    await run(made(lambda: filled.append(None)), inboxes)
+    assert [inbox.filled for inbox in inboxes] == [1, 20]
+    assert len(filled) >= 4  # after each inbox, and after each 8 fills
+
+
+async def test_a_closed_inbox_is_not_filled() -> None:
+    inboxes, receiver = made(), Receiver([numbered(1)])
+    gone = inbox(receiver, Filter())
+    inboxes.linger(gone)
+    inboxes.mark(gone)
+    await inboxes.close_settled(Deadline.after(1.0))
+    await run(inboxes, [Filled(1)])
+    assert receiver.limits == []
+
+
+@attrs.define(eq=False)
+class Slow(Filled):
+    """Each fill takes its time."""
+
+    def fill(self) -> bool:
+        time.sleep(0.02)
+        return super().fill()
+
+
+async def test_others_have_their_turn_between_long_fills() -> None:
+    """As long as one inbox has more, however few fills that is."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    task = asyncio.ensure_future(others())
+    await run(made(), [Slow(5)])
+    task.cancel()
+    assert turns >= 5
+
+
+async def test_a_turn_of_a_session_that_has_ended_does_not_wait() -> None:
+    inboxes = made()
+    await run(inboxes, [Filled(1)])
+    await asyncio.wait_for(inboxes.turn(Filled(1)), 5)  # type: ignore[arg-type]  # what is used of one
+
+
+async def test_a_turn_ends_with_the_session_and_a_cancelled_one_harms_no_one() -> None:
+    inboxes = made()
+    task = asyncio.ensure_future(inboxes.run())
+    await asyncio.sleep(0)
+    for cancelled in (True, False):
+        turn = asyncio.ensure_future(inboxes.turn(Filled(1)))  # type: ignore[arg-type]  # what is used of one
+        await asyncio.sleep(0)
+        if cancelled:
+            turn.cancel()
+            await asyncio.sleep(0.01)
+    assert not task.done()
+    task.cancel()
+    await asyncio.wait_for(turn, 5)
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize(("seconds", "turns"), [(0.0, [8, 16, 20]), (0.006, [*range(2, 21, 2), 20])])
+async def test_callbacks_and_other_tasks_have_their_turn_after_eight_fills_or_ten_milliseconds(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, turns: list[int]
+) -> None:
+    inbox, loop = Filled(20), asyncio.get_running_loop()
+    told: list[int] = []
+    others: list[int] = []
+
+    def filled() -> None:
+        told.append(inbox.filled)
+        loop.call_soon(lambda: others.append(inbox.filled))
+
+    monkeypatch.setattr(session_inboxes, "time", SimpleNamespace(perf_counter=lambda: 1000.0 + seconds * inbox.filled))
+    await run(made(filled), [inbox])
+    assert told == others == turns
+
+
+async def test_what_is_announced_to_a_receive_that_waits_is_there_at_once() -> None:
+    """Also where there is more than one fill takes: the rest is filled by the coroutine."""
+    filled: list[None] = []
+    one, inbox = made(lambda: filled.append(None)), Filled(3)
+    one.announce(inbox)  # type: ignore[arg-type]  # what is used of one
+    assert (inbox.filled, len(filled)) == (1, 1)
+    await run(one, [Filled(1)])
+    assert inbox.filled == 3
+
+
+@pytest.mark.parametrize(
+    "inbox",
+    [Filled(1, wanted=False), Filled(1, filter=Filter(parse_selector("a = 1")))],
+    ids=["no one waits", "a selector"],
+)
+async def test_what_costs_something_is_filled_by_the_coroutine(inbox: Filled) -> None:
+    one = made()
+    one.announce(inbox)  # type: ignore[arg-type]  # what is used of one
+    assert inbox.filled == 0
+    await run(one, [Filled(1)])
+    assert inbox.filled == 1
+
+
+async def test_an_announced_inbox_is_not_filled_before_those_that_wait_for_their_turn() -> None:
+    one, first, second = made(), Filled(1), Filled(1)
+    one.mark(first)  # type: ignore[arg-type]  # what is used of one
+    one.announce(second)  # type: ignore[arg-type]  # what is used of one
+    assert (first.filled, second.filled) == (0, 0)
+    await run(one, [Filled(1)])
+    assert (first.filled, second.filled) == (1, 1)
+
+
+async def test_an_error_in_a_fill_ends_the_dispatch_whoever_filled() -> None:
+    @attrs.define(eq=False)
+    class Broken(Filled):
+        def fill(self) -> bool:
+            raise RuntimeError("broken")
+
+    one = made()
+    one.announce(Broken(1))  # type: ignore[arg-type]  # what is used of one
+    with pytest.raises(RuntimeError, match="broken"):
+        await asyncio.wait_for(one.run(), 5)

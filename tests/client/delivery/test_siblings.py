@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import attrs
 import pytest
@@ -374,7 +373,7 @@ class Member:
     own: Receiver = attrs.field(factory=Receiver)
     handed: list[ReceivedRecord] = attrs.field(factory=list)
     wakes: int = 0
-    receiver: SharingReceiver[Any] = attrs.field(init=False)
+    receiver: SharingReceiver = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.receiver = SharingReceiver(self.own)  # type: ignore[arg-type]  # what siblings use of one
@@ -382,10 +381,10 @@ class Member:
     def accepts(self, record: ReceivedRecord, now: int) -> bool:
         return self.accepting
 
-    def hand(self, record: ReceivedRecord, owner: SharingReceiver[Any]) -> None:
+    def hand(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
         self.handed.append(record)
 
-    def withdraw(self, owner: SharingReceiver[Any]) -> list[ReceivedRecord]:
+    def withdraw(self, owner: SharingReceiver) -> list[ReceivedRecord]:
         return []
 
     def wake(self) -> None:

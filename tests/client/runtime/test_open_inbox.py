@@ -12,11 +12,17 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.delivery.sharing import SharingReceiver
-from jmsaio.client.runtime.open_inbox import check_settled
+from jmsaio.client.delivery.filter import Filter
+from jmsaio.client.delivery.session_inboxes import SessionInboxes
+from jmsaio.client.runtime.open_inbox import subscribe
 from jmsaio.config import ConsumerConfig
-from jmsaio.transport.base import Receiver, Subscription, SubscriptionType
-from jmsaio.transport.subscriptions import open_receiver
+from jmsaio.errors import NotFoundError
+from jmsaio.rules.ledger import DeliveryLedger
+from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.memory.receiver import MemoryReceiver
+from tests.client.delivery.test_inbox import Receiver as InboxReceiver
+from tests.client.delivery.test_inbox import inbox
+from tests.transport.test_subscriptions import Admin, Transport
 
 Name = Callable[[str], str]
 
@@ -245,10 +251,18 @@ WANTED = Subscription(
 OTHER = attrs.evolve(WANTED, properties={**WANTED.properties, "jmsaio.selector": ""})
 
 
-def test_only_the_same_subscription_counts_as_unsettled() -> None:
-    check_settled([WANTED, attrs.evolve(OTHER, name="another")], WANTED)
+def left(*subscriptions: Subscription) -> SessionInboxes:
+    """The inboxes of a session whose consumers were closed with unsettled messages."""
+    inboxes = SessionInboxes(Transport(None), DeliveryLedger(), lambda: None)  # type: ignore[arg-type]  # not used
+    for subscription in subscriptions:
+        inboxes.linger(attrs.evolve(inbox(InboxReceiver(), Filter()), subscription=subscription))
+    return inboxes
+
+
+async def test_only_the_same_subscription_counts_as_unsettled() -> None:
+    assert left(attrs.evolve(OTHER, name="another")).take_over(WANTED) is None
     with pytest.raises(jmsaio.JMSError, match="unsettled"):
-        check_settled([OTHER], WANTED)
+        left(OTHER).take_over(WANTED)
 
 
 TOPIC, QUEUE = jmsaio.Topic("emulated"), jmsaio.Queue("emulated")
@@ -299,10 +313,10 @@ async def test_only_subscriptions_of_queues_are_created_by_the_client(
     asked: list[bool] = []
 
     async def noted(*arguments: Any) -> Receiver:
-        asked.append(arguments[-1])
-        return await open_receiver(*arguments)
+        asked.append(arguments[3])
+        return await subscribe(*arguments)
 
-    monkeypatch.setattr("jmsaio.client.runtime.open_inbox.open_receiver", noted)
+    monkeypatch.setattr("jmsaio.client.runtime.open_inbox.subscribe", noted)
     async with jmsaio.connect(f"memory://{uuid.uuid4()}", precreate_queue_subscription=precreate) as connection:
         async with connection.create_session() as session:
             await session.create_consumer(QUEUE if queue else TOPIC)
@@ -351,7 +365,7 @@ async def test_an_inbox_that_was_being_taken_over_when_its_session_ended_is_clos
             task.cancel()
             await asyncio.sleep(1.0)
 
-        monkeypatch.setattr(SharingReceiver, "resume", close_first)
+        monkeypatch.setattr(MemoryReceiver, "resume", close_first)
         with pytest.raises(jmsaio.TransportError if end == "failed" else asyncio.CancelledError):
             await session.create_consumer(QUEUE)
         assert consumer._inbox.closed
@@ -426,3 +440,37 @@ async def test_a_durable_subscription_that_can_t_be_compared_is_warned_of_once(
     warned = [record.message for record in caplog.records if "another selector or noLocal" in record.message]
     assert len(warned) == (0 if said is None else 1)
     assert all(text.endswith(f" {said}") for text in warned)
+
+
+OF_QUEUE = Subscription(
+    ("persistent://a/b/1", "persistent://a/b/2"), "s", SubscriptionType.SHARED, ConsumerConfig(), StartPosition.EARLIEST
+)
+MISSING = NotFoundError("Subscription does not exist", "SubscriptionNotFound")
+
+
+async def test_a_missing_subscription_is_created_on_every_topic() -> None:
+    admin = Admin()
+    transport = Transport(admin, MISSING)
+    assert await subscribe(transport, OF_QUEUE, lambda: None, True, print) is transport  # type: ignore[arg-type,comparison-overlap] # a part
+    assert admin.made == [(topic, "s", StartPosition.EARLIEST) for topic in OF_QUEUE.topics]
+    assert transport.opened == [OF_QUEUE, OF_QUEUE]
+
+
+@pytest.mark.parametrize(
+    ("error", "wanted", "create", "admin"),
+    [
+        (NotFoundError("no namespace", "NotFound"), OF_QUEUE, True, Admin()),
+        (MISSING, OF_QUEUE, False, Admin()),
+        (MISSING, attrs.evolve(OF_QUEUE, topics=(), pattern="a.*"), True, Admin()),
+        (MISSING, OF_QUEUE, True, None),
+    ],
+    ids=["something else is missing", "not wanted", "a pattern", "no administration"],
+)
+async def test_a_subscription_that_can_not_or_shall_not_be_created_is_missed(
+    error: NotFoundError, wanted: Subscription, create: bool, admin: Admin | None
+) -> None:
+    transport = Transport(admin, error)
+    with pytest.raises(NotFoundError) as raised:
+        await subscribe(transport, wanted, lambda: None, create, print)  # type: ignore[arg-type] # a part
+    assert raised.value is error and len(transport.opened) == 1
+    assert admin is None or admin.made == []

@@ -9,7 +9,6 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.delivery.sharing import SharingReceiver
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from tests.client.helpers import fill, rest, take, texts
@@ -181,7 +180,7 @@ async def test_a_message_stays_for_a_receive_when_its_listener_is_taken_away(nam
         consumer._inbox.wanted = True
         async with asyncio.timeout(20):
             while not consumer._inbox.records:
-                await session._runtime.dispatch.turn(consumer._inbox)
+                await session._runtime.inboxes.turn(consumer._inbox)
         consumer.set_message_listener(got.append)
         job = session._runtime._next_job()
         consumer.set_message_listener(None)
@@ -232,8 +231,8 @@ async def test_a_closing_session_keeps_no_inbox_of_another(name: Name) -> None:
         inbox = (await other.create_consumer(jmsaio.Queue(name("transferred"))))._inbox
         session, transport = await connection.create_session(), connection._runtime.transport
         await session.close()
-        assert session._runtime.keep(inbox, transport) is False and list(session._runtime.inboxes) == []
-        assert other._runtime.keep(inbox, transport) is True
+        assert session._runtime.inboxes.keep(inbox, transport) is False and list(session._runtime.inboxes) == []
+        assert other._runtime.inboxes.keep(inbox, transport) is True
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -320,6 +319,6 @@ async def test_the_receiver_of_a_closed_consumer_stops_where_its_inbox_can_not_b
             await take(consumer, unsettled)
             receiver = consumer._inbox.receiver
             if transferred:
-                receiver.transferred[1] = SharingReceiver(receiver.own)
+                receiver.transferred[1] = consumer._inbox
             await consumer.close()
             assert (len(stopped), consumer._inbox.closed) == (stops, not stops)
