@@ -13,7 +13,6 @@ import attrs
 from jmsaio.client.callbacks.worker import function_of
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener
-from jmsaio.client.delivery.malformed import treat
 from jmsaio.client.delivery.schemas import SchemaNeededError
 from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.runtime.session import SessionRuntime
@@ -198,8 +197,7 @@ class MessageConsumer(AsyncClosing):
         try:
             message = decode_with(record, self._source)
         except MalformedMessageError as error:
-            config = self._runtime.connection.configuration
-            unreadable = treat(self._runtime.deliveries, inbox, config, record, error)
+            unreadable = self._runtime.deliveries.unreadable(inbox, record, error)
             if unreadable is None:
                 return None
             message = unreadable

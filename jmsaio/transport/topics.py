@@ -6,7 +6,7 @@ from jmsaio.errors import NotFoundError
 from jmsaio.model.destinations import Resolved
 from jmsaio.model.partitions import partition_names, split_partition, topic_pattern
 from jmsaio.transport.administration import Admin
-from jmsaio.transport.options import Subscription
+from jmsaio.transport.base import Subscription
 
 
 async def list_topics(admin: Admin, resolved: Resolved | Subscription) -> list[str]:

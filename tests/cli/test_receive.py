@@ -20,7 +20,7 @@ from jmsaio.cli import main
 from jmsaio.cli.browse import _browse
 from jmsaio.cli.common.output import Output
 from jmsaio.cli.receive import ReceiveArguments, _receive, taken
-from tests.client.delivery.test_malformed import BAD, poison
+from tests.client.test_malformed import BAD, poison
 
 
 def job(config: dict[str, Any], **more: Any) -> ReceiveArguments:

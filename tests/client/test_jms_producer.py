@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
 import jmsaio
+from jmsaio.client.jms_producer import JMSProducer
+from jmsaio.errors import MessageNotWriteableError
+from jmsaio.model.destinations import Queue
+from jmsaio.model.messages.properties import Property
+from jmsaio.model.messages.text_message import TextMessage
+from jmsaio.model.values import Byte, Float, Long, Short
 
 Name = Callable[[str], str]
+
+
+def fresh() -> JMSProducer:
+    """A producer that is only asked for what it sets on messages."""
+
+    async def never() -> jmsaio.MessageProducer:
+        raise NotImplementedError
+
+    return JMSProducer(never)
 
 
 @pytest.fixture
@@ -161,3 +177,72 @@ async def test_a_message_has_no_id_and_no_timestamp_where_they_are_switched_off(
             assert message.jms_message_id is None and message.jms_timestamp > 0
             await producer.set_disable_message_id(False).set_disable_message_timestamp(True).send(queue, message)
             assert message.jms_message_id is not None and message.jms_timestamp == 0
+
+
+KINDS: list[tuple[str, Any, Callable[[JMSProducer, str], object]]] = [
+    ("object", "a", JMSProducer.get_object_property),
+    ("boolean", True, JMSProducer.get_boolean_property),
+    ("byte", Byte(1), JMSProducer.get_byte_property),
+    ("short", Short(300), JMSProducer.get_short_property),
+    ("int", 70_000, JMSProducer.get_int_property),
+    ("long", Long(1 << 40), JMSProducer.get_long_property),
+    ("float", Float(1.5), JMSProducer.get_float_property),
+    ("double", 0.1, JMSProducer.get_double_property),
+    ("string", "b", JMSProducer.get_string_property),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "read"), KINDS, ids=[kind for kind, *_ in KINDS])
+def test_each_typed_getter_reads_the_property_of_its_type(
+    kind: str, value: Property, read: Callable[[JMSProducer, str], object]
+) -> None:
+    template = fresh().set_property(kind, value)
+    assert read(template, kind) == value
+    assert template.property_exists(kind) and template.get_property_names() == [kind]
+    assert not template.clear_properties().property_exists(kind)
+
+
+def test_properties_win_over_those_of_the_message_and_headers_do_not() -> None:
+    template = fresh().set_properties({"region": "EU"}).set_jms_type("order").set_jms_correlation_id("7")
+    template.set_jms_reply_to(Queue("replies"))
+    message = TextMessage("tea", properties={"region": "US", "amount": 5})
+    message.jms_type = "bill"
+    template._apply(message)
+    assert dict(message.properties) == {"region": "EU", "amount": 5}
+    assert (message.jms_type, message.jms_correlation_id, message.jms_reply_to) == ("bill", "7", Queue("replies"))
+
+
+def test_of_the_correlation_ids_the_one_set_last_counts() -> None:
+    template = fresh().set_jms_correlation_id("text").set_jms_correlation_id_as_bytes(b"bytes")
+    assert template.get_jms_correlation_id_as_bytes() == b"bytes"
+    assert template.set_jms_correlation_id("text").get_jms_correlation_id() == "text"
+
+
+def test_a_received_message_takes_no_properties() -> None:
+    message = TextMessage("tea")
+    message._read_only_properties = True
+    fresh()._apply(message)
+    with pytest.raises(MessageNotWriteableError, match="producer's properties; clear_properties first"):
+        fresh().set_property("region", "EU")._apply(message)
+
+
+def test_a_message_without_headers_gets_those_of_the_fresh() -> None:
+    template = fresh().set_jms_type("order").set_jms_correlation_id("7").set_jms_reply_to(Queue("replies"))
+    message = TextMessage("tea")
+    template._apply(message)
+    assert (message.jms_type, message.jms_correlation_id, message.jms_reply_to) == ("order", "7", Queue("replies"))
+    assert (template.get_jms_type(), template.get_jms_reply_to()) == ("order", Queue("replies"))
+
+
+def test_each_header_of_a_message_goes_before_that_of_the_fresh() -> None:
+    template = fresh().set_jms_type("order").set_jms_correlation_id("7").set_jms_reply_to(Queue("replies"))
+    message = TextMessage("tea")
+    message.jms_type, message.jms_correlation_id, message.jms_reply_to = "", "8", Queue("other")
+    template._apply(message)
+    assert (message.jms_type, message.jms_correlation_id, message.jms_reply_to) == ("", "8", Queue("other"))
+
+
+def test_an_empty_template_leaves_a_message_as_it_is() -> None:
+    message = TextMessage("tea", properties={"amount": 5})
+    fresh()._apply(message)
+    assert dict(message.properties) == {"amount": 5} and message._known_headers() is None

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
+import attrs
 import pytest
 
+from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.transport import base
+from jmsaio.transport.base import SenderOptions, Subscription, SubscriptionType
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.sender import MemorySender
 from jmsaio.transport.memory.transport import MemoryTransport
@@ -46,3 +50,24 @@ def test_transports_offer_what_the_seam_names_with_its_parameters(part: type, tr
         asked, offered = inspect.signature(getattr(part, name)), inspect.signature(getattr(transport, name))
         assert list(offered.parameters)[: len(asked.parameters)] == list(asked.parameters), name
         assert inspect.iscoroutinefunction(getattr(transport, name)) == inspect.iscoroutinefunction(getattr(part, name))
+
+
+ORDERS = Subscription(("persistent://public/default/orders",), "s", SubscriptionType.SHARED, ConsumerConfig())
+
+
+@pytest.mark.parametrize(
+    "changed", [{"name": "t"}, {"topics": ("persistent://public/default/other",)}, {"pattern": "persistent://a/b/c.*"}]
+)
+def test_what_a_subscription_stands_for_is_its_identity(changed: dict[str, Any]) -> None:
+    assert attrs.evolve(ORDERS, **changed).identity != ORDERS.identity
+
+
+def test_how_a_consumer_uses_a_subscription_is_not_its_identity() -> None:
+    other = attrs.evolve(ORDERS, selective=True, replace=True, metadata={"a": "b"}, properties={"c": "d"})
+    assert other.identity == ORDERS.identity
+
+
+def test_a_sender_has_a_window_of_five_thousand_records_and_no_route() -> None:
+    options = SenderOptions(ProducerConfig(), lambda tokens, place, error: None)
+    assert (options.window_records, options.window_bytes, options.transacted) == (5000, 64 * 1024 * 1024, False)
+    assert options.route is None and options.topic_changed("persistent://public/default/orders") is None

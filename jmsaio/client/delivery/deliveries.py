@@ -7,10 +7,13 @@ single messages are grouped if that is cheaper: see ``AckTurn``.
 A receiver's error is raised to the caller. In AUTO and DUPS_OK mode, which have no caller, and for acknowledgements
 that waited for the end of a turn, the consumer's next receive raises it. The transport decides what happens to a record
 whose acknowledgement was lost with the connection.
+
+A message that can't be read is handled according to the option ``malformed``.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 
@@ -19,11 +22,16 @@ import attrs
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.closing import Deadline, FirstError
-from jmsaio.errors import JMSError, ObjectClosedError
+from jmsaio.codec import decode_raw
+from jmsaio.config import Configuration
+from jmsaio.errors import IllegalStateError, JMSError, MalformedMessageError, ObjectClosedError
+from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.message import Acknowledge, Message
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
+
+_log = logging.getLogger("jmsaio")
 
 #: Records to settle, by inbox.
 Commands = list[tuple[Inbox, list[ReceivedRecord]]]
@@ -38,8 +46,8 @@ class Deliveries:
         ledger: unsettled deliveries.
         inboxes: the inboxes of the session.
         check_call: raises if the session must not be used.
+        configuration: the connection's options.
         receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
-        close_timeout: maximum time for closing an inbox, in seconds.
         self_acknowledging: whether the mode is AUTO or DUPS_OK.
     """
 
@@ -47,12 +55,14 @@ class Deliveries:
     ledger: DeliveryLedger[Inbox, ReceivedRecord]
     inboxes: SessionInboxes
     check_call: Callable[[], None]
-    receipt_timeout: float | None
-    close_timeout: float
+    configuration: Configuration
+    receipt_timeout: float | None = attrs.field(init=False)
     self_acknowledging: bool = attrs.field(init=False)
     _acknowledge: Acknowledge = attrs.field(init=False)  # shared by all its messages
 
     def __attrs_post_init__(self) -> None:
+        confirmed = self.configuration.consumer.ack_receipt_enabled
+        self.receipt_timeout = self.configuration.operation_timeout if confirmed else None
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
         ignored = self.self_acknowledging or self.mode is AcknowledgeMode.TRANSACTED
         self._acknowledge = self.acknowledge_nothing if ignored else self.acknowledge
@@ -155,6 +165,49 @@ class Deliveries:
         else:  # the selector of the inbox's next consumer is unknown
             inbox.give_back_left(records)
 
+    def unreadable(self, inbox: Inbox, record: ReceivedRecord, error: MalformedMessageError) -> BytesMessage | None:
+        """Handle a record that can't be read according to the option ``malformed``.
+
+        Args:
+            inbox: the record's inbox.
+            record: the record.
+            error: why it can't be read.
+
+        Returns:
+            The message for the application, or None for a dead letter.
+
+        Raises:
+            MalformedMessageError: ``error``, which can acknowledge the message.
+        """
+        config = self.configuration
+        if config.malformed == "deliver":
+            return decode_raw(record, inbox.destination, config.system_namespace)
+        if config.malformed == "dead-letter" and _dead_letter(inbox, record):
+            _log.warning("%s; it is moved to the dead letters of %r", error, inbox.destination)
+            return None
+        inbox.unread.keep(record)
+        acknowledged = False
+
+        async def acknowledge() -> None:
+            nonlocal acknowledged
+            if acknowledged:
+                return
+            self.check_call()
+            kept = inbox.unread.take(record)
+            if kept is None:
+                raise IllegalStateError(
+                    "the message was given back meanwhile; it will be redelivered, with a new error"
+                )
+            acknowledged = True
+            if self.mode is AcknowledgeMode.TRANSACTED:
+                self.ledger.delivered(inbox, kept)
+                return
+            inbox.redelivery.forget(kept)
+            await self.carry_out([(inbox, [kept])])
+
+        error._settle = acknowledge
+        raise error
+
     @property
     def lingering(self) -> bool:
         """Whether inboxes of closed consumers are open, which ``close_settled`` might close."""
@@ -163,7 +216,7 @@ class Deliveries:
     async def close_settled(self) -> None:
         """Close the inboxes of closed consumers whose deliveries are all settled."""
         if self.inboxes.lingering:
-            await self.inboxes.close_settled(Deadline.after(self.close_timeout))
+            await self.inboxes.close_settled(Deadline.after(self.configuration.close_timeout))
 
 
 def _settle_each(settle: Callable[[Inbox, list[ReceivedRecord]], None], commands: Commands) -> JMSError | None:
@@ -188,3 +241,19 @@ async def confirm_each(commands: Commands, timeout: float, *, if_open: bool = Fa
     for inbox, _ in commands:
         if not (if_open and inbox.closed):
             await inbox.receiver.settle(timeout)
+
+
+def _dead_letter(inbox: Inbox, record: ReceivedRecord) -> bool:
+    """Make a record a dead letter if the consumer has a dead-letter policy and the record is not already one."""
+    policy = inbox.subscription.config.dead_letter
+    if policy is None:
+        return False
+    topic, _, _ = record.topic.partition("-partition-")
+    letters = policy.dead_letter_topic
+    if topic == letters:
+        return False
+    try:
+        inbox.dead_letter(record)
+    except MalformedMessageError:  # properties that can't be read can't be kept either
+        return False
+    return True

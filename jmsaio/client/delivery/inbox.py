@@ -16,8 +16,7 @@ import attrs
 from jmsaio.client.delivery.ack_turn import AckTurn
 from jmsaio.client.delivery.filter import Filter, may_expire
 from jmsaio.client.delivery.redelivery import Next, Redelivery
-from jmsaio.client.delivery.sharing import SharingReceiver
-from jmsaio.client.delivery.siblings import Siblings
+from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
 from jmsaio.client.delivery.unread import Unread
 from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.codec.headers import expiration

@@ -14,8 +14,7 @@ from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import BATCH, Inbox
 from jmsaio.client.delivery.redelivery import Redelivery
 from jmsaio.client.delivery.schemas import check_schemas
-from jmsaio.client.delivery.sharing import SharingReceiver
-from jmsaio.client.delivery.siblings import siblings
+from jmsaio.client.delivery.siblings import SharingReceiver, siblings
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions import in_process
@@ -30,8 +29,16 @@ from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
 from jmsaio.selector.starlight.agreement import objection
-from jmsaio.transport.base import Capabilities, Receiver, Subscription, SubscriptionType, Transport
-from jmsaio.transport.options import METADATA_TOO_LARGE, REJECT_ACTION, SELECTOR
+from jmsaio.transport.base import (
+    METADATA_TOO_LARGE,
+    REJECT_ACTION,
+    SELECTOR,
+    Capabilities,
+    Receiver,
+    Subscription,
+    SubscriptionType,
+    Transport,
+)
 
 
 async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox:

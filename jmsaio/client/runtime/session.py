@@ -76,15 +76,13 @@ class SessionRuntime:
         ledger: DeliveryLedger[Inbox, ReceivedRecord],
         when_ended: Callable[[SessionRuntime], None],
     ) -> None:
-        config = connection.configuration
         self.connection = connection
         self.when_ended = when_ended
         self.affinity = connection.affinity
         self.mode = mode
         self.callbacks = CallbackWorker(self._next_job)
         self.inboxes = SessionInboxes(connection.transport, ledger, self.callbacks.wake)
-        receipt_timeout = config.operation_timeout if config.consumer.ack_receipt_enabled else None
-        self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, receipt_timeout, config.close_timeout)
+        self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, connection.configuration)
         self.listeners = Listeners(self.deliveries, connection.report, connection, self)
         self.completions = Completions(self, connection, self.callbacks)
         self.sends = PendingSends(lambda: connection.outage)

@@ -34,9 +34,18 @@ from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic,
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.selector import Selector
-from jmsaio.transport.base import SHARED_PROPERTY, StartPosition, Subscription, SubscriptionType
-from jmsaio.transport.options import DESTINATION_TYPE, FILTERING, FORCE_DROP, NOT_FROM, REJECT_ACTION
-from jmsaio.transport.options import SELECTOR as PLUGIN_SELECTOR
+from jmsaio.transport.base import (
+    DESTINATION_TYPE,
+    FILTERING,
+    FORCE_DROP,
+    NOT_FROM,
+    REJECT_ACTION,
+    SHARED_PROPERTY,
+    StartPosition,
+    Subscription,
+    SubscriptionType,
+)
+from jmsaio.transport.base import SELECTOR as PLUGIN_SELECTOR
 
 
 class ConsumerKind(enum.Enum):

@@ -31,9 +31,8 @@ from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Rejection
 from jmsaio.selector import Selector
 from jmsaio.selector.starlight.agreement import objection
-from jmsaio.transport.base import Admin, Subscription, Transport
+from jmsaio.transport.base import DESTINATION_TYPE, FILTERING, PLUGIN, SELECTOR, Admin, Subscription, Transport
 from jmsaio.transport.clock import LoopTimers, Timer
-from jmsaio.transport.options import DESTINATION_TYPE, FILTERING, PLUGIN, SELECTOR
 from jmsaio.transport.subscriptions import is_away, precreate
 from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_topics

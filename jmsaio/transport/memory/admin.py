@@ -8,10 +8,9 @@ from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
-from jmsaio.transport.base import Cursor, Ledger, StartPosition, SubscriptionStats, TopicLog, TopicStats
+from jmsaio.transport.base import PLUGIN, Cursor, Ledger, StartPosition, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_named, subscriptions_of
-from jmsaio.transport.options import PLUGIN
 
 
 class MemoryAdmin:

@@ -21,7 +21,7 @@ from jmsaio.model.destinations import full_name
 from jmsaio.model.partitions import topic_pattern
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport import base
-from jmsaio.transport.base import LinkChange, StartPosition, Transaction, Wake
+from jmsaio.transport.base import METADATA_TOO_LARGE, LinkChange, StartPosition, Transaction, Wake
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.partition import Partition, StoredRecord
@@ -29,7 +29,6 @@ from jmsaio.transport.memory.broker.replacement import renew
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
-from jmsaio.transport.options import METADATA_TOO_LARGE
 
 #: Maximum size of a consumer's metadata in bytes; Pulsar's ``maxConsumerMetadataSize``.
 METADATA = 1024

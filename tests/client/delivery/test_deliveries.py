@@ -14,6 +14,7 @@ from jmsaio.client.delivery import ack_turn
 from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
+from jmsaio.config import load
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.rules.ledger import DeliveryLedger, Scope
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered, numbers
@@ -149,12 +150,12 @@ async def test_what_was_recovered_and_not_delivered_again_comes_to_others_marked
         assert [message.jms_redelivered for message in found] == [count > 1 for count in counts.values()]
 
 
-def deliveries(mode: AcknowledgeMode, check_call: Callable[[], None] = lambda: None) -> Deliveries:
+def deliveries(mode: AcknowledgeMode, check_call: Callable[[], None] = lambda: None, **options: Any) -> Deliveries:
     """The deliveries of a session that has no consumer yet."""
     ledger: DeliveryLedger[Any, Any] = DeliveryLedger()
     transport: Any = object()  # is compared only
     inboxes = SessionInboxes(transport, ledger, lambda: None)
-    return Deliveries(mode, ledger, inboxes, check_call, None, close_timeout=1.0)
+    return Deliveries(mode, ledger, inboxes, check_call, load("memory:", close_timeout=1.0, **options))
 
 
 def closed() -> None:

@@ -13,8 +13,7 @@ import pytest
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import FIRST, Inbox
 from jmsaio.client.delivery.redelivery import Redelivery
-from jmsaio.client.delivery.sharing import SharingReceiver
-from jmsaio.client.delivery.siblings import Siblings
+from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
 from jmsaio.config import Backoff, ConsumerConfig
 from jmsaio.errors import TransportError
 from jmsaio.model.destinations import Queue

@@ -17,7 +17,7 @@ import anyio
 import attrs
 
 from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError, TransportError
-from jmsaio.transport.options import METADATA_TOO_LARGE
+from jmsaio.transport.base import METADATA_TOO_LARGE
 from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge, close_late
 from jmsaio.transport.pulsar.native.handles import ClosableHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Refusal

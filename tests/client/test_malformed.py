@@ -12,8 +12,7 @@ import pytest
 import jmsaio
 from jmsaio.client.delivery import unread
 from jmsaio.client.delivery.filter import Filter
-from jmsaio.client.delivery.malformed import treat
-from jmsaio.config import Backoff, ConsumerConfig, DeadLetterPolicy, load
+from jmsaio.config import Backoff, ConsumerConfig, DeadLetterPolicy
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SenderOptions
 from tests.client.delivery.test_deliveries import deliveries
@@ -277,7 +276,7 @@ async def test_what_can_not_or_shall_not_become_a_dead_letter_is_raised(malforme
     receiver, error = Receiver(), jmsaio.MalformedMessageError("bad", record)
     made = inbox(receiver, Filter(), config=POLICY)
     with pytest.raises(jmsaio.MalformedMessageError) as caught:
-        treat(deliveries(jmsaio.AcknowledgeMode.AUTO), made, load("memory:", malformed=malformed), record, error)
+        deliveries(jmsaio.AcknowledgeMode.AUTO, malformed=malformed).unreadable(made, record, error)
     assert caught.value is error and receiver.calls == []
     await error.acknowledge()
     assert [call[0] for call in receiver.calls] == ["ack"]
