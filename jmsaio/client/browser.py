@@ -203,7 +203,7 @@ class QueueBrowser(AsyncClosing):
                 return None
             return decode_with(record, source)
         except MalformedMessageError as error:
-            self._runtime.connection.report(error)
+            self._runtime.connection.reports.add(error)
             return None
 
     async def _records(self, started: int) -> AsyncGenerator[ReceivedRecord, None]:

@@ -18,7 +18,6 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
-from jmsaio.client.callbacks.worker import function_of
 from jmsaio.client.lifetime.closing import BackgroundTask, Deadline
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.runtime.connection import ConnectionRuntime
@@ -29,9 +28,7 @@ from jmsaio.client.subscriptions import in_process
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     ConfigurationError,
-    IllegalArgumentError,
     IllegalStateError,
-    JMSSecurityError,
     ObjectClosedError,
 )
 from jmsaio.model.headers import JMSX
@@ -39,8 +36,7 @@ from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import created_by, public
 from jmsaio.model.version import __version__
 from jmsaio.rules.ledger import DeliveryLedger, Scope
-from jmsaio.rules.lifecycle import Event, State, advance
-from jmsaio.transport.base import LinkChange
+from jmsaio.rules.lifecycle import Event, State
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -63,7 +59,6 @@ class Connection(AsyncClosing):
 
     _runtime: ConnectionRuntime
     _on_closed: OnClosed
-    _state: State = attrs.field(default=State.STOPPED, init=False)
     _used: bool = attrs.field(default=False, init=False)
     _administered: bool = attrs.field(default=False, init=False)
     _sessions: int = attrs.field(default=0, init=False)
@@ -119,11 +114,14 @@ class Connection(AsyncClosing):
             IllegalStateError: it is already set, or the connection was used.
             InvalidClientIDError: it is empty, or another open connection of this process uses it.
         """
+        self._set_client_id(client_id, self._used)
+
+    def _set_client_id(self, client_id: str, used: bool) -> None:
         self._check_open()
         if self._runtime.client_id is not None:
             how = "by configuration" if self._administered else "already"
             raise IllegalStateError(f"the client id is set {how}: {self._runtime.client_id!r}")
-        if self._used:
+        if used:
             raise IllegalStateError(
                 "set the client id before anything else is done with the connection; jmsaio.connect starts it unless "
                 "auto_start=False"
@@ -160,9 +158,8 @@ class Connection(AsyncClosing):
     async def start(self) -> None:
         """Start or restart delivery. No effect on a started connection. Raises ObjectClosedError."""
         self._runtime.affinity.check()
-        self._state = advance(self._state, Event.START, "connection")
+        self._runtime.advance(Event.START)
         self._used = True
-        self._runtime.started = True
         for runtime in self._runtimes:
             runtime.wake()
 
@@ -180,9 +177,8 @@ class Connection(AsyncClosing):
         """
         self._runtime.affinity.check()
         callback_context.refuse("stop of a connection", self._runtime, (CallbackKind.LISTENER,))
-        self._state = advance(self._state, Event.STOP, "connection")
+        self._runtime.advance(Event.STOP)
         self._used = True
-        self._runtime.started = False
         callback = callback_context.current()
         deadline = Deadline.after(self._runtime.configuration.close_timeout)
         for runtime in list(self._runtimes):
@@ -235,26 +231,28 @@ class Connection(AsyncClosing):
             connection=self._runtime,
             mode=mode,
             ledger=DeliveryLedger(_scope(mode, scope or config.acknowledge_scope)),
-            when_ended=self._session_ended,
         )
         transacting = None
         if mode is AcknowledgeMode.TRANSACTED:
             transacting = LocalTransaction(runtime, real=not config.emulate_transactions)
         self._used = True
         self._runtimes[runtime] = None
-        self._group.start_soon(runtime.run, None if transacting is None else transacting.undo)
+        self._group.start_soon(self._run_session, runtime, transacting)
         try:
-            await runtime.wait_running()
+            await runtime.task.running.wait()
         except BaseException:
             runtime.abandon()
             raise
         return Session(runtime, transacting, self.create_session, number)
 
-    def _session_ended(self, runtime: SessionRuntime) -> None:
-        """Remove an ended session; ``close`` raises a callback's error that ended it, unless its own close did."""
-        self._runtimes.pop(runtime, None)
-        if runtime.ended_by_callback and (self._failed is None or not self._failed.has_close_error):
-            self._failed = runtime
+    async def _run_session(self, runtime: SessionRuntime, transacting: LocalTransaction | None) -> None:
+        """Run a session; ``close`` raises a callback's error that ended it, unless its own close did."""
+        try:
+            await runtime.run(None if transacting is None else transacting.undo)
+        finally:
+            self._runtimes.pop(runtime, None)
+            if runtime.ended_by_callback and (self._failed is None or self._failed.task.errors.error is None):
+                self._failed = runtime
 
     @property
     def exception_listener(self) -> ExceptionListener | None:
@@ -274,29 +272,12 @@ class Connection(AsyncClosing):
         Calls are made one at a time, in a separate task. The listener can do anything, even close the connection.
         """
         self._check_open()
-        if listener is not None and function_of(listener, "on_exception") is None:
-            raise IllegalArgumentError(
-                f"listener must be a function of one error, or have on_exception, and is {type(listener).__name__}"
-            )
-        self._runtime.reports.listener = listener
-
-    def _link_changed(self, change: LinkChange) -> None:
-        """Handle that the transport lost the broker or a subscription, or restored it."""
-        if change.whole:
-            self._runtime.outage = change.error
-        refusal = change.error if isinstance(change.error, JMSSecurityError) else None
-        for inbox in [inbox for session in self._runtimes for inbox in session.inboxes.open]:
-            if change.whole or inbox.receiver.own is change.receiver:
-                inbox.refuse(refusal)
-        if change.error is not None:
-            self._runtime.reports.lost(change.error)
-        else:
-            _log.info("%s", change.text)
+        self._runtime.reports.listen(listener)
 
     @property
     def closed(self) -> bool:
         """Whether ``close`` was called."""
-        return self._state in (State.CLOSING, State.CLOSED)
+        return self._runtime.state in (State.CLOSING, State.CLOSED)
 
     def get_closed(self) -> bool:
         """Return ``closed``."""
@@ -318,22 +299,22 @@ class Connection(AsyncClosing):
         """
         affinity, config = self._runtime.affinity, self._runtime.configuration
         if affinity.forked:
-            self._state = State.CLOSED  # everything here belongs to the parent
+            self._runtime.advance(Event.CLOSE)
+            self._runtime.advance(Event.CLOSE_DONE)  # everything here belongs to the parent
             return
         affinity.check()
         await self._close_by(Deadline.after(config.close_timeout))
 
     async def _close_by(self, deadline: Deadline) -> None:
         """Close within a deadline; see ``close``."""
-        if self._state is State.CLOSED:
+        if self._runtime.state is State.CLOSED:
             return
         callback_context.refuse("close of a connection", self._runtime)
-        self._state = advance(self._state, Event.CLOSE, "connection")
-        self._runtime.started = False
+        self._runtime.advance(Event.CLOSE)
         self._closed_by_listener = self._closed_by_listener or self._runtime.reports.called_from_listener()
         await self._task.end("the connection", deadline, self._runtime.configuration.close_timeout)
         if self._failed is not None:
-            self._failed.raise_close_error()
+            self._failed.task.errors.raise_once()
         self._task.errors.raise_once()
 
     async def _run(self) -> None:
@@ -341,7 +322,7 @@ class Connection(AsyncClosing):
         try:
             async with anyio.create_task_group() as group:
                 self._group = group
-                self._runtime.transport.link_listeners.add(self._link_changed)
+                self._runtime.transport.link_listeners.add(self._runtime.link_changed)
                 group.start_soon(self._runtime.selectors.run)
                 self._task.running.set()
                 try:
@@ -351,7 +332,8 @@ class Connection(AsyncClosing):
                         await self._close_all()
                 group.cancel_scope.cancel()
         finally:
-            self._state = advance(advance(self._state, Event.CLOSE, "connection"), Event.CLOSE_DONE, "connection")
+            self._runtime.advance(Event.CLOSE)
+            self._runtime.advance(Event.CLOSE_DONE)
             self._task.ended.set()
             if not self._task.requested.is_set():  # the loop's end cancelled it
                 self._warn_unclosed()
@@ -362,7 +344,7 @@ class Connection(AsyncClosing):
 
     async def _close_all(self) -> None:
         runtime, errors = self._runtime, self._task.errors
-        runtime.started = False
+        runtime.advance(Event.CLOSE)
         deadline = (self._task.deadline or Deadline.after(runtime.configuration.close_timeout)).before(1)
         reports = runtime.reports.count
         asked: set[SessionRuntime] = set()
@@ -373,7 +355,7 @@ class Connection(AsyncClosing):
                 for session in rest:
                     group.start_soon(errors.guard, partial(session.close, deadline.before(3)))
         await errors.guard_within(deadline, self._runtime.temporaries.close, "deleting temporary destinations", 2)
-        runtime.transport.link_listeners.discard(self._link_changed)  # closing consumers still report losses
+        runtime.transport.link_listeners.discard(runtime.link_changed)  # closing consumers still report losses
         if runtime.reports.count > reports and not self._closed_by_listener:
             await runtime.reports.wait_reported(deadline.left(1))
         if runtime.client_id is not None:
@@ -387,7 +369,7 @@ class Connection(AsyncClosing):
 
     def __repr__(self) -> str:
         runtime, count = self._runtime, len(self._runtimes)
-        return f"<Connection {runtime.connection_id} to {runtime.broker} {self._state.value}, {count} sessions>"
+        return f"<Connection {runtime.connection_id} to {runtime.broker} {runtime.state.value}, {count} sessions>"
 
 
 def _scope(mode: AcknowledgeMode, scope: str) -> Scope:

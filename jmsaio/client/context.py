@@ -32,21 +32,14 @@ from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import created_by, public
 
 
-@attrs.define(eq=False)
-class _Shared:
-    """The connection that contexts share; closed with the last of them."""
-
-    connection: Connection
-    contexts: int = 0
-
-
 @public
 @created_by("factory.create_context")
 @attrs.define(eq=False)
 class Context(AsyncClosing):
     """JMSContext: a connection and a session in one. Created by factories and contexts; ``async with`` closes it."""
 
-    _shared: _Shared
+    _connection: Connection
+    _contexts: set[Context]  # open ones of the connection, which is closed with the last of them
     _session: Session
     _mode: AcknowledgeMode
     _auto_start: bool
@@ -57,13 +50,15 @@ class Context(AsyncClosing):
     @classmethod
     async def _open(cls, connection: Connection, mode: AcknowledgeMode, auto_start: bool) -> Context:
         """Create the first context on a connection."""
-        return await cls._on(_Shared(connection), mode, auto_start)
+        return await cls._on(connection, set(), mode, auto_start)
 
     @classmethod
-    async def _on(cls, shared: _Shared, mode: AcknowledgeMode, auto_start: bool) -> Context:
-        session = await shared.connection.create_session(mode)
-        shared.contexts += 1
-        return cls(shared, session, mode, auto_start)
+    async def _on(
+        cls, connection: Connection, contexts: set[Context], mode: AcknowledgeMode, auto_start: bool
+    ) -> Context:
+        context = cls(connection, contexts, await connection.create_session(mode), mode, auto_start)
+        contexts.add(context)
+        return context
 
     def create_context(self, mode: AcknowledgeMode = AcknowledgeMode.AUTO) -> Opening[Context]:
         """Create a context with a new session on the same connection; ``await`` it or use ``async with``.
@@ -71,7 +66,7 @@ class Context(AsyncClosing):
         The connection is not started.
         """
         self._check_open()
-        return Opening(self._on(self._shared, AcknowledgeMode.of(mode), self._auto_start))
+        return Opening(self._on(self._connection, self._contexts, AcknowledgeMode.of(mode), self._auto_start))
 
     def create_queue(self, name: str) -> Queue:
         """See ``Session.create_queue``."""
@@ -159,7 +154,7 @@ class Context(AsyncClosing):
     def client_id(self) -> str | None:
         """The client identifier. To set it, see ``set_client_id``."""
         self._check_open()
-        return self._shared.connection.client_id
+        return self._connection.client_id
 
     @client_id.setter
     def client_id(self, client_id: str) -> None:
@@ -172,17 +167,15 @@ class Context(AsyncClosing):
     def set_client_id(self, client_id: str) -> None:
         """Set the client identifier before any message is sent or consumed. Raises as ``Connection.set_client_id``."""
         self._check_open()
-        connection = self._shared.connection
+        connection = self._connection
         used = any(each.inboxes.open or each.children for each in connection._runtimes)
-        if not connection._runtime.started and not used:
-            connection._used = False
-        connection.set_client_id(client_id)
+        connection._set_client_id(client_id, used or connection._runtime.started)
 
     @property
     def metadata(self) -> ConnectionMetaData:
         """Versions and names."""
         self._check_open()
-        return self._shared.connection.metadata
+        return self._connection.metadata
 
     def get_meta_data(self) -> ConnectionMetaData:
         """Return ``metadata``."""
@@ -196,7 +189,7 @@ class Context(AsyncClosing):
     def exception_listener(self) -> ExceptionListener | None:
         """The listener for problems that no caller can receive."""
         self._check_open()
-        return self._shared.connection.exception_listener
+        return self._connection.exception_listener
 
     def get_exception_listener(self) -> ExceptionListener | None:
         """Return ``exception_listener``."""
@@ -205,17 +198,17 @@ class Context(AsyncClosing):
     def set_exception_listener(self, listener: ExceptionListener | None) -> None:
         """See ``Connection.set_exception_listener``."""
         self._check_open()
-        self._shared.connection.set_exception_listener(listener)
+        self._connection.set_exception_listener(listener)
 
     async def start(self) -> None:
         """Start delivery; see ``Connection.start``."""
         self._check_open()
-        await self._shared.connection.start()
+        await self._connection.start()
 
     async def stop(self) -> None:
         """Pause delivery; see ``Connection.stop``."""
         self._check_open()
-        await self._shared.connection.stop()
+        await self._connection.stop()
 
     @property
     def auto_start(self) -> bool:
@@ -269,14 +262,14 @@ class Context(AsyncClosing):
         """See ``Session.request``; starts the connection unless ``auto_start`` is off."""
         self._check_open()
         if self._auto_start:
-            await self._shared.connection.start()
+            await self._connection.start()
         return await self._session.request(destination, body, timeout=timeout, **options)
 
     def _started(self, opening: Opening[MessageConsumer]) -> Opening[MessageConsumer]:
         async def open_and_start() -> MessageConsumer:
             consumer = await opening
             if self._auto_start:
-                await self._shared.connection.start()
+                await self._connection.start()
             return consumer
 
         return Opening(open_and_start(), opening)
@@ -312,9 +305,9 @@ class Context(AsyncClosing):
         try:
             await self._session.close()
         finally:
-            self._shared.contexts -= 1
-            if self._shared.contexts == 0:
-                await self._shared.connection.close()
+            self._contexts.discard(self)
+            if not self._contexts:
+                await self._connection.close()
 
     def _check_open(self) -> None:
         self._session._runtime.affinity.check_process()
@@ -322,4 +315,4 @@ class Context(AsyncClosing):
             raise ObjectClosedError("the context is closed; create a new one")
 
     def __repr__(self) -> str:
-        return f"<Context {self._mode.name} {'closed' if self.closed else 'open'} on {self._shared.connection!r}>"
+        return f"<Context {self._mode.name} {'closed' if self.closed else 'open'} on {self._connection!r}>"

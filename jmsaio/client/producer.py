@@ -28,7 +28,6 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.public import created_by, public
-from jmsaio.model.schema import Schema
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime.local_transaction import LocalTransaction
@@ -47,21 +46,11 @@ class MessageProducer(ProducerSettings, AsyncClosing):
     _transacting: LocalTransaction | None
     _schema: SchemaWriter | None  # schema of all its messages
     _now: int = attrs.field(default=0, init=False)  # milliseconds; time of the last send on the general path
-    _schema_key: Schema | None = attrs.field(init=False)
-    _transacted: bool = attrs.field(init=False)  # whether each send is part of a transport's transaction
     _plain: PlainSends = attrs.field(init=False)
-
-    @_schema_key.default
-    def _schema_of_writer(self) -> Schema | None:
-        return None if self._schema is None else self._schema.schema
-
-    @_transacted.default
-    def _is_transacted(self) -> bool:
-        return self._transacting is not None and self._transacting.real
 
     @_plain.default
     def _fast_path(self) -> PlainSends:
-        plain = PlainSends(self._runtime, self._transacting, self._transacted, self._targets, self._stamper)
+        plain = PlainSends(self._runtime, self._transacting, self._targets, self._stamper)
         if self._schema is not None:
             plain.stop()
         return plain
@@ -210,14 +199,15 @@ class MessageProducer(ProducerSettings, AsyncClosing):
             target, given = self._targets.default(), destination_or_message
         else:
             target, given = self._targets.other(destination_or_message), message
-        schema, key = self._schema, self._schema_key
+        schema = self._schema
         sent, foreign = outgoing(given, log_left_out) if schema is None else outgoing_value(given, log_left_out)
         if properties is not None:
             sent._put_properties(properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay, settings or self._stamper.settings)
         record = encode(sent, stamp, schema)
         sends, transaction = runtime.sends, None
-        sender = runtime.connection.senders.cached(target.topic, target.queue_subscription, self._transacted, key)
+        pooled = self._targets.pooled(target)
+        sender = None if pooled is None else pooled.sender
         if (
             sender is None or sender.full or self._transacting is not None or self._now != sends.turn
             or target.topic in sends.lines
@@ -255,21 +245,19 @@ class MessageProducer(ProducerSettings, AsyncClosing):
 
     async def _ready(self, target: Target) -> tuple[Sender, Transaction | None]:
         """Return sender and transaction for the first send in line; see ``_prepare``."""
-        transacting, connection = self._transacting, self._runtime.connection
+        transacting = self._transacting
         while True:
             if self._closed or self._runtime.refuses():
                 raise ObjectClosedError("the producer was closed while the message waited for room; it was not sent")
-            key = self._schema_key
-            sender = connection.senders.cached(target.topic, target.queue_subscription, self._transacted, key)
-            if sender is None:
-                connection.check_not_deleted(target.topic, target.destination)
-                await connection.senders.open(target.topic, target.queue_subscription, self._transacted, key)
-            elif sender.full:
-                await sender.ready()
+            pooled = self._targets.pooled(target)
+            if pooled is None:
+                await self._targets.open(target)
+            elif pooled.sender.full:
+                await pooled.sender.ready()
             elif transacting is not None and transacting.to_begin:
                 await transacting.begin()
             else:
-                return sender, None if transacting is None else transacting.work.handle
+                return pooled.sender, None if transacting is None else transacting.work.handle
 
     def _stamp(
         self,

@@ -167,17 +167,15 @@ class Session(AsyncClosing):
             raise wrong_type(schema, "schema", "a Schema or the name of a type")
         writer = None if schema is None else schema_writer(schema)
         connection = runtime.connection
-        target = None
-        if destination is not None:
-            target = target_for(destination, connection)
-            connection.check_not_deleted(target.topic, target.destination)
-            transacted = self._transacting is not None and self._transacting.real
-            await connection.senders.open(target.topic, target.queue_subscription, transacted, schema)
+        own = None if destination is None else target_for(destination, connection)
+        targets = Targets(connection, own, self._transacting is not None and self._transacting.real, schema)
+        if own is not None:
+            await targets.open(own)
         self._producers += 1
         # Starlight's selector engine accepts JMSMessageIDs that end with three integers.
         prefix = f"ID:{connection.uuid}:{self._number}:{self._producers}:"
         producer = MessageProducer(
-            runtime=runtime, transacting=self._transacting, schema=writer, targets=Targets(connection, target),
+            runtime=runtime, transacting=self._transacting, schema=writer, targets=targets,
             stamper=Stamper(connection, self._transacting, prefix),
         )  # fmt: skip
         runtime.children[producer] = None
@@ -315,7 +313,7 @@ class Session(AsyncClosing):
         connection = runtime.connection
         subscription = durable_name(connection.client_id, name) if name else None
         await set_selector(
-            connection.transport, connection.configuration, connection.timers, connection.warn_once, subscription,
+            connection.transport, connection.configuration, connection.timers, connection.reports, subscription,
             known, selector,
         )  # fmt: skip
         connection.selectors.hurry()
@@ -420,7 +418,7 @@ class Session(AsyncClosing):
         Cancelling: the session continues to close.
         """
         if self._runtime.closed:
-            self._runtime.raise_close_error()
+            self._runtime.task.errors.raise_once()
             return
         callback_context.refuse("close of a session", self._runtime)
         await self._runtime.close()

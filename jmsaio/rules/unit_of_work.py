@@ -27,6 +27,10 @@ class UnitOfWork(Generic[Handle]):
     sent: int = 0
     failures: list[JMSError] = attrs.field(factory=list)
 
+    def begin(self, handle: Handle) -> None:
+        """Set the transport's transaction."""
+        self.handle = handle
+
     def send_ended(self, error: JMSError | None) -> None:
         """Record the outcome of a send; a message counts as sent unless the error reports that it was not stored."""
         if error is not None:

@@ -109,7 +109,7 @@ async def test_the_exception_listener_is_told_one_at_a_time(connection: jmsaio.C
     connection.set_exception_listener(listener)
     assert connection.exception_listener is listener
     for number in range(3):
-        connection._runtime.report(ValueError(number))
+        connection._runtime.reports.add(ValueError(number))
     while len(told) < 3:
         await asyncio.sleep(0.01)
     assert told == ["ValueError: 0", "ValueError: 1", "ValueError: 2"]
@@ -371,7 +371,7 @@ async def test_an_exception_listener_that_closes_its_connection_does_not_wait_fo
         seconds.put_nowait(steady() - began)
 
     connection.set_exception_listener(listener)
-    connection._runtime.report(jmsaio.JMSError("the first"))
+    connection._runtime.reports.add(jmsaio.JMSError("the first"))
     for _ in range(2):
         assert await asyncio.wait_for(seconds.get(), 60) < 5
     assert told[0] == "the first" and "not now" in told[1]

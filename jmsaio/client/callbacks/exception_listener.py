@@ -16,7 +16,7 @@ import attrs
 
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.worker import call, function_of
-from jmsaio.errors import JMSError
+from jmsaio.errors import IllegalArgumentError, JMSError
 
 _log = logging.getLogger("jmsaio")
 
@@ -50,12 +50,27 @@ class ExceptionReports:
     """
 
     listener: ExceptionListener | None = None
-    count: int = 0
+    count: int = attrs.field(default=0, init=False)
     _waiting: deque[JMSError] = attrs.field(factory=deque, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lost: JMSError | None = attrs.field(default=None, init=False)
+    _warned: set[str] = attrs.field(factory=set, init=False)
 
-    def add(self, error: Exception, circumstances: str = "", logged: bool = False) -> None:
+    def listen(self, listener: ExceptionListener | None) -> None:
+        """Set the listener; see ``Connection.set_exception_listener``."""
+        if listener is not None and function_of(listener, "on_exception") is None:
+            raise IllegalArgumentError(
+                f"listener must be a function of one error, or have on_exception, and is {type(listener).__name__}"
+            )
+        self.listener = listener
+
+    def warn_once(self, text: str) -> None:
+        """Log a warning, only the first time."""
+        if text not in self._warned:
+            self._warned.add(text)
+            _log.warning("%s", text)
+
+    def add(self, error: Exception, circumstances: str = "", *, logged: bool = False) -> None:
         """Log a problem now and report it to the listener later, unless ``lost`` has already reported it.
 
         Args:

@@ -6,11 +6,12 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
+from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.callbacks.worker import Job, run_inside
 from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.inbox import Inbox
@@ -18,13 +19,6 @@ from jmsaio.client.delivery.schemas import SchemaNeededError
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
-
-
-class ReportProblem(Protocol):
-    """Reports a problem that no caller can receive."""
-
-    def __call__(self, error: Exception, circumstances: str = "") -> None:
-        """Log the problem and report it to the exception listener."""
 
 
 @attrs.frozen(eq=False)
@@ -52,13 +46,13 @@ class Listeners:
 
     Attributes:
         deliveries: the session's deliveries.
-        report: called with the errors that listeners raise.
+        reports: receives the errors that listeners raise.
         connection: the connection, for the callback context.
         session: the session, for the callback context.
     """
 
     deliveries: Deliveries
-    report: ReportProblem
+    reports: ExceptionReports
     connection: object
     session: object
     _by_inbox: dict[Inbox, Listener] = attrs.field(factory=dict, init=False)
@@ -83,7 +77,7 @@ class Listeners:
             inbox = self._turns.popleft()
             record = inbox.take()
             if record is None and inbox.failure is not None:
-                self.report(inbox.failure)  # no receive will raise it, and no more messages will arrive
+                self.reports.add(inbox.failure)  # no receive will raise it, and no more messages will arrive
                 continue
             self._turns.append(inbox)
             if record is not None:
@@ -109,7 +103,7 @@ class Listeners:
         try:
             message = listener.decode(record)
         except MalformedMessageError as malformed:
-            self.report(malformed)
+            self.reports.add(malformed)
             return
         except SchemaNeededError as needed:
             inbox.put_back(record)
@@ -123,7 +117,7 @@ class Listeners:
         callback = CallbackContext(CallbackKind.LISTENER, self.connection, self.session, listener.consumer)
         error = await run_inside(callback, listener.function, message, in_thread=listener.in_thread)
         if error is not None:
-            self.report(error, f"the listener of {inbox.destination!r} failed on message {message.jms_message_id}")
+            self.reports.add(error, f"the listener of {inbox.destination!r} failed on message {message.jms_message_id}")
         if self.deliveries.self_acknowledging:
             if error is None:
                 self.deliveries.acknowledge_deferred(number)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from math import inf
 
 import anyio
 import attrs
 
+from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
 from jmsaio.errors import (
     ConfigurationError,
@@ -22,6 +22,7 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import IMPOSSIBLE_VERSION, is_version
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Admin
+from jmsaio.transport.clock import Clock
 
 #: Maximum time for fetching a schema, and the pause after a failure, in seconds.
 _LONGEST, _PAUSE = 3.0, 60.0
@@ -93,13 +94,13 @@ class Schemas:
 
     Attributes:
         admin: returns the schemas; None: every message stays a BytesMessage.
-        now: a clock, in seconds.
-        warn: logs a warning; the same one is logged once.
+        clock: the transport's clock.
+        reports: logs warnings, the same one once.
     """
 
     admin: Admin | None
-    now: Callable[[], float]
-    warn: Callable[[str], None]
+    clock: Clock
+    reports: ExceptionReports
     _known: dict[Key, _Known] = attrs.field(factory=dict, init=False)
     _characters: int = attrs.field(default=0, init=False)
     _learning: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
@@ -120,13 +121,13 @@ class Schemas:
         """
         known = self._find(_key_of(record), required)
         if known is None:
-            if self.admin is not None and (required or self.now() >= self._not_before):
+            if self.admin is not None and (required or self.clock.steady() >= self._not_before):
                 raise SchemaNeededError(self, record, required)
             return None
         if required and known.unreadable is not None:
             raise MalformedMessageError(f"message {record.message_id} can't be read: {known.unreadable}", record)
         if required and known.unsupported is not None:
-            self.warn(known.unsupported)
+            self.reports.warn_once(known.unsupported)
         reader = known.reader
         return reader if required or (reader is not None and reader.schema_type == "STRING") else None
 
@@ -135,7 +136,7 @@ class Schemas:
         async with self._learning:
             if self._find(key, required) is not None:
                 return True
-            if required or self.now() >= self._not_before:
+            if required or self.clock.steady() >= self._not_before:
                 await self._ask(*key)
         found = self._find(key, required) is not None
         if required and not found:
@@ -149,7 +150,7 @@ class Schemas:
     async def _ask(self, topic: str, version: bytes) -> None:
         """Fetch a schema and remember the outcome, unless a second attempt can have another one."""
         assert self.admin is not None  # otherwise nothing needs a schema
-        begun, spent, self._spent = self.now(), self._spent, 0.0
+        begun, spent, self._spent = self.clock.steady(), self._spent, 0.0
         number, size = int.from_bytes(version, "big"), 0
         name = f"schema {number} of {topic}"
         try:
@@ -164,21 +165,23 @@ class Schemas:
             known = _Known(unreadable=f"{name} is not valid: {error}")
         except NotFoundError as error:
             known = _Known(unreadable=f"its schema is missing: {error}")
-            self.warn(
+            self.reports.warn_once(
                 f"{name} is missing, so its messages stay BytesMessages; with useSchema they are malformed: {error}"
             )
         except JMSSecurityError as error:
             known = _Known(refused=True)
-            self.warn(f"{name} can't be read, so its messages stay BytesMessages; with useSchema they wait: {error}")
+            self.reports.warn_once(
+                f"{name} can't be read, so its messages stay BytesMessages; with useSchema they wait: {error}"
+            )
         except (JMSError, TimeoutError) as error:
-            self._not_before = self.now() + _PAUSE
+            self._not_before = self.clock.steady() + _PAUSE
             reason = str(error) or f"no answer within {_LONGEST:g} s"
-            self.warn(
+            self.reports.warn_once(
                 f"{name} can't be read, so messages are BytesMessages for a while; with useSchema they wait: {reason}"
             )
             return
         except asyncio.CancelledError:  # otherwise a loop of receives with short time limits would wait forever
-            self._spent = spent + self.now() - begun
+            self._spent = spent + self.clock.steady() - begun
             raise
         self._remember((topic, version), known, size)
 

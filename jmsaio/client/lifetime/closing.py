@@ -71,7 +71,11 @@ class FirstError:
         try:
             await call()
         except JMSError as error:
-            self.error = self.error or error
+            self.keep(error)
+
+    def keep(self, error: JMSError) -> None:
+        """Keep an error if it is the first."""
+        self.error = self.error or error
 
     async def guard_within(
         self, deadline: Deadline, call: Callable[[], Awaitable[object]], what: str, steps: int = 0

@@ -103,7 +103,6 @@ class PlainSends:
     Args:
         runtime: the producer's session.
         transacting: its local transaction, or None.
-        transacted: whether each send is part of a transport's transaction.
         targets: the producer's destinations.
         stamper: its settings and message ids.
 
@@ -113,7 +112,6 @@ class PlainSends:
 
     _runtime: SessionRuntime
     _transacting: LocalTransaction | None
-    _transacted: bool
     _targets: Targets
     _stamper: Stamper
     writer: PlainWriter[Any, Any] = attrs.field(init=False)
@@ -218,7 +216,7 @@ class PlainSends:
             return None
         if target is None:
             return None
-        pooled = runtime.connection.senders.use(target.topic, target.queue_subscription, self._transacted)
+        pooled = self._targets.pooled(target)
         if pooled is None:
             return None
         stamp = self._stamper.stamp(now, None, settings, checked)

@@ -11,6 +11,8 @@ from jmsaio.model.destinations import Destination, Queue, as_destination, resolv
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime.connection import ConnectionRuntime
+    from jmsaio.client.senders.pool import PooledSender
+    from jmsaio.model.schema import Schema
 
 #: Maximum number of resolved destinations per producer.
 _MOST = 1000
@@ -33,7 +35,13 @@ class Target:
 
 @attrs.define(eq=False, repr=False)
 class Targets:
-    """Resolves the destinations that a producer sends to.
+    """Resolves the destinations that a producer sends to, and finds their senders.
+
+    Args:
+        connection: the producer's connection.
+        own: see the attribute.
+        transacted: whether each send is part of a transport's transaction.
+        schema: the schema of all its messages, or None.
 
     Attributes:
         own: the producer's destination; None if each send names one.
@@ -41,6 +49,8 @@ class Targets:
 
     _connection: ConnectionRuntime
     own: Target | None
+    _transacted: bool = False
+    _schema: Schema | None = None
     _others: dict[tuple[type, str, str | None], Target] = attrs.field(factory=dict, init=False)  # as spelled
 
     def default(self) -> Target:
@@ -68,8 +78,18 @@ class Targets:
             found = target_for(destination, self._connection)
             if key is not None and len(self._others) < _MOST:
                 self._others[key] = found
-        self._connection.check_not_deleted(found.topic, found.destination)
+        self._connection.temporaries.check_not_deleted(found.topic, found.destination)
         return found
+
+    def pooled(self, target: Target) -> PooledSender | None:
+        """Return the pool's entry of a target's sender, None if it has to be opened; see ``SenderPool.use``."""
+        return self._connection.senders.use(target.topic, target.queue_subscription, self._transacted, self._schema)
+
+    async def open(self, target: Target) -> None:
+        """Open the sender of a target. Raises and can be cancelled as ``SenderPool.open``."""
+        self._connection.temporaries.check_not_deleted(target.topic, target.destination)
+        senders = self._connection.senders
+        await senders.open(target.topic, target.queue_subscription, self._transacted, self._schema)
 
 
 def target_for(destination: Any, connection: ConnectionRuntime) -> Target:

@@ -17,10 +17,10 @@ from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.subscriptions.selectors import SelectorReader
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError
-from jmsaio.model.destinations import Destination
+from jmsaio.errors import JMSError, JMSSecurityError
+from jmsaio.rules.lifecycle import Event, State, advance
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import Transport
+from jmsaio.transport.base import LinkChange, Transport
 from jmsaio.transport.clock import LoopTimers
 
 _log = logging.getLogger("jmsaio")
@@ -39,6 +39,7 @@ class ConnectionRuntime:
         uuid: identifies the connection.
         client_id: client identifier, or None.
         connection_id: carried by sent messages, so that noLocal recognizes them.
+        state: state of its life cycle.
         started: whether delivery is started.
         reports: problems that no caller can receive.
         inbox_bytes: maximum bytes in all inboxes together.
@@ -58,7 +59,8 @@ class ConnectionRuntime:
     uuid: str = attrs.field(factory=lambda: str(uuid.uuid4()), init=False)
     client_id: str | None = attrs.field(default=None, init=False)
     connection_id: str = attrs.field(init=False)
-    started: bool = attrs.field(default=False, init=False)
+    state: State = attrs.field(default=State.STOPPED, init=False)
+    started: bool = attrs.field(default=False, init=False)  # for each message, instead of ``state``
     reports: ExceptionReports = attrs.field(factory=ExceptionReports, init=False)
     inbox_bytes: Share = attrs.field(init=False)
     inboxes: dict[SessionInboxes, None] = attrs.field(factory=dict, init=False)
@@ -67,28 +69,17 @@ class ConnectionRuntime:
     schemas: Schemas = attrs.field(init=False)
     selectors: SelectorReader = attrs.field(init=False)
     outage: JMSError | None = attrs.field(default=None, init=False)
-    _warned: set[str] = attrs.field(factory=set, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.connection_id = self.uuid
         self.timers = LoopTimers(self.transport.clock)
-        self.schemas = Schemas(self.transport.admin, self.transport.clock.steady, self.warn_once)
-        self.selectors = SelectorReader(
-            self.transport.admin,
-            self.timers,
-            self.configuration.refresh_server_side_filters_period,
-            self.warn_once,
-            self.report,
-        )
+        self.schemas = Schemas(self.transport.admin, self.transport.clock, self.reports)
+        period = self.configuration.refresh_server_side_filters_period
+        self.selectors = SelectorReader(self.transport.admin, self.timers, period, self.reports)
         self.temporaries = Temporaries(
-            self.configuration,
-            self.transport,
-            self.senders,
-            self.uuid,
-            self.affinity,
-            self.consumed_topics,
-            self.report,
-        )
+            self.configuration, self.transport, self.senders, self.uuid, self.affinity, self.consumed_topics,
+            self.reports,
+        )  # fmt: skip
         self.inbox_bytes = Share(self.configuration.receive_buffer_bytes // 2)  # the rest is for the transport
 
     def identify(self, client_id: str) -> None:
@@ -106,16 +97,20 @@ class ConnectionRuntime:
         for inbox in self.all_inboxes():
             yield inbox.subscription.topics
 
-    def check_not_deleted(self, topic: str, destination: Destination) -> None:
-        """Raise InvalidDestinationError for a temporary destination that was deleted."""
-        self.temporaries.check_not_deleted(topic, destination)
+    def advance(self, event: Event) -> None:
+        """Advance the life cycle. Raises as ``jmsaio.rules.lifecycle.advance``."""
+        self.state = advance(self.state, event, "connection")
+        self.started = self.state is State.STARTED
 
-    def report(self, error: Exception, circumstances: str = "", *, logged: bool = False) -> None:
-        """Log a problem that no caller can receive, unless ``logged``; report it to the exception listener later."""
-        self.reports.add(error, circumstances, logged)
-
-    def warn_once(self, text: str) -> None:
-        """Log a warning, only the first time."""
-        if text not in self._warned:
-            self._warned.add(text)
-            _log.warning("%s", text)
+    def link_changed(self, change: LinkChange) -> None:
+        """Handle that the transport lost the broker or a subscription, or restored it."""
+        if change.whole:
+            self.outage = change.error
+        refusal = change.error if isinstance(change.error, JMSSecurityError) else None
+        for inbox in [inbox for inboxes in self.inboxes for inbox in inboxes.open]:
+            if change.whole or inbox.receiver.own is change.receiver:
+                inbox.refuse(refusal)
+        if change.error is not None:
+            self.reports.lost(change.error)
+        else:
+            _log.info("%s", change.text)

@@ -80,7 +80,7 @@ class LocalTransaction:
             work = self.work
             handle = await self._begin()
             if work is self.work:
-                work.handle = handle
+                work.begin(handle)
             else:
                 await handle.abort()
 
@@ -203,5 +203,4 @@ class LocalTransaction:
             await self.runtime.deliveries.redeliver_all()
 
     async def _begin(self) -> Transaction:
-        connection = self.runtime.connection
-        return await connection.transport.begin(TRANSACTION_TIMEOUT)
+        return await self.runtime.connection.transport.begin(TRANSACTION_TIMEOUT)

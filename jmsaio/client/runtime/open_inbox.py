@@ -10,6 +10,7 @@ from functools import partial
 import anyio
 import attrs
 
+from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import BATCH, Inbox
 from jmsaio.client.delivery.redelivery import Redelivery
@@ -84,7 +85,7 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
                 if inbox is not None:  # not yet: an inbox that was never filled asks by itself
                     inbox.announce()
 
-            receiver = await subscribe(transport, subscription, wake, create_missing, connection.warn_once)
+            receiver = await subscribe(transport, subscription, wake, create_missing, connection.reports)
             undo.push_async_callback(receiver.aclose, config.close_timeout)
             inbox = _make_inbox(connection, request.destination, planned, receiver)
         selectors = await connection.selectors.open(subscription)
@@ -113,7 +114,7 @@ async def subscribe(
     wanted: Subscription,
     wake: Callable[[], None],
     create_missing: bool,
-    warn: Callable[[str], None],
+    reports: ExceptionReports,
 ) -> Receiver:
     """Open a receiver as ``Transport.open_receiver`` does, even if the broker does not create subscriptions itself.
 
@@ -126,7 +127,7 @@ async def subscribe(
             broker is left out, with a warning: it runs in the client.
         wake: called when records might be available.
         create_missing: whether to create the subscription if the broker does not.
-        warn: logs a warning.
+        reports: logs warnings.
 
     Raises:
         NotFoundError: the subscription does not exist and is not created here.
@@ -144,14 +145,14 @@ async def subscribe(
         if error.error_code != METADATA_TOO_LARGE or SELECTOR not in wanted.metadata:
             raise
         metadata = dict(wanted.metadata)
-        warn(
+        reports.warn_once(
             f"the selector {metadata.pop(SELECTOR)!r:.80} runs in the client, because it is too long for the broker: "
             "raise its maxConsumerMetadataSize"
         )
-        return await subscribe(transport, attrs.evolve(wanted, metadata=metadata), wake, create_missing, warn)
+        return await subscribe(transport, attrs.evolve(wanted, metadata=metadata), wake, create_missing, reports)
     for topic in wanted.topics:
         await transport.admin.create_subscription(topic, wanted.name, wanted.position)
-    return await subscribe(transport, wanted, wake, False, warn)
+    return await subscribe(transport, wanted, wake, False, reports)
 
 
 def _claim_name(
@@ -163,10 +164,9 @@ def _claim_name(
         JMSError: it is in use.
     """
     topics = subscription.topics or (subscription.pattern or "",)
-    use = in_process.ActiveSubscription(
-        topics, request.selector, request.no_local, request.kind is not ConsumerKind.DURABLE
-    )
-    in_process.claim_subscription(connection.broker, subscription.name, request.kind, use)
+    shared = request.kind is not ConsumerKind.DURABLE
+    use = in_process.ActiveSubscription(request.kind, topics, request.selector, request.no_local, shared)
+    in_process.claim_subscription(connection.broker, subscription.name, use)
     return partial(in_process.release_subscription, connection.broker, subscription.name)
 
 
@@ -180,7 +180,7 @@ def _warn_of_unknown_terms(connection: ConnectionRuntime, can: Capabilities) -> 
     Jakarta Messaging 3.1, 8.3.3 Unshared durable subscriptions.
     """
     rest = "" if can.stores_properties else ". Nor are they kept with new ones"
-    connection.warn_once(
+    connection.reports.warn_once(
         "could not find out whether a durable subscription is opened with another selector or noLocal than before, "
         f"without the admin interface (jms.usePulsarAdmin): it is resumed with the messages it holds{rest}"
     )
@@ -195,7 +195,7 @@ def _sent_selector(connection: ConnectionRuntime, request: ConsumerRequest, sele
     ):
         reason = "a queue that is not persistent loses what it holds back from one consumer"
     if reason is not None:
-        connection.warn_once(
+        connection.reports.warn_once(
             f"the selector {selector!r:.80} runs in the client, because the broker's filter plugin might hold "
             f"back messages that it selects: {reason}"
         )
@@ -270,6 +270,8 @@ def _is_local(connection: ConnectionRuntime, request: ConsumerRequest) -> Callab
     if request.kind is not ConsumerKind.DURABLE:
         return lambda record: connection_id(record) == connection.connection_id
     if client_id is None:
-        connection.warn_once("noLocal has no effect on a durable subscription of a connection without client id")
+        connection.reports.warn_once(
+            "noLocal has no effect on a durable subscription of a connection without client id"
+        )
         return None
     return lambda record: sender_client_id(record) == client_id

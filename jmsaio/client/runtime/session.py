@@ -38,7 +38,6 @@ class SessionRuntime:
 
     Attributes:
         connection: the part of its connection that all its sessions share.
-        when_ended: called once its tasks have ended.
         affinity: event loop and process.
         mode: acknowledge mode.
         callbacks: runs its listeners.
@@ -51,10 +50,10 @@ class SessionRuntime:
         failure: why the session ended by itself, or None.
         closing: whether ``close`` was called, or it ended by itself.
         consumers_closed: whether its consumers no longer deliver messages.
+        task: start and end of its own task, with the errors of its end.
     """
 
     connection: ConnectionRuntime
-    when_ended: Callable[[SessionRuntime], None]
     affinity: Affinity
     mode: AcknowledgeMode
     callbacks: CallbackWorker
@@ -67,29 +66,27 @@ class SessionRuntime:
     failure: JMSError | None
     closing: bool
     consumers_closed: bool
-    _task: BackgroundTask
+    task: BackgroundTask
 
     def __init__(
         self,
         connection: ConnectionRuntime,
         mode: AcknowledgeMode,
         ledger: DeliveryLedger[Inbox, ReceivedRecord],
-        when_ended: Callable[[SessionRuntime], None],
     ) -> None:
         self.connection = connection
-        self.when_ended = when_ended
         self.affinity = connection.affinity
         self.mode = mode
         self.callbacks = CallbackWorker(self._next_job)
         self.inboxes = SessionInboxes(connection.transport, ledger, self.callbacks.wake)
         self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, connection.configuration)
-        self.listeners = Listeners(self.deliveries, connection.report, connection, self)
+        self.listeners = Listeners(self.deliveries, connection.reports, connection, self)
         self.completions = Completions(self, connection, self.callbacks)
         self.sends = PendingSends(lambda: connection.outage)
         self.children = {}
         self.failure = None
         self.closing = self.consumers_closed = False
-        self._task = BackgroundTask()
+        self.task = BackgroundTask()
 
     @property
     def started(self) -> bool:
@@ -104,7 +101,7 @@ class SessionRuntime:
     @property
     def closed(self) -> bool:
         """Whether its tasks have ended."""
-        return self._task.ended.is_set()
+        return self.task.ended.is_set()
 
     @property
     def ended_by_callback(self) -> bool:
@@ -140,30 +137,25 @@ class SessionRuntime:
                 group.start_soon(self.listeners.fetch_schemas)
                 for _ in range(self.connection.configuration.listener_concurrency):
                     group.start_soon(self.callbacks.run)
-                self._task.running.set()
-                await self._task.requested.wait()
+                self.task.running.set()
+                await self.task.requested.wait()
                 await self._end_work(undo_work)
                 group.cancel_scope.cancel()
-            if not self._task.requested.is_set():
+            if not self.task.requested.is_set():
                 raise JMSError("a callback cancelled the task that ran it")
         except* Exception as errors:
             cause = errors.exceptions[0]
             self.failure = JMSError(f"the session ended by itself, its messages are redelivered: {cause}")
             self.failure.__cause__ = cause
-            self.connection.report(self.failure)
+            self.connection.reports.add(self.failure)
             if self.ended_by_callback:
-                self._task.errors.error = self.failure
+                self.task.errors.keep(self.failure)
         finally:
             self.closing = True
             with anyio.CancelScope(shield=True):
                 await self._close_children()
             self.connection.inboxes.pop(self.inboxes, None)
-            self.when_ended(self)
-            self._task.ended.set()
-
-    async def wait_running(self) -> None:
-        """Wait until the tasks run."""
-        await self._task.running.wait()
+            self.task.ended.set()
 
     def wake(self) -> None:
         """Check for messages, also for listeners, after the connection was started."""
@@ -174,7 +166,7 @@ class SessionRuntime:
     def abandon(self) -> None:
         """End the session because the call that created it was cancelled."""
         self.closing = True
-        self._task.requested.set()
+        self.task.requested.set()
 
     async def close(self, deadline: Deadline | None = None) -> None:
         """Request the session's end, and wait; see ``Session.close``."""
@@ -185,29 +177,20 @@ class SessionRuntime:
         self.closing = True
         for inbox in self.inboxes.open:
             inbox.notify()
-        await self._task.end("the session", deadline or Deadline.after(self.close_timeout), self.close_timeout)
-        self.raise_close_error()
-
-    @property
-    def has_close_error(self) -> bool:
-        """Whether an error of its end was not raised yet."""
-        return self._task.errors.error is not None
-
-    def raise_close_error(self) -> None:
-        """Raise the first error of the session's end, once."""
-        self._task.errors.raise_once()
+        await self.task.end("the session", deadline or Deadline.after(self.close_timeout), self.close_timeout)
+        self.task.errors.raise_once()
 
     async def _end_work(self, undo_work: Callable[[], Awaitable[None]] | None) -> None:
         """Let callbacks and sends end, then undo an open transaction. Closing the children takes three more steps."""
-        deadline, guard = self._deadline(), self._task.errors.guard
+        deadline, guard = self._deadline(), self.task.errors.guard
         await guard(partial(self.wait_idle, deadline.left(4)))  # first, because a running listener can still send
         await guard(partial(self.settle_sends, deadline.left(4)))
         if undo_work is not None:
-            await self._task.errors.guard_within(deadline, undo_work, "the rollback of a closing session", 3)
+            await self.task.errors.guard_within(deadline, undo_work, "the rollback of a closing session", 3)
 
     async def _close_children(self) -> None:
         """Close every consumer and producer; nothing is acknowledged here."""
-        deadline, errors = self._deadline(), self._task.errors
+        deadline, errors = self._deadline(), self.task.errors
         if self.failure is not None:  # it ended by itself, so its sends have not been awaited yet
             with suppress(OperationTimeoutError):
                 await self.sends.settle(deadline.left(3))
@@ -220,7 +203,7 @@ class SessionRuntime:
             group.start_soon(self.inboxes.close_all, deadline, unsettled, errors)
 
     def _deadline(self) -> Deadline:
-        return (self._task.deadline or Deadline.after(self.close_timeout)).before(1)
+        return (self.task.deadline or Deadline.after(self.close_timeout)).before(1)
 
     async def wait_idle(self, timeout: float) -> None:
         """Wait until no callback is running. Raises OperationTimeoutError if one does not return in time."""

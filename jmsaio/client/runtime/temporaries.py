@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import attrs
 
+from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.lifetime.affinity import Affinity
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration
@@ -50,7 +51,7 @@ class Temporaries:
         owner: uuid of the connection.
         affinity: its event loop and process.
         consumed_topics: returns the topics of each of its inboxes.
-        report: reports a problem that no caller can receive.
+        reports: receives problems that no caller can receive.
     """
 
     _configuration: Configuration
@@ -59,7 +60,7 @@ class Temporaries:
     _owner: str
     _affinity: Affinity
     _consumed_topics: Callable[[], Iterable[tuple[str, ...]]]
-    _report: Callable[..., None]
+    _reports: ExceptionReports
     _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
     _deleted: dict[str, None] = attrs.field(factory=dict, init=False)
     _running: dict[asyncio.Future[Any], str] = attrs.field(factory=dict, init=False)
@@ -211,4 +212,4 @@ class Temporaries:
             await self.delete(topic)
         except JMSError as error:
             _log.warning("temporary destination %s is left, `jmsaio sweep` can remove it: %s", topic, error)
-            self._report(error, logged=True)
+            self._reports.add(error, logged=True)

@@ -196,23 +196,13 @@ class SenderPool:
         self._restoring = Restoring(self.transport, self.config, self._timers)
         self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
 
-    def cached(
-        self,
-        topic: str,
-        queue_subscription: str | None = None,
-        transacted: bool = False,
-        schema: Schema | None = None,
-    ) -> Sender | None:
-        """Return the open sender to a topic; None if ``open`` must open it or create the queue's subscription first."""
-        entry = self.use(topic, queue_subscription, transacted, schema)
-        return None if entry is None else entry.sender
-
     def use(
         self, topic: str, queue_subscription: str | None, transacted: bool, schema: Schema | None = None
     ) -> PooledSender | None:
-        """Return the sender's entry, for callers that cache it for the sends of one millisecond.
+        """Return the entry of the open sender to a topic, which callers can cache for the sends of one millisecond.
 
-        It is valid while it is ``in_pool`` and its topic is not ``deleted``.
+        It is valid while it is ``in_pool`` and its topic is not ``deleted``. None if ``open`` must open the sender or
+        create the queue's subscription first.
         """
         key = self._key(topic, transacted, schema)
         entry = self._entries.get(key)
@@ -258,9 +248,9 @@ class SenderPool:
         turn = self._opening.setdefault(topic, _Turn())
         before = turn.unanswered
         async with turn:
-            sender = self.cached(topic, queue_subscription, transacted, schema)
-            if sender is not None:
-                return sender
+            entry = self.use(topic, queue_subscription, transacted, schema)
+            if entry is not None:
+                return entry.sender
             latest = turn.unanswered
             if latest is not None and latest is not before and latest[:2] == (key, queue_subscription):
                 raise latest[2]

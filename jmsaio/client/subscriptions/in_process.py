@@ -14,19 +14,18 @@ from jmsaio.client.subscriptions.plan import ConsumerKind
 from jmsaio.errors import InvalidClientIDError, JMSError
 
 _client_ids: set[tuple[str, str]] = set()
-_subscriptions: dict[tuple[str, str], ActiveSubscription] = {}
+_subscriptions: dict[tuple[str, str], list[ActiveSubscription]] = {}  # one for each consumer
 
 
-@attrs.define
+@attrs.frozen
 class ActiveSubscription:
-    """An active subscription: the topics (or pattern) and options with which it was opened, and its consumers."""
+    """A consumer's use of a subscription: its kind, and the topics (or pattern) and options that it asked for."""
 
+    kind: ConsumerKind
     topics: tuple[str, ...]
     selector: str | None
     no_local: bool
     shared: bool
-    consumers: int = 0
-    kind: ConsumerKind | None = None  # of its first consumer
 
 
 def claim_client_id(broker: str, client_id: str) -> None:
@@ -49,42 +48,40 @@ def release_client_id(broker: str, client_id: str) -> None:
     _client_ids.discard((broker, client_id))
 
 
-def claim_subscription(broker: str, name: str, kind: ConsumerKind, use: ActiveSubscription) -> None:
+def claim_subscription(broker: str, name: str, use: ActiveSubscription) -> None:
     """Register a consumer of a named subscription.
 
     Args:
         broker: the broker.
         name: Pulsar's name of the subscription.
-        kind: the kind of consumer.
-        use: the topics and options with which it is opened.
+        use: the kind of consumer, the topics and options with which it is opened.
 
     Raises:
         JMSError: it is active with another topic, selector or kind (durable and non-durable ones can have the same
             Pulsar name), or it is unshared and has a consumer.
     """
-    active = _subscriptions.get((broker, name))
-    if active is None:
-        active = _subscriptions[broker, name] = use
-        active.kind = kind
-    elif not (use.shared and active.shared and active.kind is kind):
-        raise JMSError(
-            f"the {kind.value} subscription {name!r} is in use by another consumer; close it first, or use another name"
-        )
-    elif (active.topics, active.selector) != (use.topics, use.selector):
-        raise JMSError(
-            f"the {kind.value} subscription {name!r} is active with topic {active.topics} and selector "
-            f"{active.selector!r}, not {use.topics} and {use.selector!r}; close its consumers first"
-        )
-    active.consumers += 1
+    uses = _subscriptions.setdefault((broker, name), [])
+    kind = use.kind.value
+    for first in uses[:1]:
+        if not (use.shared and first.shared and first.kind is use.kind):
+            raise JMSError(
+                f"the {kind} subscription {name!r} is in use by another consumer; close it first, or use another name"
+            )
+        if (first.topics, first.selector) != (use.topics, use.selector):
+            raise JMSError(
+                f"the {kind} subscription {name!r} is active with topic {first.topics} and selector "
+                f"{first.selector!r}, not {use.topics} and {use.selector!r}; close its consumers first"
+            )
+    uses.append(use)
 
 
 def release_subscription(broker: str, name: str) -> None:
     """Unregister a consumer of a named subscription."""
-    active = _subscriptions.get((broker, name))
-    if active is not None:
-        active.consumers -= 1
-        if active.consumers <= 0:
-            del _subscriptions[broker, name]
+    uses = _subscriptions.get((broker, name), [])
+    if len(uses) <= 1:
+        _subscriptions.pop((broker, name), None)
+    else:
+        uses.pop()
 
 
 def is_active(broker: str, name: str) -> bool:

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import anyio
 import attrs
 
+from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     IllegalStateError,
@@ -55,7 +56,6 @@ class SubscriptionSelectors:
         subscription: the subscription.
         by_topic: its selectors; for a partitioned topic by the name of the whole topic.
         read: time of the request for the current ones, in seconds of the clock; a failed reading changes nothing.
-        reported: the error reported for the last reading, or None.
         not_before: time before which no reading is tried, after a failed one.
     """
 
@@ -64,8 +64,8 @@ class SubscriptionSelectors:
     _hurry: Callable[[SubscriptionSelectors], None]
     by_topic: dict[str, Selector] = attrs.field(factory=dict, init=False)
     read: float = attrs.field(default=-inf, init=False)
-    reported: str | None = attrs.field(default=None, init=False)
     not_before: float = attrs.field(default=-inf, init=False)
+    _failed: str | None = attrs.field(default=None, init=False)  # why the last reading failed
     _asked: float = attrs.field(default=-inf, init=False)
 
     @property
@@ -95,6 +95,23 @@ class SubscriptionSelectors:
             self._hurry(self)
         return Rejection.UNSURE
 
+    def update(self, texts: dict[str, str], now: float) -> None:
+        """Take the selectors that were read at ``now``. Raises InvalidSelectorError and changes nothing."""
+        if texts != {topic: selector.text for topic, selector in self.by_topic.items()}:
+            name = self.subscription.name
+            self.by_topic = {topic: _parsed(text, name) for topic, text in texts.items()}
+            _log.info("subscription %s has the selector %s", name, self.text or "of its consumers")
+        self.read, self._failed = now, None
+
+    def fail(self, reason: str) -> bool:
+        """Record why the last reading failed; return whether that is new."""
+        failed, self._failed = self._failed, reason
+        return failed != reason
+
+    def pause(self, until: float) -> None:
+        """Try no reading before this time."""
+        self.not_before = until
+
     def _destination(self, record: ReceivedRecord, name: str) -> str:
         """Return JMSDestination, the only header that the dialect reads, as in the plugin."""
         return f"{self.subscription.metadata.get(DESTINATION_TYPE, 'topic')}://{record.topic}"
@@ -108,15 +125,13 @@ class SelectorReader:
         admin: reads them; None: they are unknown.
         timers: timers on the transport's clock.
         period: seconds between two readings of a subscription (``jms.refreshServerSideFiltersPeriod``); 0: read once.
-        warn: logs a warning; the same one is logged once.
-        report: reports an error that no caller can receive.
+        reports: receives errors that no caller can receive, and logs warnings, the same one once.
     """
 
     admin: Admin | None
     timers: LoopTimers
     period: float
-    warn: Callable[[str], None]
-    report: Callable[[Exception], None]
+    reports: ExceptionReports
     _known: WeakValueDictionary[object, SubscriptionSelectors] = attrs.field(factory=WeakValueDictionary, init=False)
     _due: set[SubscriptionSelectors] = attrs.field(factory=set, init=False)
     _some_due: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
@@ -186,9 +201,8 @@ class SelectorReader:
             if self.admin is not None:
                 await self._read(self.admin, selectors)
         except JMSError as error:  # an invalid selector; the connection continues
-            if selectors.reported != str(error):
-                selectors.reported = str(error)
-                self.report(error)
+            if selectors.fail(str(error)):
+                self.reports.add(error)
 
     async def _read(self, admin: Admin, selectors: SubscriptionSelectors) -> None:
         subscription, now = selectors.subscription, self.timers.clock.steady()
@@ -199,16 +213,13 @@ class SelectorReader:
                 topics = await list_topics(admin, subscription)
                 found = await together(_text(admin, topic, subscription.name) for topic in topics)
         except (JMSError, TimeoutError) as error:
-            selectors.not_before = now + _PAUSE
+            selectors.pause(now + _PAUSE)
             if isinstance(error, TimeoutError) or is_away(error):
                 self._not_before = now + _PAUSE
             self._warn_once(subscription, error)
             return
         texts = {topic: text for topic, text in zip(topics, found, strict=True) if text is not None}
-        if texts != {topic: selector.text for topic, selector in selectors.by_topic.items()}:
-            selectors.by_topic = {topic: _parsed(text, subscription.name) for topic, text in texts.items()}
-            _log.info("subscription %s has the selector %s", subscription.name, selectors.text or "of its consumers")
-        selectors.read, selectors.reported = now, None  # time of the request: the selector might have changed since
+        selectors.update(texts, now)  # time of the request: the selector might have changed since
 
     def _warn_once(self, subscription: Subscription, error: Exception) -> None:
         """Warn of a failed reading, once per type of error: a client without permission fails on every subscription."""
@@ -220,7 +231,7 @@ class SelectorReader:
             _log.info("%s", text)
             return
         self._failures.add(type(error))
-        self.warn(text)
+        self.reports.warn_once(text)
 
     async def _look_for_plugin(self, admin: Admin, subscription: Subscription) -> None:
         """Warn if the broker has no plugin, as far as that can be determined."""
@@ -231,7 +242,7 @@ class SelectorReader:
                 for topic in await list_topics(admin, subscription):
                     if PLUGIN not in await admin.entry_filters(topic):
                         self._plugin_missing = True
-                        self.warn(
+                        self.reports.warn_once(
                             f"the broker does not filter {topic}: it has no filter plugin, so the client filters what "
                             "it receives. To install it, write it with 'jmsaio broker filter FOLDER', and start the "
                             "broker with entryFilterNames=jms and entryFiltersDirectory=FOLDER (the embedded broker: "
@@ -268,7 +279,7 @@ async def set_selector(
     transport: Transport,
     config: Configuration,
     timers: LoopTimers,
-    warn: Callable[[str], None],
+    reports: ExceptionReports,
     subscription: str | None,
     destination: Destination,
     selector: str | None,
@@ -279,7 +290,7 @@ async def set_selector(
         transport: provides the admin interface.
         config: options.
         timers: timers on the transport's clock.
-        warn: logs a warning.
+        reports: logs warnings.
         subscription: Pulsar's name of a durable subscription of a topic; None: the subscription of a queue.
         destination: the queue or topic.
         selector: the selector; None or "" removes it.
@@ -294,7 +305,7 @@ async def set_selector(
             f"name; not on {destination!r} with the name {subscription!r}"
         )
     if selector:
-        _check(selector, warn)
+        _check(selector, reports)
     name = subscription or resolved.subscription or config.queue_subscription_name
     for topic in resolved.topics:
         if is_queue and config.precreate_queue_subscription:
@@ -306,7 +317,7 @@ async def set_selector(
         await admin.set_subscription_properties(topic, name, properties)
 
 
-def _check(text: str, warn: Callable[[str], None]) -> None:
+def _check(text: str, reports: ExceptionReports) -> None:
     """Refuse a selector that the plugin can't parse; warn of one that it interprets differently."""
     Selector(text, "starlight")
     try:
@@ -315,4 +326,6 @@ def _check(text: str, warn: Callable[[str], None]) -> None:
     except InvalidSelectorError as error:
         reason = error.reason.partition("\n")[0]
     if reason is not None:
-        warn(f"the selector {text!r:.80} follows the rules of the filter plugin, not those of JMS: {reason}")
+        reports.warn_once(
+            f"the selector {text!r:.80} follows the rules of the filter plugin, not those of JMS: {reason}"
+        )

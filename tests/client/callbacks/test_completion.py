@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -156,7 +157,7 @@ async def test_close_tells_every_listener_also_when_the_broker_is_silent(
         if hanging:
             await (await producer.send_async("told, and hangs", completion_listener=listener))
         with monkeypatch.context() as patched:
-            patched.setattr(SenderPool, "cached", lambda *_: silent)
+            patched.setattr(SenderPool, "use", lambda *_: SimpleNamespace(sender=silent))
             for number in range(3):
                 await producer.send_async(str(number), completion_listener=listener)
         with pytest.raises(jmsaio.OperationTimeoutError):
@@ -180,7 +181,7 @@ async def test_a_listener_that_hangs_at_close_is_bounded(name: Name, monkeypatch
         session = await connection.create_session()
         producer = await session.create_producer(jmsaio.Queue(name("hangs")))
         with monkeypatch.context() as patched:
-            patched.setattr(SenderPool, "cached", lambda *_: Silent())
+            patched.setattr(SenderPool, "use", lambda *_: SimpleNamespace(sender=Silent()))
             await producer.send_async("x", completion_listener=listener)
         with pytest.raises(jmsaio.OperationTimeoutError):
             await session.close()
@@ -219,7 +220,7 @@ async def test_answers_out_of_order_are_told_in_order(
     listener, silent = Raises(), Silent()
     producer = await session.create_producer(jmsaio.Queue(name("answers")))
     with monkeypatch.context() as patched:
-        patched.setattr(SenderPool, "cached", lambda *_: silent)
+        patched.setattr(SenderPool, "use", lambda *_: SimpleNamespace(sender=silent))
         for number in range(3):
             await producer.send_async(str(number), completion_listener=listener)
     refused = jmsaio.SendError("refused")
@@ -358,7 +359,7 @@ async def test_an_outcome_after_the_listener_was_told_at_close_is_not_complained
         session = await connection.create_session()
         producer = await session.create_producer(jmsaio.Queue("q"))
         with monkeypatch.context() as patched:
-            patched.setattr(SenderPool, "cached", lambda *_: silent)
+            patched.setattr(SenderPool, "use", lambda *_: SimpleNamespace(sender=silent))
             await producer.send_async("x", completion_listener=listener)
         with pytest.raises(jmsaio.OperationTimeoutError):
             await session.close()

@@ -34,7 +34,7 @@ async def test_a_listener_may_close_its_connection_and_go_on(owned: jmsaio.Conne
         done.set()
 
     owned.set_exception_listener(listener)
-    owned._runtime.report(ValueError("broken"))
+    owned._runtime.reports.add(ValueError("broken"))
     await asyncio.wait_for(done.wait(), 20)
     assert owned.closed
 
@@ -71,7 +71,7 @@ async def test_a_listener_that_hangs_does_not_keep_a_connection_open() -> None:
             await end.wait()
 
         connection.set_exception_listener(listener)
-        connection._runtime.report(ValueError("broken"))
+        connection._runtime.reports.add(ValueError("broken"))
         await started.wait()
         await asyncio.wait_for(connection.close(), 10)
         end.set()
@@ -205,7 +205,7 @@ async def test_an_exclusive_subscription_that_was_lost_is_reported(caplog: pytes
                 assert broker.faults.drop_consumers("news", name, error=lost) == 1
                 with pytest.raises(jmsaio.ConsumerBusyError, match="another client"):
                     await consumer.receive(timeout=20)
-                connection._runtime.report(lost)
+                connection._runtime.reports.add(lost)
                 await connection._runtime.reports.wait_reported(10)
     assert told == [lost]
 
@@ -224,7 +224,7 @@ async def test_a_problem_is_logged_with_its_circumstances_unless_it_is_already(
 ) -> None:
     told: list[jmsaio.JMSError] = []
     reports = ExceptionReports(told.append)
-    reports.add(error, circumstances, logged)
+    reports.add(error, circumstances, logged=logged)
     await reports.wait_reported(10)
     assert [(record.message, record.exc_info and record.exc_info[1]) for record in caplog.records] == [
         (line, error) for line in lines

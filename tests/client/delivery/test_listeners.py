@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -99,9 +100,9 @@ async def test_a_listener_that_waits_for_a_schema_holds_up_no_other_and_no_close
 def listening(*inboxes: Inbox) -> tuple[Listeners, list[Exception]]:
     """Listeners of inboxes, and the errors that they report."""
     reported: list[Exception] = []
-    report: Any = reported.append
+    reports: Any = SimpleNamespace(add=reported.append)
     nothing: Any = None
-    listeners = Listeners(nothing, report, nothing, nothing)
+    listeners = Listeners(nothing, reports, nothing, nothing)
     for one in inboxes:
         listeners.set(Listener(one, lambda message: None, False, lambda record: None, one))
     return listeners, reported
@@ -170,7 +171,8 @@ async def test_a_listener_hears_of_what_was_decoded_and_nothing_is_reported(dead
     """What became a dead letter is not delivered. An inbox that lingers is closed after the call."""
     receiver, heard, reports = Receiver([numbered(1)]), [], []
     made, found = inbox(receiver, Filter()), deliveries(jmsaio.AcknowledgeMode.AUTO)
-    listeners = Listeners(found, lambda *report: reports.append(report), None, None)
+    reporting: Any = SimpleNamespace(add=lambda *report: reports.append(report))
+    listeners = Listeners(found, reporting, None, None)
 
     def listen(message: jmsaio.Message) -> None:
         heard.append(message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pulsar
@@ -15,7 +16,6 @@ import jmsaio
 from jmsaio.client.delivery import schemas as module
 from jmsaio.client.delivery.schemas import SchemaNeededError, Schemas
 from jmsaio.model.schema import Schema
-from jmsaio.transport.base import Admin
 from jmsaio.transport.pulsar.admin import RestAdmin
 from tests.kit.records import Record as FakeRecord
 
@@ -201,20 +201,27 @@ async def learned(schemas: Schemas, required: bool = False) -> str | None:
     return read(schemas, required)
 
 
+def reading(admin: Any, now: Callable[[], float], warn: Callable[[str], object]) -> Schemas:
+    """Schemas with a clock and a log of the test's own."""
+    clock: Any = SimpleNamespace(steady=now)
+    reports: Any = SimpleNamespace(warn_once=warn)
+    return Schemas(admin, clock, reports)
+
+
 @pytest.mark.parametrize(
     ("answer", "required", "found"),
     [("STRING", False, "STRING"), ("INT64", False, None), ("INT64", True, "INT64"), ("STRING", True, "STRING")],
 )
 async def test_a_schema_is_asked_for_once_also_by_two_at_a_time(answer: str, required: bool, found: str | None) -> None:
     admin = Answers(Schema(answer))
-    schemas = Schemas(cast("Admin", admin), lambda: 0.0, pytest.fail)
+    schemas = reading(admin, lambda: 0.0, pytest.fail)
     assert await learned(schemas, required) == found
     assert admin.calls == 1
 
 
 async def test_a_type_that_is_not_read_stays_bytes_with_a_warning() -> None:
     told = list[str]()
-    schemas = Schemas(cast("Admin", Answers(Schema("PROTOBUF"))), lambda: 0.0, told.append)
+    schemas = reading(Answers(Schema("PROTOBUF")), lambda: 0.0, told.append)
     assert await learned(schemas) is None and told == []
     assert read(schemas, required=True) is None
     assert "schema 1 of persistent://a/b/c has the type PROTOBUF" in told[0]
@@ -222,7 +229,7 @@ async def test_a_type_that_is_not_read_stays_bytes_with_a_warning() -> None:
 
 async def test_messages_whose_schema_was_deleted_stay_bytes_or_are_malformed() -> None:
     admin, told = Answers(jmsaio.NotFoundError("gone")), list[str]()
-    schemas = Schemas(cast("Admin", admin), lambda: 1e9, told.append)
+    schemas = reading(admin, lambda: 1e9, told.append)
     assert await learned(schemas) is None
     assert read(schemas) is None
     assert admin.calls == 1 and "stay BytesMessages" in told[0]
@@ -234,7 +241,7 @@ async def test_without_the_right_to_read_it_messages_stay_bytes_or_wait(monkeypa
     """Rights change and tokens are renewed: no message becomes a dead letter for that."""
     monkeypatch.setattr(module, "_SHORT_PAUSE", 0.01)
     admin, told = Answers(jmsaio.JMSSecurityError("no")), list[str]()
-    schemas = Schemas(cast("Admin", admin), lambda: 1e9, told.append)
+    schemas = reading(admin, lambda: 1e9, told.append)
     assert await learned(schemas) is None
     assert read(schemas) is None
     assert admin.calls == 1 and "stay BytesMessages" in told[0]
@@ -248,7 +255,7 @@ async def test_without_the_right_to_read_it_messages_stay_bytes_or_wait(monkeypa
 
 
 async def test_a_schema_that_is_not_valid_makes_its_messages_malformed_and_is_named() -> None:
-    schemas = Schemas(cast("Admin", Answers(Schema("AVRO", '"monkey"'))), lambda: 0.0, pytest.fail)
+    schemas = reading(Answers(Schema("AVRO", '"monkey"')), lambda: 0.0, pytest.fail)
     with pytest.raises(jmsaio.MalformedMessageError, match=r"schema 1 of persistent://a/b/c .*no type 'monkey'"):
         await learned(schemas, required=True)
     assert read(schemas) is None
@@ -257,7 +264,7 @@ async def test_a_schema_that_is_not_valid_makes_its_messages_malformed_and_is_na
 @pytest.mark.parametrize("version", [b"\xff" * 8, bytes(8) + b"\x01", b"\xff" * 5000])
 async def test_a_version_that_can_not_be_is_not_asked_for(version: bytes) -> None:
     """Its sender wrote it: it must not keep other messages waiting, nor fill the memory."""
-    schemas = Schemas(cast("Admin", Answers(Schema("STRING"))), lambda: 0.0, pytest.fail)
+    schemas = reading(Answers(Schema("STRING")), lambda: 0.0, pytest.fail)
     claimed: Any = FakeRecord(b"tea", topic="persistent://a/b/c", schema_version=version)
     assert schemas.reader(claimed, False) is None
     with pytest.raises(jmsaio.MalformedMessageError, match="claims a schema version"):
@@ -272,7 +279,7 @@ async def test_a_look_that_fails_is_repeated_after_a_minute(
     """No message waits for longer than the look's bound."""
     monkeypatch.setattr(module, "_LONGEST", 0.01)
     now, told, admin = [100.0], list[str](), Answers(answer)
-    schemas = Schemas(cast("Admin", admin), lambda: now[0], told.append)
+    schemas = reading(admin, lambda: now[0], told.append)
     assert await learned(schemas) is None
     assert admin.calls == 1 and "for a while" in told[0]
     now[0], admin.answer = 161.0, Schema("STRING")
@@ -283,7 +290,7 @@ async def test_a_required_schema_is_asked_for_until_there_is_an_answer(monkeypat
     """A message is never anything else for a while; the pause does not concern it."""
     monkeypatch.setattr(module, "_SHORT_PAUSE", 0.01)
     told, admin = list[str](), Answers(jmsaio.AdminError("broken"))
-    schemas = Schemas(cast("Admin", admin), lambda: 100.0, told.append)
+    schemas = reading(admin, lambda: 100.0, told.append)
     for _ in range(2):
         with pytest.raises(SchemaNeededError) as needed:
             read(schemas, required=True)
@@ -299,7 +306,7 @@ async def test_receives_with_short_limits_wait_no_longer_together_than_one_look(
     """Each cancels its look; a message whose schema nobody gives is received as bytes all the same."""
     monkeypatch.setattr(module, "_LONGEST", 60.0)
     now, told = [100.0], list[str]()
-    schemas = Schemas(cast("Admin", Answers(None)), lambda: now[0], told.append)
+    schemas = reading(Answers(None), lambda: now[0], told.append)
     for _ in range(3):
         with pytest.raises(SchemaNeededError) as needed:
             read(schemas)
@@ -316,7 +323,7 @@ async def test_receives_with_short_limits_wait_no_longer_together_than_one_look(
 @pytest.mark.parametrize(("bound", "most"), [("_MOST", 3), ("_MOST_CHARACTERS", 20)])
 async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, bound: str, most: int) -> None:
     monkeypatch.setattr(module, bound, most)
-    schemas = Schemas(cast("Admin", Answers(None)), lambda: 0.0, pytest.fail)
+    schemas = reading(Answers(None), lambda: 0.0, pytest.fail)
     for number in range(10):
         schemas._remember((str(number), b""), module._Known(), 6)
         assert len(schemas._known) <= 3

@@ -21,8 +21,8 @@ async def test_a_client_id_becomes_part_of_the_connection_id(url: str, name: Nam
 
 async def test_the_same_warning_is_logged_once(connection: jmsaio.Connection, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "jmsaio"):
-        connection._runtime.warn_once("only once")
-        connection._runtime.warn_once("only once")
+        connection._runtime.reports.warn_once("only once")
+        connection._runtime.reports.warn_once("only once")
     assert [record.message for record in caplog.records] == ["only once"]
 
 

@@ -51,16 +51,24 @@ def idle_checks() -> list[asyncio.Task[Any]]:
     return [task for task in asyncio.all_tasks() if task.get_name() == "jmsaio idle senders"]
 
 
+def cached(
+    senders: SenderPool, topic: str, queue_subscription: str | None = None, transacted: bool = False
+) -> Sender | None:
+    """The open sender to a topic, or None."""
+    entry = senders.use(topic, queue_subscription, transacted)
+    return None if entry is None else entry.sender
+
+
 async def test_the_one_unused_for_longest_makes_room() -> None:
     config = load(f"memory://{uuid.uuid4()}", max_num_of_producers=2)
     transport = await open_transport(config)
     senders = SenderPool(transport, config, None)
     one = await senders.open("persistent://public/default/1", None)
     two = await senders.open("persistent://public/default/2", None)
-    assert senders.cached("persistent://public/default/1") is one
+    assert cached(senders, "persistent://public/default/1") is one
     await senders.open("persistent://public/default/3", None)
-    assert senders.cached("persistent://public/default/2") is None
-    assert senders.cached("persistent://public/default/1") is one
+    assert cached(senders, "persistent://public/default/2") is None
+    assert cached(senders, "persistent://public/default/1") is one
     assert await senders.open("persistent://public/default/2", None) is not two
     with pytest.raises(jmsaio.ObjectClosedError):
         two.send(record("x"), started(PendingSends()))
@@ -74,10 +82,10 @@ async def test_the_one_unused_for_longest_makes_room() -> None:
 async def test_both_senders_of_a_topic_count_and_the_one_unused_for_longest_goes(used: bool) -> None:
     async with opened(max_num_of_producers=2) as senders:
         kept, idle = [await senders.open(_TOPIC, None, transacted=transacted) for transacted in (used, not used)]
-        assert senders.cached(_TOPIC, transacted=used) is kept
+        assert cached(senders, _TOPIC, transacted=used) is kept
         await senders.open(f"{_TOPIC}-2", None)
         assert [*senders._entries] == [(_TOPIC, used, None), (f"{_TOPIC}-2", False, None)]
-        assert senders.cached(_TOPIC, transacted=used) is kept
+        assert cached(senders, _TOPIC, transacted=used) is kept
         with pytest.raises(jmsaio.ObjectClosedError):
             idle.send(record("x"), started(PendingSends()))
         assert senders.transport.admin is not None
@@ -91,7 +99,7 @@ async def test_idle_senders_are_closed() -> None:
     await senders.open("persistent://public/default/1", None)
     await asyncio.sleep(0.01)
     await senders.close_idle()
-    assert senders.cached("persistent://public/default/1") is None
+    assert cached(senders, "persistent://public/default/1") is None
     await senders.close(1.0)
     await transport.aclose(1.0)
 
@@ -250,7 +258,7 @@ async def test_a_queue_whose_subscription_can_not_be_made_gets_no_sender(monkeyp
     senders = SenderPool(transport, config, None)
     with pytest.raises(jmsaio.JMSSecurityError):
         await senders.open(topic, "jms-queue")
-    assert senders.cached(topic) is None
+    assert cached(senders, topic) is None
     await senders.close(1.0)
     await transport.aclose(1.0)
 
@@ -265,7 +273,7 @@ async def test_a_sender_is_idle_when_its_time_is_over_and_not_before() -> None:
         topic = "persistent://public/default/idle"
         sender = await senders.open(topic, None)
         clock.advance(40)
-        assert senders.cached(topic) is sender
+        assert cached(senders, topic) is sender
         clock.advance(60)
         await senders.close_idle()
         assert senders._entries[topic, False, None].sender is sender
@@ -289,12 +297,12 @@ async def test_a_queues_subscription_is_made_once_and_a_topics_never(monkeypatch
     transport = await open_transport(config)
     senders = SenderPool(transport, config, None)
     sender = await senders.open(topic, None)
-    assert made == [] and senders.cached(topic, "jms-queue") is None
+    assert made == [] and cached(senders, topic, "jms-queue") is None
     assert senders._entries[topic, False, None].subscriptions == set()
     for _ in range(2):
         assert await senders.open(topic, "jms-queue") is sender
-    assert made == ["jms-queue"] and senders.cached(topic, "jms-queue") is sender
-    assert senders.cached(topic, "other") is None
+    assert made == ["jms-queue"] and cached(senders, topic, "jms-queue") is sender
+    assert cached(senders, topic, "other") is None
     await senders.close(1.0)
     await transport.aclose(1.0)
 
@@ -324,7 +332,7 @@ async def test_who_waits_for_a_sender_that_cannot_open_fails_with_it_and_not_one
                 )
             assert {type(outcome) for outcome in outcomes} <= {OperationTimeoutError, BrokerUnavailableError}
             proxy.resume()
-            assert await senders.open(topic, None) is senders.cached(topic)
+            assert await senders.open(topic, None) is cached(senders, topic)
 
 
 @pytest.mark.parametrize(
@@ -374,7 +382,7 @@ async def test_a_closed_pool_has_no_senders_and_checks_nothing() -> None:
         begun = steady()
         await senders.close(30.0)
         assert steady() == begun
-        assert senders.cached(f"{_TOPIC}-0") is None and idle_checks() == []
+        assert cached(senders, f"{_TOPIC}-0") is None and idle_checks() == []
         with pytest.raises(jmsaio.ObjectClosedError):
             one.send(record("x"), started(PendingSends()))
 
@@ -412,7 +420,7 @@ async def test_messages_on_their_way_begin_the_time_of_a_sender_anew() -> None:
             sender.send(record("x"), started(PendingSends()))
             await asyncio.sleep(61.0)
             await senders.close_idle()
-            assert senders.cached(_TOPIC) is sender
+            assert cached(senders, _TOPIC) is sender
             senders._entries[_TOPIC, False, None].used = 0.0
             await senders.close_idle()
             await sender.drain(60.0)
@@ -461,7 +469,7 @@ async def test_a_topic_is_closed_with_both_its_senders() -> None:
         await asyncio.sleep(0)
         closing.cancel()
         await asyncio.wait([closing])
-        assert [senders.cached(_TOPIC, None, transacted) for transacted in (False, True)] == [None, None]
+        assert [cached(senders, _TOPIC, None, transacted) for transacted in (False, True)] == [None, None]
         for sender in both:
             with pytest.raises(jmsaio.ObjectClosedError):
                 sender.send(record("x"), started(PendingSends()))
@@ -537,7 +545,7 @@ async def test_idle_senders_are_closed_once_where_two_look_at_the_same_time(monk
         monkeypatch.setattr(type(first), "drain", slowly)
         await asyncio.sleep(0.01)
         others = await asyncio.gather(*(senders.open(f"{_TOPIC}-{number}", None) for number in range(2)))
-        assert first not in others and senders.cached(_TOPIC) is None
+        assert first not in others and cached(senders, _TOPIC) is None
 
 
 async def test_a_send_to_each_of_more_queues_than_senders_opens_each_sender_once(

@@ -81,14 +81,19 @@ async def test_a_durable_subscription_and_one_that_is_not_never_share_a_name(
     await session.unsubscribe(subscription, topic)
 
 
-def use(selector: str | None = None, shared: bool = True, topic: str = "t") -> in_process.ActiveSubscription:
-    return in_process.ActiveSubscription((topic,), selector, False, shared)
+SHARED, DURABLE = ConsumerKind.SHARED, ConsumerKind.DURABLE
+
+
+def use(
+    kind: ConsumerKind = SHARED, selector: str | None = None, shared: bool = True, topic: str = "t"
+) -> in_process.ActiveSubscription:
+    return in_process.ActiveSubscription(kind, (topic,), selector, False, shared)
 
 
 def test_a_subscription_is_active_until_its_last_consumer_closes(name: Name) -> None:
     broker = name("broker")
     for _ in range(2):
-        in_process.claim_subscription(broker, "s", ConsumerKind.SHARED, use())
+        in_process.claim_subscription(broker, "s", use())
     assert in_process.is_active(broker, "s") and not in_process.is_active(name("other"), "s")
     in_process.release_subscription(broker, "s")
     assert in_process.is_active(broker, "s")
@@ -98,29 +103,29 @@ def test_a_subscription_is_active_until_its_last_consumer_closes(name: Name) -> 
 
 
 @pytest.mark.parametrize(
-    ("kind", "second", "why"),
+    ("second", "why"),
     [
-        (ConsumerKind.SHARED, use(selector="x"), "is active with topic"),
-        (ConsumerKind.SHARED, use(topic="other"), "is active with topic"),
-        (ConsumerKind.SHARED_DURABLE, use(), "in use by another consumer"),
-        (ConsumerKind.SHARED, use(shared=False), "in use by another consumer"),
+        (use(selector="x"), "is active with topic"),
+        (use(topic="other"), "is active with topic"),
+        (use(ConsumerKind.SHARED_DURABLE), "in use by another consumer"),
+        (use(shared=False), "in use by another consumer"),
     ],
 )
 def test_a_second_consumer_has_the_kind_topic_and_selector_of_the_first(
-    name: Name, kind: ConsumerKind, second: in_process.ActiveSubscription, why: str
+    name: Name, second: in_process.ActiveSubscription, why: str
 ) -> None:
     broker = name("broker")
-    in_process.claim_subscription(broker, "s", ConsumerKind.SHARED, use())
+    in_process.claim_subscription(broker, "s", use())
     with pytest.raises(jmsaio.JMSError, match=why):
-        in_process.claim_subscription(broker, "s", kind, second)
+        in_process.claim_subscription(broker, "s", second)
     in_process.release_subscription(broker, "s")
     assert not in_process.is_active(broker, "s")
 
 
 def test_an_unshared_subscription_has_one_consumer(name: Name) -> None:
     broker = name("broker")
-    in_process.claim_subscription(broker, "s", ConsumerKind.DURABLE, use(shared=False))
-    for second in (use(shared=False), use()):
+    in_process.claim_subscription(broker, "s", use(DURABLE, shared=False))
+    for second in (use(DURABLE, shared=False), use(DURABLE)):
         with pytest.raises(jmsaio.JMSError, match="in use by another consumer"):
-            in_process.claim_subscription(broker, "s", ConsumerKind.DURABLE, second)
+            in_process.claim_subscription(broker, "s", second)
     in_process.release_subscription(broker, "s")

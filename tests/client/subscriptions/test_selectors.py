@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any, cast
 
 import attrs
@@ -77,7 +78,8 @@ class Kit:
 
     def __attrs_post_init__(self) -> None:
         admin = cast("Admin", self.admin)
-        self.reader = SelectorReader(admin, LoopTimers(), 0, self.warnings.append, self.errors.append)
+        reports: Any = SimpleNamespace(warn_once=self.warnings.append, add=self.errors.append)
+        self.reader = SelectorReader(admin, LoopTimers(), 0, reports)
 
 
 def record(number: int, topic: str = TOPIC) -> Record:
