@@ -192,7 +192,7 @@ class QueueBrowser(AsyncClosing):
                 connection.configuration,
                 self._runtime.mode,
                 "",
-            ).subscription
+            )
         )
 
     def _open(self, record: ReceivedRecord, now: int, source: RecordSource, wanted: Filter) -> Message | None:

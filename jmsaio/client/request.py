@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Protocol, Self
 
 import anyio
 import attrs
@@ -180,8 +180,21 @@ class _Requestor(AsyncClosing):
 
     _session: RequestSession
     _producer: MessageProducer
-    _replies: Queue | Topic
+    _replies: TemporaryQueue | TemporaryTopic
     _consumer: MessageConsumer
+
+    @classmethod
+    async def _open(
+        cls,
+        session: RequestSession,
+        destination: Destination,
+        create_replies: Callable[[], Awaitable[TemporaryQueue | TemporaryTopic]],
+    ) -> Self:
+        if session.transacted:
+            raise IllegalStateError("a requestor needs a session that is not transacted")
+        producer = await session.create_producer(destination)
+        replies = await create_replies()
+        return cls(session, producer, replies, await session.create_consumer(replies))
 
     async def request(self, message: Message) -> Message | None:
         """Send a request and wait for its reply without limit. Cancelling: the next call returns this reply.
@@ -196,7 +209,7 @@ class _Requestor(AsyncClosing):
     async def close(self) -> None:
         """Close the session, as in Java, and delete the temporary destination. Idempotent."""
         await self._session.close()
-        await self._replies.delete()  # type: ignore[union-attr]  # a temporary destination
+        await self._replies.delete()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} over {self._producer!r}>"
@@ -216,10 +229,7 @@ class QueueRequestor(_Requestor):
         """
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"a QueueRequestor needs a Queue, not {queue!r}")
-        _check(session)
-        producer = await session.create_producer(queue)
-        replies: TemporaryQueue = await session.create_temporary_queue()
-        return cls(session, producer, replies, await session.create_consumer(replies))
+        return await cls._open(session, queue, session.create_temporary_queue)
 
 
 @public
@@ -231,12 +241,4 @@ class TopicRequestor(_Requestor):
         """Create a requestor; raises as ``QueueRequestor.open``."""
         if not isinstance(topic, Topic):
             raise InvalidDestinationError(f"a TopicRequestor needs a Topic, not {topic!r}")
-        _check(session)
-        producer = await session.create_producer(topic)
-        replies: TemporaryTopic = await session.create_temporary_topic()
-        return cls(session, producer, replies, await session.create_consumer(replies))
-
-
-def _check(session: RequestSession) -> None:
-    if session.transacted:
-        raise IllegalStateError("a requestor needs a session that is not transacted")
+        return await cls._open(session, topic, session.create_temporary_topic)

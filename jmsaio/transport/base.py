@@ -150,6 +150,11 @@ class Subscription:
     selective: bool = False
 
     @property
+    def shared(self) -> bool:
+        """Whether several consumers receive its messages at once."""
+        return self.type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
+
+    @property
     def identity(self) -> tuple[str, tuple[str, ...], str | None]:
         """Name and topics: two subscriptions with the same identity are the same one."""
         return self.name, self.topics, self.pattern

@@ -87,7 +87,7 @@ def test_each_consumer_sends_what_java_sends(number: int) -> None:
     case: Case = json.loads(GOLDEN.read_text(encoding="utf-8"))[number]
     request, config, mode = of(case)
     planned = plan(request, "c", config, mode, "u", connection_id=OWN, sent_selector=request.selector)
-    assert planned.subscription.metadata == case["metadata"]
+    assert planned.metadata == case["metadata"]
 
 
 async def capture(broker: TestBroker, classes: str, configuration: dict[str, str], mode: int, name: Name) -> list[Case]:

@@ -21,8 +21,7 @@ class Filter:
     Attributes:
         selector: the message selector, or None.
         is_local: whether noLocal excludes a record; None without noLocal.
-        shared: whether other consumers can share the subscription.
-        alone: whether no other consumer does, so that rejected records can be dropped.
+        shared: whether other consumers share the subscription, so that rejected records can't be dropped.
         acknowledge_rejected: whether rejected records can be dropped: ``jms.acknowledgeRejectedMessages``, or the
             broker drops them if it can.
         dead_letter_expired: whether expired messages become dead letters (``expired_messages``).
@@ -32,7 +31,6 @@ class Filter:
     selector: Selector | None = None
     is_local: Callable[[ReceivedRecord], bool] | None = None
     shared: bool = True
-    alone: bool = False
     acknowledge_rejected: bool = False
     dead_letter_expired: bool = False
     subscription: SubscriptionSelectors | None = None
@@ -40,7 +38,7 @@ class Filter:
     @property
     def concerns_others(self) -> bool:
         """Whether others might select records rejected here, which are therefore filtered even without a receive."""
-        return self.shared and not self.alone and (self.selector is not None or self.is_local is not None)
+        return self.shared and (self.selector is not None or self.is_local is not None)
 
     @property
     def plain(self) -> bool:
@@ -72,7 +70,7 @@ class Filter:
 
     def fate(self, rejection: Rejection) -> Fate:
         """Return the fate of a record that is rejected for this reason."""
-        return fate(rejection, self.shared and not self.alone, self.acknowledge_rejected, self.dead_letter_expired)
+        return fate(rejection, self.shared, self.acknowledge_rejected, self.dead_letter_expired)
 
 
 def may_expire(records: Iterable[ReceivedRecord]) -> bool:

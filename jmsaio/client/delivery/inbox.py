@@ -7,13 +7,13 @@ consumers and listeners remove records, and records that the application returne
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import attrs
 
-from jmsaio.client.delivery.ack_turn import AckTurn
 from jmsaio.client.delivery.filter import Filter, may_expire
 from jmsaio.client.delivery.redelivery import Next, Redelivery
 from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
@@ -40,8 +40,67 @@ FIRST = 1024 * 1024
 _SLICE = 64
 #: Seconds until a record is redelivered whose fate depends on a selector that is being read.
 _SOON = 1.0
+#: Maximum number of waiting acknowledgements, and seconds: a task that always finds a message never yields to the loop.
+_MOST_ACKS, _LONGEST_TURN = 32, 0.001
 #: Maximum number of batches that siblings hand over before the first record is taken.
 _HANDED = 8
+
+
+@attrs.define(eq=False)
+class AckTurn:
+    """Acknowledgements of one turn of the loop, of 32 records, or of a millisecond, whichever is less."""
+
+    _inbox: Inbox
+    _waiting: list[ReceivedRecord] = attrs.field(factory=list, init=False)
+    _begun: bool = attrs.field(default=False, init=False)  # whether the end of this turn is scheduled
+    _until: float = attrs.field(default=0.0, init=False)  # the first call after this time acknowledges
+
+    def soon(self, record: ReceivedRecord) -> None:
+        """Acknowledge a record, for which no caller waits, at the end of this turn."""
+        self._waiting.append(record)
+        self._look()
+
+    def together(self, records: Sequence[ReceivedRecord]) -> None:
+        """Acknowledge records for a caller, who receives the receiver's error.
+
+        The first call of a turn acknowledges at once, so that its caller receives an error. Later calls in that turn
+        are sent together at its end, as with ``soon``.
+        """
+        if self._inbox.acknowledges_at_once:
+            self._inbox.acknowledge(records)
+            return
+        if self._begun and not self._inbox.closed:
+            self._waiting += records
+            self._look()
+            return
+        self._inbox.acknowledge(records)
+        if not self._begun:
+            self._begin()
+
+    def _look(self) -> None:
+        if not self._begun:
+            self._begin()
+        elif len(self._waiting) >= _MOST_ACKS or time.perf_counter() > self._until:
+            self._until = time.perf_counter() + _LONGEST_TURN
+            self.now()
+
+    def now(self) -> None:
+        """Acknowledge the waiting records."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            try:
+                self._inbox.acknowledge(waiting)
+            except JMSError as error:
+                self._inbox.fail(error)
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._until = time.perf_counter() + _LONGEST_TURN
+        asyncio.get_running_loop().call_soon(self._end)
+
+    def _end(self) -> None:
+        self._begun = False
+        self.now()
 
 
 class InboxSession(Protocol):
@@ -426,7 +485,7 @@ class Inbox:
 
     async def stop(self, timeout: float) -> None:
         """Stop the receiver of a detached inbox, so that others receive its messages."""
-        if self.filter.shared and not self.filter.alone:
+        if self.filter.shared:
             await self.receiver.own.stop(timeout)
 
     async def aclose(self, timeout: float) -> None:

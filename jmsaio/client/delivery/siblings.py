@@ -32,11 +32,35 @@ _Key = tuple[asyncio.AbstractEventLoop, str, tuple[str, tuple[str, ...], str | N
 _groups: WeakValueDictionary[_Key, Siblings] = WeakValueDictionary()
 
 
-class Adopter(Protocol):
-    """The interface of an inbox to the receivers whose records it has."""
+class Member(Protocol):
+    """The interface of an inbox to its siblings."""
+
+    @property
+    def destination(self) -> Destination:
+        """The destination of its messages, for the log."""
+
+    @property
+    def receiver(self) -> SharingReceiver:
+        """Its receiver."""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a receive or a listener waits for a record."""
+
+    def accepts(self, record: ReceivedRecord, now: int) -> bool:
+        """Return whether it would accept a record at ``now`` (ms)."""
+
+    def hand(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
+        """Add a record that ``owner`` received."""
+
+    def withdraw(self, owner: SharingReceiver) -> list[ReceivedRecord]:
+        """Remove and return undelivered records that ``owner`` received."""
+
+    def wake(self) -> None:
+        """Resume receiving."""
 
     def keep(self, inbox: Any, transport: Transport) -> bool:
-        """Make its session keep another inbox until that is settled; return False if the session can't."""
+        """Make its session keep another inbox, of which it has records; return False if the session can't."""
 
 
 @attrs.define(eq=False)
@@ -51,11 +75,11 @@ class SharingReceiver:
 
     own: Receiver
     most: float = math.inf
-    transferred: dict[int, Adopter] = attrs.field(factory=dict, init=False)
+    transferred: dict[int, Member] = attrs.field(factory=dict, init=False)
     _adopted: dict[int, tuple[ReceivedRecord, SharingReceiver]] = attrs.field(factory=dict, init=False)
     _unsettled: dict[SharingReceiver, None] = attrs.field(factory=dict, init=False)
 
-    def adopt(self, record: ReceivedRecord, owner: SharingReceiver, adopter: Adopter) -> None:
+    def adopt(self, record: ReceivedRecord, owner: SharingReceiver, adopter: Member) -> None:
         """Settle ``record``, which is in the inbox ``adopter`` now, at ``owner``."""
         self._adopted[id(record)] = record, owner
         owner.transferred[id(record)] = adopter
@@ -144,34 +168,6 @@ class SharingReceiver:
         if rest:
             self.negative_acknowledge(rest, 0.0)
         await self.own.aclose(timeout)
-
-
-class Member(Protocol):
-    """The interface of an inbox to its siblings."""
-
-    @property
-    def destination(self) -> Destination:
-        """The destination of its messages, for the log."""
-
-    @property
-    def receiver(self) -> SharingReceiver:
-        """Its receiver."""
-
-    @property
-    def wanted(self) -> bool:
-        """Whether a receive or a listener waits for a record."""
-
-    def accepts(self, record: ReceivedRecord, now: int) -> bool:
-        """Return whether it would accept a record at ``now`` (ms)."""
-
-    def hand(self, record: ReceivedRecord, owner: SharingReceiver) -> None:
-        """Add a record that ``owner`` received."""
-
-    def withdraw(self, owner: SharingReceiver) -> list[ReceivedRecord]:
-        """Remove and return undelivered records that ``owner`` received."""
-
-    def wake(self) -> None:
-        """Resume receiving."""
 
 
 @attrs.define(eq=False)

@@ -228,15 +228,11 @@ class PlainSends:
         if varied is _UNVARIED:
             self._common = common
         else:
-            self._keep_varied(varied, common)
+            if len(self._varied) >= _MOST_VARIED or self._varied_at != now:  # only variants of the same millisecond
+                self._varied.clear()
+                self._varied_at = now
+            self._varied[varied] = common
         return common
-
-    def _keep_varied(self, varied: Varied, common: _Common) -> None:
-        """Cache the values along with the other variants of the same millisecond."""
-        if len(self._varied) >= _MOST_VARIED or self._varied_at != common.now:
-            self._varied.clear()
-            self._varied_at = common.now
-        self._varied[varied] = common
 
     def stop(self) -> None:
         """Decline all further sends."""

@@ -77,7 +77,7 @@ class ConnectionRuntime:
         period = self.configuration.refresh_server_side_filters_period
         self.selectors = SelectorReader(self.transport.admin, self.timers, period, self.reports)
         self.temporaries = Temporaries(
-            self.configuration, self.transport, self.senders, self.uuid, self.affinity, self.consumed_topics,
+            self.configuration, self.transport, self.senders, self.uuid, self.affinity, self.all_inboxes,
             self.reports,
         )  # fmt: skip
         self.inbox_bytes = Share(self.configuration.receive_buffer_bytes // 2)  # the rest is for the transport
@@ -91,11 +91,6 @@ class ConnectionRuntime:
         """Yield the inboxes of open consumers, and those of closed consumers with unsettled messages."""
         for inboxes in self.inboxes:
             yield from inboxes
-
-    def consumed_topics(self) -> Iterator[tuple[str, ...]]:
-        """Yield the topics of each inbox."""
-        for inbox in self.all_inboxes():
-            yield inbox.subscription.topics
 
     def advance(self, event: Event) -> None:
         """Advance the life cycle. Raises as ``jmsaio.rules.lifecycle.advance``."""

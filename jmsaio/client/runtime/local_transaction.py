@@ -86,13 +86,11 @@ class LocalTransaction:
 
     async def commit(self) -> None:
         """Make the work final and begin the next; see ``Session.commit``."""
-        self._refuse("commit")
-        await self._exclusive(self._commit)
+        await self._exclusive("commit", self._commit)
 
     async def rollback(self) -> None:
         """Undo the work and begin the next; see ``Session.rollback``."""
-        self._refuse("rollback")
-        await self._exclusive(self._rollback)
+        await self._exclusive("rollback", self._rollback)
 
     async def undo(self) -> None:
         """Roll back at the end of the session, which has already waited for its sends.
@@ -102,10 +100,8 @@ class LocalTransaction:
         async with self._busy:
             await self._undo()
 
-    def _refuse(self, call: str) -> None:
+    async def _exclusive(self, call: str, step: Callable[[], Awaitable[None]]) -> None:
         callback_context.refuse(call, self.runtime, (CallbackKind.COMPLETION,))
-
-    async def _exclusive(self, step: Callable[[], Awaitable[None]]) -> None:
         if self._busy.locked():
             raise IllegalStateError("another commit or rollback of this session is running; await it first")
         async with self._busy:

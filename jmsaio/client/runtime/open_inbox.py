@@ -19,7 +19,7 @@ from jmsaio.client.delivery.siblings import SharingReceiver, siblings
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions import in_process
-from jmsaio.client.subscriptions.plan import NAMED, ConsumerKind, ConsumerRequest, Plan, parse_selector, plan
+from jmsaio.client.subscriptions.plan import NAMED, ConsumerKind, ConsumerRequest, parse_selector, plan
 from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec.headers import connection_id, sender_client_id
 from jmsaio.config import Configuration
@@ -57,11 +57,10 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
     if request.selector is not None and config.use_server_side_filtering:
         sent = _sent_selector(connection, request, request.selector)
     can = transport.capabilities
-    planned = plan(
+    subscription = plan(
         request, connection.client_id, config, runtime.mode, str(uuid.uuid4()), can.non_durable,
         connection_id=connection.connection_id, sent_selector=sent,
     )  # fmt: skip
-    subscription = planned.subscription
     connection.temporaries.check_may_consume(request.destination)
     if config.enable_client_side_emulation is False:
         _refuse_emulation(config, request, subscription)
@@ -87,12 +86,12 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
 
             receiver = await subscribe(transport, subscription, wake, create_missing, connection.reports)
             undo.push_async_callback(receiver.aclose, config.close_timeout)
-            inbox = _make_inbox(connection, request.destination, planned, receiver)
+            inbox = _make_inbox(connection, request.destination, subscription, receiver)
         selectors = await connection.selectors.open(subscription)
         undo.pop_all()
 
     others = siblings(connection.broker, subscription, connection.timers)
-    wanted = _filter(connection, request, planned, selector, selectors)
+    wanted = _filter(connection, request, subscription, selector, selectors)
     inbox.attach(runtime.inboxes, wanted, others, free_name, subscription.config.use_schema)
     if runtime.refuses():  # the session was closed meanwhile, before this inbox was added
         with anyio.CancelScope(shield=True):
@@ -217,14 +216,16 @@ def _refuse_emulation(config: Configuration, request: ConsumerRequest, subscript
         )
 
 
-def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned: Plan, receiver: Receiver) -> Inbox:
-    config, subscription, can = connection.configuration, planned.subscription, connection.transport.capabilities
+def _make_inbox(
+    connection: ConnectionRuntime, destination: Destination, subscription: Subscription, receiver: Receiver
+) -> Inbox:
+    config, can = connection.configuration, connection.transport.capabilities
     policy = subscription.config.dead_letter
     redelivery = Redelivery(
         config=subscription.config,
         most_at_once=0 if asks_for_delay(subscription.config) else config.max_local_redeliveries,
-        broker_dead_letters=policy is not None and planned.shared,
-        dead_after=None if policy is None or planned.shared else policy.max_redeliver_count,
+        broker_dead_letters=policy is not None and subscription.shared,
+        dead_after=None if policy is None or subscription.shared else policy.max_redeliver_count,
     )
     most = config.receive_buffer if config.enable_jms_priority else min(BATCH, config.receive_buffer)
     return Inbox(
@@ -243,23 +244,22 @@ def _make_inbox(connection: ConnectionRuntime, destination: Destination, planned
 def _filter(
     connection: ConnectionRuntime,
     request: ConsumerRequest,
-    planned: Plan,
+    subscription: Subscription,
     selector: Selector | None,
     selectors: SubscriptionSelectors,
 ) -> Filter:
-    config, metadata = connection.configuration, planned.subscription.metadata
+    config, metadata = connection.configuration, subscription.metadata
     # In a batch, the broker delivers messages it would drop elsewhere; all consumers of a topic's subscription select
     # alike.
     dropped = SELECTOR in metadata and metadata[REJECT_ACTION] == "drop"
     return Filter(
         selector=selector,
         is_local=_is_local(connection, request) if request.no_local else None,
-        shared=planned.shared,
-        alone=request.kind is ConsumerKind.SIMPLE,
+        shared=subscription.shared and request.kind is not ConsumerKind.SIMPLE,
         acknowledge_rejected=config.acknowledge_rejected_messages or dropped,
         dead_letter_expired=config.expired_messages == "dead-letter"
         and request.kind is ConsumerKind.QUEUE
-        and planned.subscription.config.dead_letter is not None,
+        and subscription.config.dead_letter is not None,
         subscription=selectors,
     )
 

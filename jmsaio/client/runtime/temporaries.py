@@ -17,6 +17,7 @@ import anyio
 import attrs
 
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.lifetime.affinity import Affinity
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration
@@ -50,7 +51,7 @@ class Temporaries:
         senders: the senders of the factory.
         owner: uuid of the connection.
         affinity: its event loop and process.
-        consumed_topics: returns the topics of each of its inboxes.
+        inboxes: returns its inboxes.
         reports: receives problems that no caller can receive.
     """
 
@@ -59,7 +60,7 @@ class Temporaries:
     _senders: SenderPool
     _owner: str
     _affinity: Affinity
-    _consumed_topics: Callable[[], Iterable[tuple[str, ...]]]
+    _inboxes: Callable[[], Iterable[Inbox]]
     _reports: ExceptionReports
     _alive: dict[str, Destination] = attrs.field(factory=dict, init=False)
     _deleted: dict[str, None] = attrs.field(factory=dict, init=False)
@@ -151,7 +152,7 @@ class Temporaries:
         self._affinity.check()
         if topic not in self._alive:
             return
-        if any(topic in names for names in self._consumed_topics()):
+        if any(topic in inbox.subscription.topics for inbox in self._inboxes()):
             raise JMSError(
                 f"{self._alive[topic]!r} has active consumers, or unsettled messages; close and settle before you "
                 "delete it"

@@ -81,19 +81,6 @@ class ConsumerRequest:
     no_local: bool = False
 
 
-@attrs.frozen
-class Plan:
-    """The subscription for a request.
-
-    Attributes:
-        subscription: the transport's subscription.
-        shared: whether other consumers can share it.
-    """
-
-    subscription: Subscription
-    shared: bool
-
-
 #: Properties of a durable subscription that record its terms. Never ``jms.selector``: that belongs to Starlight, and
 #: turns on the broker's filter.
 SELECTOR, NO_LOCAL, SHARED = "jmsaio.selector", "jmsaio.nolocal", SHARED_PROPERTY
@@ -167,7 +154,7 @@ def plan(
     *,
     connection_id: str = "",
     sent_selector: str | None = None,
-) -> Plan:
+) -> Subscription:
     """Turn a request into a subscription of the transport.
 
     Raises as ``check``.
@@ -202,7 +189,7 @@ def plan(
         metadata[FORCE_DROP] = "true"
     if config.use_server_side_filtering:
         metadata |= _filtering(request, client_id, connection_id, sent_selector)
-    subscription = Subscription(
+    return Subscription(
         topics=resolved.topics,
         pattern=resolved.pattern,
         name=name,
@@ -214,10 +201,6 @@ def plan(
         properties=_terms(request, client_id) if durable else {},
         replace=durable,
         selective=bool(request.selector) or request.no_local or config.use_server_side_filtering,
-    )
-    return Plan(
-        subscription=subscription,
-        shared=subscription_type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED),
     )
 
 

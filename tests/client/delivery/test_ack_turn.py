@@ -9,8 +9,8 @@ from itertools import chain
 import attrs
 import pytest
 
-from jmsaio.client.delivery import ack_turn
-from jmsaio.client.delivery.ack_turn import AckTurn
+from jmsaio.client.delivery import inbox as inbox_module
+from jmsaio.client.delivery.inbox import AckTurn
 from jmsaio.errors import JMSError, TransportError
 from jmsaio.model.wire import ReceivedRecord
 from tests.client.delivery.test_inbox import numbered
@@ -19,7 +19,7 @@ from tests.client.delivery.test_inbox import numbered
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test takes longer than a turn may, however busy the machine is."""
-    monkeypatch.setattr(ack_turn, "_LONGEST", 3600.0)
+    monkeypatch.setattr(inbox_module, "_LONGEST_TURN", 3600.0)
 
 
 @attrs.define(eq=False)
@@ -41,7 +41,7 @@ class Peer:
         self.failures.append(error)
 
     def turn(self) -> AckTurn:
-        return AckTurn(self)
+        return AckTurn(self)  # type: ignore[arg-type]  # what a turn uses of an inbox
 
 
 async def test_records_that_no_caller_waits_for_are_acknowledged_at_the_end_of_the_turn() -> None:
@@ -125,7 +125,7 @@ async def test_a_task_that_gives_the_loop_no_turn_keeps_few_records_back() -> No
 async def test_a_task_that_works_on_each_message_keeps_none_back(
     awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ack_turn, "_LONGEST", -1.0)  # as if each took longer than that
+    monkeypatch.setattr(inbox_module, "_LONGEST_TURN", -1.0)  # as if each took longer than that
     peer = Peer()
     turn = peer.turn()
     for entry in range(4):

@@ -49,7 +49,6 @@ def test_a_selector_is_a_text(wrong: object) -> None:
 def test_whose_rejections_concern_others() -> None:
     selector = Selector("x = 1")
     assert Filter(selector=selector).concerns_others and not Filter(selector=selector).plain
-    assert not Filter(selector=selector, alone=True).concerns_others
     assert not Filter(selector=selector, shared=False).concerns_others
     assert not Filter().concerns_others and Filter().plain
 
@@ -58,7 +57,6 @@ def test_a_rejected_record_is_given_back_only_where_others_may_want_it() -> None
     selector = Selector("x = 1")
     fates = {
         Filter(selector=selector): Fate.GIVE_BACK,
-        Filter(selector=selector, alone=True): Fate.ACKNOWLEDGE,
         Filter(selector=selector, shared=False): Fate.ACKNOWLEDGE,
         Filter(selector=selector, acknowledge_rejected=True): Fate.ACKNOWLEDGE,
     }

@@ -479,9 +479,7 @@ async def test_an_inbox_that_is_detached_before_it_closes_gives_everything_back_
     assert receiver.calls[2:] == [("close",)]
 
 
-@pytest.mark.parametrize(
-    ("filter", "stops"), [(Filter(), True), (Filter(shared=False), False), (Filter(alone=True), False)]
-)
+@pytest.mark.parametrize(("filter", "stops"), [(Filter(), True), (Filter(shared=False), False)])
 async def test_only_where_others_share_the_subscription_the_receiver_stops(filter: Filter, stops: bool) -> None:
     receiver = Receiver()
     await inbox(receiver, filter).stop(1.0)

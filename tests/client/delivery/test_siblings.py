@@ -391,6 +391,9 @@ class Member:
     def wake(self) -> None:
         self.wakes += 1
 
+    def keep(self, inbox: Any, transport: Any) -> bool:
+        return False
+
 
 def joined(*names: str) -> tuple[Siblings, list[Member]]:
     group, members = Siblings(), [Member(name) for name in names]

@@ -34,7 +34,8 @@ async def test_inboxes_are_those_of_open_consumers_and_of_closed_ones_with_unset
         async with session.create_producer(queue) as producer:
             await producer.send("x")
         consumer = await session.create_consumer(queue)
-        assert list(runtime.consumed_topics()) == [(f"persistent://public/default/{queue.name}",)]
+        topics = [inbox.subscription.topics for inbox in runtime.all_inboxes()]
+        assert topics == [(f"persistent://public/default/{queue.name}",)]
         message = await consumer.receive(timeout=20)
         assert message is not None
         await consumer.close()

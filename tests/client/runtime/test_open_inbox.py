@@ -408,7 +408,7 @@ async def test_the_client_counts_for_dead_letters_where_the_broker_does_not_and_
             filter, redelivery = consumer._inbox.filter, consumer._inbox.redelivery
             assert (filter.dead_letter_expired, redelivery.dead_after) == (dead_letter_expired, dead_after)
             assert redelivery.broker_dead_letters is (place is QUEUE and "consumer" in options)
-            assert (filter.shared, filter.alone) == (place is QUEUE, place is TOPIC)
+            assert filter.shared is (place is QUEUE)
 
 
 @pytest.mark.parametrize("rejected", [True, False])

@@ -36,8 +36,7 @@ def test_each_request_gets_its_name_type_and_position(
     request_: ConsumerRequest, client_id: str | None, name: str, kind: SubscriptionType, ends: bool
 ) -> None:
     config = load("memory:", topic_shared_subscription_type="Failover")
-    planned = plan(request_, client_id, config, AcknowledgeMode.AUTO, "unique")
-    subscription = planned.subscription
+    subscription = plan(request_, client_id, config, AcknowledgeMode.AUTO, "unique")
     assert (subscription.name, subscription.type, subscription.durable) == (name, kind, not ends)
     queue = request_.kind is ConsumerKind.QUEUE
     assert subscription.position is (StartPosition.EARLIEST if queue else StartPosition.LATEST)
@@ -48,7 +47,7 @@ def test_each_request_gets_its_name_type_and_position(
 def test_the_query_string_overrides_the_configuration() -> None:
     request = ConsumerRequest(Queue("q?consumerConfig.receiverQueueSize=7"), ConsumerKind.QUEUE)
     planned = plan(request, None, load("memory:"), AcknowledgeMode.AUTO, "u")
-    assert planned.subscription.config.receiver_queue_size == 7
+    assert planned.config.receiver_queue_size == 7
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ def test_a_durable_subscription_records_its_terms_and_replaces_one_with_others(
     """noLocal only where it has an effect."""
     place = Queue("q") if kind is ConsumerKind.QUEUE else TOPIC
     request = ConsumerRequest(place, kind, "n", "x = 1", True)
-    subscription = plan(request, client_id, load("memory:"), AcknowledgeMode.AUTO, "u").subscription
+    subscription = plan(request, client_id, load("memory:"), AcknowledgeMode.AUTO, "u")
     assert subscription.properties == {f"jmsaio.{name}": term for name, term in terms.items()}
     assert subscription.replace is bool(terms)
 
@@ -110,7 +109,7 @@ def test_a_durable_subscription_records_its_terms_and_replaces_one_with_others(
 def test_a_durable_subscription_without_selector_records_that() -> None:
     """One with a selector that is opened again without it is replaced."""
     request = ConsumerRequest(TOPIC, ConsumerKind.DURABLE, "n")
-    subscription = plan(request, "c", load("memory:"), AcknowledgeMode.AUTO, "u").subscription
+    subscription = plan(request, "c", load("memory:"), AcknowledgeMode.AUTO, "u")
     assert subscription.properties["jmsaio.selector"] == ""
 
 
@@ -122,7 +121,7 @@ def test_a_subscription_is_selective_with_a_selector_or_no_local(
     selector: str | None, no_local: bool, selective: bool
 ) -> None:
     request = ConsumerRequest(TOPIC, ConsumerKind.SIMPLE, None, selector, no_local)
-    assert plan(request, None, load("memory:"), AcknowledgeMode.AUTO, "u").subscription.selective is selective
+    assert plan(request, None, load("memory:"), AcknowledgeMode.AUTO, "u").selective is selective
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
@@ -135,7 +134,7 @@ def test_a_simple_consumer_shares_only_where_the_configuration_says_so(
     )
     planned = plan(ConsumerRequest(TOPIC, ConsumerKind.SIMPLE), None, config, AcknowledgeMode.AUTO, "u")
     assert planned.shared is (shared and not exclusive)
-    assert planned.subscription.type is (EXCLUSIVE if exclusive else SubscriptionType(kind))
+    assert planned.type is (EXCLUSIVE if exclusive else SubscriptionType(kind))
     assert (
         plan(ConsumerRequest(TOPIC, ConsumerKind.SHARED, "n"), None, config, AcknowledgeMode.AUTO, "u").shared is shared
     )
@@ -150,7 +149,7 @@ def test_a_subscription_says_what_the_broker_is_to_do() -> None:
         request = ConsumerRequest(Queue("q"), ConsumerKind.QUEUE)
         planned = plan(request, None, config, AcknowledgeMode.CLIENT, "u")
         basic = {"jms.destination.type": "queue", "jms.acknowledgeMode": "CLIENT_ACKNOWLEDGE"}
-        assert planned.subscription.metadata == basic | more
+        assert planned.metadata == basic | more
 
 
 @pytest.mark.parametrize("name", [None, "", 5])
@@ -174,7 +173,7 @@ def test_a_short_dead_letter_topic_is_in_the_system_namespace(given: str | None,
     policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=given)
     config = load("memory:", system_namespace="a/b", consumer=ConsumerConfig(dead_letter=policy))
     planned = plan(ConsumerRequest(Queue("q"), ConsumerKind.QUEUE), None, config, AcknowledgeMode.AUTO, "u")
-    found = planned.subscription.config.dead_letter
+    found = planned.config.dead_letter
     assert found is not None and found.dead_letter_topic == full
 
 
@@ -214,10 +213,10 @@ def test_a_simple_consumer_has_a_name_for_the_sweep_where_a_crash_leaves_its_sub
     """On ``non_durable`` types the broker ends it."""
     request = ConsumerRequest(TOPIC, ConsumerKind.SIMPLE)
     planned = plan(request, "c", load("memory:"), AcknowledgeMode.AUTO, "u", non_durable)
-    assert (planned.subscription.name, planned.subscription.durable) == (name, False)
+    assert (planned.name, planned.durable) == (name, False)
 
 
 def test_a_shared_subscription_never_takes_the_name_of_a_durable_one() -> None:
     request = ConsumerRequest(TOPIC, ConsumerKind.SHARED, "n")
     planned = plan(request, "c", load("memory:"), AcknowledgeMode.AUTO, "u", [*SubscriptionType])
-    assert planned.subscription.name == "c_n-nd"
+    assert planned.name == "c_n-nd"
