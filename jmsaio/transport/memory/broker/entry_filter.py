@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
 from jmsaio.selector import Selector
-from jmsaio.transport.memory.broker.partition import StoredRecord
 from jmsaio.transport.base import DESTINATION_TYPE, FILTERING, FORCE_DROP, REJECT_ACTION, SELECTOR
+from jmsaio.transport.memory.broker.partition import StoredRecord
 
 #: Seconds until a rescheduled record is offered again (``dispatcherEntryFilterRescheduledMessageDelay``).
 RESCHEDULED = 1.0
