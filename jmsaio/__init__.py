@@ -57,6 +57,7 @@ from jmsaio.selector import Selector
 if TYPE_CHECKING:
     from jmsaio.client.browser import Enumeration, QueueBrowser
     from jmsaio.client.callbacks.completion import CompletionListener
+    from jmsaio.client.callbacks.connection_state import ConnectionState, StateChange
     from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
     from jmsaio.client.consumer import MessageConsumer, MessageListener
     from jmsaio.client.context import Context
@@ -79,6 +80,7 @@ __all__ = [
     "Connection",
     "ConnectionFactory",
     "ConnectionMetaData",
+    "ConnectionState",
     "ConsumerBusyError",
     "Context",
     "DeliveryMode",
@@ -128,6 +130,7 @@ __all__ = [
     "SendInDoubtError",
     "Session",
     "Short",
+    "StateChange",
     "StreamMessage",
     "TemporaryQueue",
     "TemporaryTopic",
@@ -151,6 +154,7 @@ _CLIENT: Final = {
     "Connection": "connection",
     "ConnectionFactory": "factory",
     "ConnectionMetaData": "connection",
+    "ConnectionState": "callbacks.connection_state",
     "Context": "context",
     "Enumeration": "browser",
     "ExceptionListener": "connection",
@@ -162,6 +166,7 @@ _CLIENT: Final = {
     "QueueRequestor": "request",
     "Receipt": "senders.pending",
     "Session": "session",
+    "StateChange": "callbacks.connection_state",
     "TopicRequestor": "request",
     "connect": "factory",
 }

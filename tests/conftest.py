@@ -26,6 +26,7 @@ from tests.kit.broker_fixtures import (  # noqa: E402 - after the path
     BROKER_FIXTURES,
     _second_broker,
     connection,
+    disturbed,
     each_kind_of_broker,
     issuer,
     name,
@@ -72,6 +73,7 @@ SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 __all__ = [
     "_second_broker",
     "connection",
+    "disturbed",
     "issuer",
     "java_classpath",
     "java_peer_dir",

@@ -17,16 +17,16 @@ NOT_IMPORTED = ("click", "rich", "httpx", "pyspark", "pyarrow", "matplotlib", "r
 
 EXPORTS = """
     AcknowledgeMode AdminError BrokerUnavailableError Byte BytesMessage Char CompletionListener
-    ConfigurationError Connection ConnectionFactory ConnectionMetaData ConsumerBusyError Context DeliveryMode
-    Destination Double Enumeration ExceptionListener Float ForkError IllegalArgumentError IllegalStateError Int
-    InvalidClientIDError InvalidDestinationError InvalidSelectorError JMSError JMSProducer JMSSecurityError
-    JavaObject Long MalformedMessageError MapMessage Message MessageConsumer MessageEOFError MessageFormatError
-    MessageListener MessageNotReadableError MessageNotWriteableError MessageProducer MessageTooLargeError
-    NotFoundError NullValueError NumberFormatError ObjectClosedError ObjectMessage OperationTimeoutError Queue
-    QueueBrowser QueueRequestor Receipt ResourceAllocationError Schema Selector SelectorRuntimeError
-    SendError SendInDoubtError Session Short StreamMessage TemporaryQueue TemporaryTopic TextMessage Topic
-    TopicRequestor TransactionInDoubtError TransactionInProgressError TransactionRolledBackError TransportError
-    UnsupportedOperationError WireId __version__ connect
+    ConfigurationError Connection ConnectionFactory ConnectionMetaData ConnectionState ConsumerBusyError Context
+    DeliveryMode Destination Double Enumeration ExceptionListener Float ForkError IllegalArgumentError
+    IllegalStateError Int InvalidClientIDError InvalidDestinationError InvalidSelectorError JMSError JMSProducer
+    JMSSecurityError JavaObject Long MalformedMessageError MapMessage Message MessageConsumer MessageEOFError
+    MessageFormatError MessageListener MessageNotReadableError MessageNotWriteableError MessageProducer
+    MessageTooLargeError NotFoundError NullValueError NumberFormatError ObjectClosedError ObjectMessage
+    OperationTimeoutError Queue QueueBrowser QueueRequestor Receipt ResourceAllocationError Schema Selector
+    SelectorRuntimeError SendError SendInDoubtError Session Short StateChange StreamMessage TemporaryQueue
+    TemporaryTopic TextMessage Topic TopicRequestor TransactionInDoubtError TransactionInProgressError
+    TransactionRolledBackError TransportError UnsupportedOperationError WireId __version__ connect
 """
 
 
@@ -68,7 +68,7 @@ def test_the_directory_of_the_package_has_public_names_only() -> None:
 
 
 #: Classes of attrs that applications construct.
-CONSTRUCTED = {"ConnectionFactory", "Destination", "JavaObject", "Queue", "Schema", "Topic"}
+CONSTRUCTED = {"StateChange", "ConnectionFactory", "Destination", "JavaObject", "Queue", "Schema", "Topic"}
 
 
 def test_no_help_opens_with_arguments_that_only_the_library_passes() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import attrs
 
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
+from jmsaio.client.callbacks.connection_state import ConnectionState, StateCallback, StateChange
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
 from jmsaio.client.lifetime.closing import BackgroundTask, Deadline
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
@@ -28,9 +29,11 @@ from jmsaio.client.subscriptions import in_process
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     ConfigurationError,
+    IllegalArgumentError,
     IllegalStateError,
     ObjectClosedError,
 )
+from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.headers import JMSX
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import created_by, public
@@ -275,6 +278,62 @@ class Connection(AsyncClosing):
         self._runtime.reports.listen(listener)
 
     @property
+    def state(self) -> ConnectionState:
+        """Whether the broker answers. A lost connection is noticed within 10 seconds, and so is its return."""
+        return self.last_change.state
+
+    @property
+    def last_change(self) -> StateChange:
+        """The state since its last change, and while the connection is lost, why."""
+        return self._runtime.states.last
+
+    def on_state(self, callback: StateCallback) -> Callable[[], None]:
+        """Call ``callback`` with each later change of ``state``, until the returned function is called.
+
+        Args:
+            callback: a plain or coroutine function of one `StateChange`. It is called in a separate task, as the
+                exception listener is and never together with it, and can do anything, even close the connection. An
+                error that it raises is logged.
+
+        Raises:
+            IllegalArgumentError: the callback can't be called.
+            ObjectClosedError: the connection is closed.
+        """
+        self._check_open()
+        return self._runtime.states.add(callback)
+
+    def state_changes(self) -> AsyncIterator[StateChange]:
+        """Iterate over the current state and each later one: ``async for change in connection.state_changes()``.
+
+        A slow reader gets the latest state instead of each one between. The iteration ends after CLOSED.
+        """
+        return self._runtime.states.follow()
+
+    async def ping(self, timeout: Duration = 5) -> float:
+        """Send a request to the broker and return the seconds until its answer.
+
+        Args:
+            timeout: maximum seconds to wait.
+
+        Raises:
+            OperationTimeoutError: no answer in time.
+            TransportError: the connection is lost, or the broker refuses this client.
+            ObjectClosedError: the connection is closed.
+            IllegalArgumentError: the timeout is not a positive number of seconds.
+
+        Cancelling changes nothing.
+        """
+        self._runtime.affinity.check()
+        self._check_open()
+        limit = seconds(timeout, "timeout")
+        if limit <= 0:
+            raise IllegalArgumentError(f"timeout must be above 0 seconds, and is {timeout!r}")
+        clock = self._runtime.transport.clock
+        begin = clock.steady()
+        await self._runtime.transport.ping(limit)
+        return clock.steady() - begin
+
+    @property
     def closed(self) -> bool:
         """Whether ``close`` was called."""
         return self._runtime.state in (State.CLOSING, State.CLOSED)
@@ -311,7 +370,7 @@ class Connection(AsyncClosing):
             return
         callback_context.refuse("close of a connection", self._runtime)
         self._runtime.advance(Event.CLOSE)
-        self._closed_by_listener = self._closed_by_listener or self._runtime.reports.called_from_listener()
+        self._closed_by_listener = self._closed_by_listener or self._runtime.states.calls.called_from_here()
         await self._task.end("the connection", deadline, self._runtime.configuration.close_timeout)
         if self._failed is not None:
             self._failed.task.errors.raise_once()
@@ -325,6 +384,7 @@ class Connection(AsyncClosing):
                 self._runtime.transport.link_listeners.add(self._runtime.link_changed)
                 group.start_soon(self._runtime.selectors.run)
                 self._task.running.set()
+                self._runtime.states.change(ConnectionState.CONNECTED)
                 try:
                     await self._task.requested.wait()
                 finally:
@@ -346,7 +406,8 @@ class Connection(AsyncClosing):
         runtime, errors = self._runtime, self._task.errors
         runtime.advance(Event.CLOSE)
         deadline = (self._task.deadline or Deadline.after(runtime.configuration.close_timeout)).before(1)
-        reports = runtime.reports.count
+        calls, before = runtime.states.calls, runtime.states.calls.count
+        runtime.states.change(ConnectionState.CLOSED)
         asked: set[SessionRuntime] = set()
         # A listener can still create a session.
         while rest := [session for session in self._runtimes if session not in asked]:
@@ -356,8 +417,8 @@ class Connection(AsyncClosing):
                     group.start_soon(errors.guard, partial(session.close, deadline.before(3)))
         await errors.guard_within(deadline, self._runtime.temporaries.close, "deleting temporary destinations", 2)
         runtime.transport.link_listeners.discard(runtime.link_changed)  # closing consumers still report losses
-        if runtime.reports.count > reports and not self._closed_by_listener:
-            await runtime.reports.wait_reported(deadline.left(1))
+        if calls.count > before and not self._closed_by_listener:
+            await calls.wait(deadline.left(1))
         if runtime.client_id is not None:
             in_process.release_client_id(runtime.broker, runtime.client_id)
         await errors.guard(partial(self._on_closed, self, deadline))

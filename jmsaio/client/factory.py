@@ -8,12 +8,14 @@ import os
 import random
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain, repeat
 from typing import Any, Unpack
 
 import anyio
 import attrs
 
 from jmsaio.client.callbacks import callback_context
+from jmsaio.client.callbacks.connection_state import ConnectionState, ConnectionStates, StateCallback
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
 from jmsaio.client.lifetime.affinity import Affinity
@@ -22,8 +24,9 @@ from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration, ConnectOptions, FactoryOptions, load
-from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
+from jmsaio.errors import BrokerUnavailableError, IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
 from jmsaio.model.arguments import check_optional_text
+from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import public
 from jmsaio.rules.routing import make_route
@@ -34,6 +37,22 @@ _log = logging.getLogger("jmsaio")
 
 #: A configuration: a URL, Starlight's mapping, the path of a JSON or TOML file, or None.
 Config = str | Mapping[str, Any] | os.PathLike[str] | None
+
+
+#: Seconds between tries to reach an unavailable broker; the last one repeats.
+_PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+
+@attrs.frozen
+class _Connecting:
+    """The arguments of ``create_connection``."""
+
+    user: str | None
+    password: str | None = attrs.field(repr=False)
+    client_id: str | None
+    read_max: int | None = None
+    wait: float = 0.0
+    on_state: StateCallback | None = None
 
 
 @public
@@ -99,6 +118,8 @@ class ConnectionFactory(AsyncClosing):
         client_id: str | None = None,
         *,
         queue_browser_read_max: int | None = None,
+        wait: Duration = 0,
+        on_state: StateCallback | None = None,
     ) -> Opening[Connection]:
         """Create a stopped connection; ``await`` it or use ``async with``.
 
@@ -108,10 +129,14 @@ class ConnectionFactory(AsyncClosing):
             client_id: client identifier; default: the configuration's.
             queue_browser_read_max: maximum number of messages that a browser of this connection examines, 0 or less:
                 all; default: the factory's current value.
+            wait: seconds for which an unavailable broker is tried again, with a log line for each try; 0: none.
+            on_state: called with each change of the connection's state, first with CONNECTING; see
+                ``Connection.on_state``.
 
         Raises:
             ConfigurationError: a limit that is not an integer.
-            BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds.
+            BrokerUnavailableError: the broker does not answer within ``connect_timeout`` seconds, nor until ``wait``
+                seconds have passed.
             JMSSecurityError: the broker refuses the credentials.
             IllegalStateError: with ``jms.useCredentialsFromCreateConnection``: the user or password differs from those
                 of the factory's first connection.
@@ -120,7 +145,8 @@ class ConnectionFactory(AsyncClosing):
 
         Cancelling leaves nothing open.
         """
-        return Opening(self._connect(user, password, client_id, owned=False, read_max=queue_browser_read_max))
+        how = _Connecting(user, password, client_id, queue_browser_read_max, seconds(wait, "wait"), on_state)
+        return Opening(self._connect(how, owned=False))
 
     create_queue_connection = create_topic_connection = create_connection  # its names in JMS 1.1
 
@@ -150,33 +176,36 @@ class ConnectionFactory(AsyncClosing):
                 await connection.close()
             raise
 
-    async def _connect(
-        self,
-        user: str | None,
-        password: str | None,
-        client_id: str | None,
-        owned: bool,
-        read_max: int | None = None,
-    ) -> Connection:
+    async def _connect(self, how: _Connecting, owned: bool) -> Connection:
         if self._affinity is None:
             _require_asyncio()
             self._affinity = Affinity.here()
         self._affinity.check()
         if self._closed:
             raise ObjectClosedError("the connection factory is closed; create a new one")
+        states = ConnectionStates()
+        if how.on_state is not None:
+            states.add(how.on_state, now=True)
+        try:
+            return await self._open_connection(how, owned, states)
+        except BaseException:
+            states.change(ConnectionState.CLOSED)
+            raise
+
+    async def _open_connection(self, how: _Connecting, owned: bool, states: ConnectionStates) -> Connection:
         async with self._opening:
-            config = self._with_credentials(user, password)
+            config = self._with_credentials(how.user, how.password)
             if self._transport is None:
-                await self._open_transport(config)
-            self._credentials = (user, password)
-        if read_max is not None:
-            config = attrs.evolve(config, queue_browser_read_max=read_max)
+                await self._open_transport(config, how.wait)
+            self._credentials = (how.user, how.password)
+        if how.read_max is not None:
+            config = attrs.evolve(config, queue_browser_read_max=how.read_max)
         assert self._transport is not None and self._senders is not None  # set together
-        runtime = ConnectionRuntime(config, self._transport, self._senders, config.service_url)
+        runtime = ConnectionRuntime(config, self._transport, self._senders, config.service_url, states)
         connection = Connection(runtime, partial(self._connection_closed, owned))
         self._connections[connection] = None
         try:
-            await connection._open(client_id if client_id is not None else config.client_id)
+            await connection._open(how.client_id if how.client_id is not None else config.client_id)
         except BaseException:
             self._connections.pop(connection, None)
             raise
@@ -185,7 +214,7 @@ class ConnectionFactory(AsyncClosing):
             raise ObjectClosedError("the connection factory was closed while it connected; create a new one")
         return connection
 
-    async def _open_transport(self, config: Configuration) -> None:
+    async def _open_transport(self, config: Configuration, wait: float) -> None:
         if config.fallback:
             _log.warning(
                 "no broker is configured and $JMSAIO_URL is not set: using the embedded broker 'memory:', which no "
@@ -193,7 +222,7 @@ class ConnectionFactory(AsyncClosing):
             )
         if config.without_effect:
             _log.info("options without an effect here: %s", ", ".join(config.without_effect))
-        transport = await open_transport(config)
+        transport = await _open_in_time(config, wait)
         if self._closed:  # closed meanwhile, before this transport was stored
             with anyio.CancelScope(shield=True):
                 await transport.aclose(config.close_timeout)
@@ -267,6 +296,8 @@ def connect(
     user: str | None = None,
     password: str | None = None,
     client_id: str | None = None,
+    wait: Duration = 0,
+    on_state: StateCallback | None = None,
     **options: Unpack[ConnectOptions],
 ) -> Opening[Connection]:
     """Create a connection with its own factory: ``async with jmsaio.connect(...) as connection``, or await it.
@@ -274,16 +305,15 @@ def connect(
     The connection is started unless ``auto_start=False``. Arguments and errors are those of ``ConnectionFactory`` and
     ``ConnectionFactory.create_connection``.
     """
-    return Opening(_open(config, user, password, client_id, options))
+    how = _Connecting(user, password, client_id, wait=seconds(wait, "wait"), on_state=on_state)
+    return Opening(_open(config, how, options))
 
 
-async def _open(
-    config: Config, user: str | None, password: str | None, client_id: str | None, options: ConnectOptions
-) -> Connection:
+async def _open(config: Config, how: _Connecting, options: ConnectOptions) -> Connection:
     _require_asyncio()
     factory = ConnectionFactory(config, **options)
     try:
-        connection = await factory._connect(user, password, client_id, owned=True)
+        connection = await factory._connect(how, owned=True)
         if factory.configuration.auto_start:
             await connection.start()
         return connection
@@ -291,6 +321,22 @@ async def _open(
         with anyio.CancelScope(shield=True):
             await factory.close()
         raise
+
+
+async def _open_in_time(config: Configuration, wait: float) -> Transport:
+    """Open a transport; try again for ``wait`` seconds while the broker is unavailable."""
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
+        try:
+            return await open_transport(config)
+        except BrokerUnavailableError as error:
+            left = begin + wait - loop.time()
+            if left <= 0:
+                raise
+            _log.warning("%s; trying again for %.0f s", error, left)
+            await asyncio.sleep(min(pause, left))
+    raise AssertionError("the pauses never end")
 
 
 def _route(config: Configuration) -> Any:

@@ -347,7 +347,7 @@ class Session(AsyncClosing):
         self._runtime.check_call()
         if self._requests is None:
             connection = self._runtime.connection
-            self._requests = RequestReply(self._new_session, lambda: connection.outage)
+            self._requests = RequestReply(self._new_session, lambda: connection.states.outage)
             self._runtime.children[self._requests] = None
         return await self._requests.request(destination, body, timeout, options)
 

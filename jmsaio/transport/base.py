@@ -510,6 +510,16 @@ class Transport(Protocol):
         Cancellation: nothing is left on the broker.
         """
 
+    async def ping(self, timeout: float) -> None:
+        """Send a request to the broker and wait for its answer, whatever it is.
+
+        Raises:
+            OperationTimeoutError: no answer within ``timeout`` seconds.
+            TransportError: the connection is lost.
+
+        Cancelling changes nothing.
+        """
+
     async def ready_for_transactions(self, timeout: float) -> None:
         """Wait until this broker is known to support transactions. Called before the first ``begin`` of each session.
 

@@ -41,7 +41,8 @@ CALLS: dict[type[Any], str] = {
     ),
     jmsaio.Connection: (
         "client_id close closed configuration create_queue_session create_session create_topic_session "
-        "exception_listener metadata queue_browser_read_max set_client_id set_exception_listener start stop"
+        "exception_listener last_change metadata on_state ping queue_browser_read_max set_client_id "
+        "set_exception_listener start state state_changes stop"
     ),
     jmsaio.Session: (
         "acknowledge acknowledge_mode close closed commit create_browser create_bytes_message create_consumer "
@@ -103,10 +104,10 @@ def test_completion_shows_nothing_internal(noun: type[Any]) -> None:
 
 
 def test_each_property_has_its_getter() -> None:
-    """``configuration`` is no property of JMS."""
+    """The state, and its ``configuration``, are no properties of JMS."""
     for noun, getters in GETTERS.items():
         properties = {name for name in dir(noun) if isinstance(getattr(noun, name), property)}
-        assert properties - {"configuration", *getters.split()} == set(), noun
+        assert properties - {"configuration", "last_change", "state", *getters.split()} == set(), noun
 
 
 def test_a_context_declares_the_calls_of_its_session() -> None:

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager
 
+import attrs
 import httpx
 import pytest
 
 import jmsaio
+from jmsaio.testing import FaultProxy, embedded_broker
 from tests.support.broker import LaunchedBroker, TestBroker, external_broker
 from tests.support.issuer import Issuer
 from tests.support.secure import OAuthBroker, SecureBroker
@@ -125,3 +128,23 @@ async def session(connection: jmsaio.Connection) -> AsyncIterator[jmsaio.Session
     """A session in AUTO mode."""
     async with connection.create_session() as session:
         yield session
+
+
+@attrs.frozen
+class Disturbed:
+    """A broker that can't be reached inside of ``with outage():``."""
+
+    url: str
+    outage: Callable[[], AbstractContextManager[None]]
+
+
+@pytest.fixture
+async def disturbed(broker_kind: str, request: pytest.FixtureRequest) -> AsyncIterator[Disturbed]:
+    """A broker of each kind whose connections break when the test wants it."""
+    if broker_kind == "memory":
+        with embedded_broker() as broker:
+            yield Disturbed(broker.url, broker.faults.outage)
+        return
+    pulsar = request.getfixturevalue("pulsar_broker")
+    async with FaultProxy.of(pulsar.service_url) as proxy:
+        yield Disturbed(f"{proxy.url}?webServiceUrl={pulsar.web_service_url}", proxy.outage)

@@ -5,16 +5,14 @@ Jakarta Messaging 3.1, 6.1.7 ExceptionListener.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections import deque
 from collections.abc import Callable
-from contextvars import ContextVar
+from functools import partial
 from typing import Any, Protocol
 
 import attrs
 
-from jmsaio.client.callbacks import callback_context
+from jmsaio.client.callbacks.serial_calls import SerialCalls
 from jmsaio.client.callbacks.worker import call, function_of
 from jmsaio.errors import IllegalArgumentError, JMSError
 
@@ -32,27 +30,18 @@ class HasOnException(Protocol):
 #: function as ``on_exception``.
 ExceptionListener = Callable[[JMSError], Any] | HasOnException
 
-#: Maximum number of reports that wait for a slow listener.
-_MOST = 1000
-
-_reporting: ContextVar[ExceptionReports | None] = ContextVar("jmsaio_reports", default=None)
-
 
 @attrs.define(eq=False)
 class ExceptionReports:
-    """The reports of one connection, delivered one at a time by a task that runs only while reports are waiting.
-
-    The task belongs to no task group: a listener can close its connection and continue afterwards.
+    """The reports of one connection, delivered one at a time.
 
     Attributes:
+        calls: calls the listener.
         listener: the exception listener, or None.
-        count: number of reports so far.
     """
 
+    calls: SerialCalls
     listener: ExceptionListener | None = None
-    count: int = attrs.field(default=0, init=False)
-    _waiting: deque[JMSError] = attrs.field(factory=deque, init=False)
-    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _lost: JMSError | None = attrs.field(default=None, init=False)
     _warned: set[str] = attrs.field(factory=set, init=False)
 
@@ -92,40 +81,14 @@ class ExceptionReports:
         self._report_later(error)
 
     def _report_later(self, error: Exception) -> None:
-        self.count += 1
         if not isinstance(error, JMSError):
             wrapped = JMSError(f"{type(error).__name__}: {error}")
             wrapped.__cause__ = error
             error = wrapped
-        if self.listener is None:
-            return
-        if len(self._waiting) >= _MOST:
-            _log.warning("the exception listener is too slow; a report was dropped after it was logged")
-            return
-        self._waiting.append(error)
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="jmsaio exception listener")
+        if self.listener is not None:
+            self.calls.add("the exception listener", partial(self._report, error))
 
-    async def _run(self) -> None:
-        callback_context.leave()
-        _reporting.set(self)
-        try:
-            while self._waiting:
-                error, listener = self._waiting.popleft(), function_of(self.listener, "on_exception")
-                if listener is None:
-                    continue
-                try:
-                    await call(listener, error)
-                except Exception:
-                    _log.exception("the exception listener raised")
-        finally:
-            self._task = None
-
-    def called_from_listener(self) -> bool:
-        """Return whether this code runs in the listener, or in a task that it started."""
-        return _reporting.get() is self
-
-    async def wait_reported(self, timeout: float) -> None:
-        """Wait up to ``timeout`` seconds until the listener has received all reports. Cancelling changes nothing."""
-        if self._task is not None:
-            await asyncio.wait({self._task}, timeout=timeout)
+    async def _report(self, error: JMSError) -> None:
+        listener = function_of(self.listener, "on_exception")
+        if listener is not None:
+            await call(listener, error)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from jmsaio.client.callbacks.connection_state import ConnectionState, ConnectionStates
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.schemas import Schemas
@@ -17,7 +18,7 @@ from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.subscriptions.selectors import SelectorReader
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError, JMSSecurityError
+from jmsaio.errors import JMSSecurityError
 from jmsaio.rules.lifecycle import Event, State, advance
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import LinkChange, Transport
@@ -48,30 +49,31 @@ class ConnectionRuntime:
         timers: timers on the transport's clock.
         schemas: the schemas of messages that other libraries sent.
         selectors: reads the selectors that operators set on subscriptions.
-        outage: how the connection to the broker was lost; None if it is not known to be lost.
+        states: the state of the connection to the broker.
     """
 
     configuration: Configuration
     transport: Transport
     senders: SenderPool
     broker: str
+    states: ConnectionStates
     affinity: Affinity = attrs.field(factory=Affinity.here, init=False)
     uuid: str = attrs.field(factory=lambda: str(uuid.uuid4()), init=False)
     client_id: str | None = attrs.field(default=None, init=False)
     connection_id: str = attrs.field(init=False)
     state: State = attrs.field(default=State.STOPPED, init=False)
     started: bool = attrs.field(default=False, init=False)  # for each message, instead of ``state``
-    reports: ExceptionReports = attrs.field(factory=ExceptionReports, init=False)
+    reports: ExceptionReports = attrs.field(init=False)
     inbox_bytes: Share = attrs.field(init=False)
     inboxes: dict[SessionInboxes, None] = attrs.field(factory=dict, init=False)
     temporaries: Temporaries = attrs.field(init=False)
     timers: LoopTimers = attrs.field(init=False)
     schemas: Schemas = attrs.field(init=False)
     selectors: SelectorReader = attrs.field(init=False)
-    outage: JMSError | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.connection_id = self.uuid
+        self.reports = ExceptionReports(self.states.calls)
         self.timers = LoopTimers(self.transport.clock)
         self.schemas = Schemas(self.transport.admin, self.transport.clock, self.reports)
         period = self.configuration.refresh_server_side_filters_period
@@ -100,7 +102,9 @@ class ConnectionRuntime:
     def link_changed(self, change: LinkChange) -> None:
         """Handle that the transport lost the broker or a subscription, or restored it."""
         if change.whole:
-            self.outage = change.error
+            lost = change.error is not None
+            state = ConnectionState.RECONNECTING if lost else ConnectionState.CONNECTED
+            self.states.change(state, change.error)
         refusal = change.error if isinstance(change.error, JMSSecurityError) else None
         for inbox in [inbox for inboxes in self.inboxes for inbox in inboxes.open]:
             if change.whole or inbox.receiver.own is change.receiver:

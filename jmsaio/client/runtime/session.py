@@ -82,7 +82,7 @@ class SessionRuntime:
         self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, connection.configuration)
         self.listeners = Listeners(self.deliveries, connection.reports, connection, self)
         self.completions = Completions(self, connection, self.callbacks)
-        self.sends = PendingSends(lambda: connection.outage)
+        self.sends = PendingSends(lambda: connection.states.outage)
         self.children = {}
         self.failure = None
         self.closing = self.consumers_closed = False

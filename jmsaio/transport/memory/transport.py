@@ -131,6 +131,11 @@ class MemoryTransport:
             self._broker.check_unpartitioned(topic, READ_EACH)
             return self._broker.open(topic)[0].last
 
+    async def ping(self, timeout: float) -> None:
+        """Return unless the broker is down. See ``Transport.ping``."""
+        with self._broker.lock:
+            self._check()
+
     async def ready_for_transactions(self, timeout: float) -> None:
         """Return at once: the embedded broker is always ready. See ``Transport.ready_for_transactions``."""
 

@@ -176,6 +176,8 @@ class PulsarTransport:
     async def check_reachable(self) -> None:
         """Wait up to ``connect_timeout`` until the broker answers, and accepts the ``listenerName``, if there is one.
 
+        From then on the connection is watched.
+
         Addresses that stay silent for ``connectionTimeoutMs`` end the wait.
 
         Raises:
@@ -205,15 +207,19 @@ class PulsarTransport:
         if not answered:
             raise await self._reach.failure(loop.time() - begin) from self._reach.error
         await self._check_listener(begin + timeout)
+        self._watch.start()
 
     async def _ask_broker(self, timeout: float) -> None:
-        probe = partial(self._client.get_topic_partitions_async, _PROBE)
         what, end = f"connect to {self._config.service_url}", self._bridge.loop.time() + timeout
+        if not await wait_for(self._reach.safe(), timeout):
+            raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s")
+        if not self._reach.is_web:  # otherwise the REST interface has just answered
+            await self._request_answer(what, end - self._bridge.loop.time())
+
+    async def _request_answer(self, what: str, timeout: float) -> None:
+        """Send a request to the broker, which is allowed to refuse it."""
         try:
-            if not await wait_for(self._reach.safe(), timeout):
-                raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s")
-            if not self._reach.is_web:  # otherwise the REST interface has just answered
-                await self._bridge.ask(probe, what, end - self._bridge.loop.time())
+            await self._bridge.ask(partial(self._client.get_topic_partitions_async, _PROBE), what, timeout)
         except (OperationTimeoutError, BrokerUnavailableError):
             raise
         except JMSSecurityError as error:
@@ -264,7 +270,6 @@ class PulsarTransport:
 
         sender = PulsarSender(self._bridge, topic, options, self._forget)
         self._open[sender] = None
-        self._watch.start()
         try:
             start = sender.start(partial(self._subscriber.partitions, topic), open_producer)
             await self._unless_refused(start, f"open a producer to {topic}", topic)
@@ -290,7 +295,6 @@ class PulsarTransport:
         except OperationTimeoutError as error:
             raise await self._with_cause(error) from None
         self._open[receiver] = None
-        self._watch.start()
         return receiver
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
@@ -390,6 +394,18 @@ class PulsarTransport:
         return await last_message_id(
             self._bridge, self._opening.open, topic, config.operation_timeout, config.close_timeout
         )
+
+    async def ping(self, timeout: float) -> None:
+        """Request the number of partitions of a topic that does not exist. See ``Transport.ping``.
+
+        Raises JMSSecurityError if the broker refuses the credentials. pulsar-client repeats the request while the
+        connection is lost.
+        """
+        self._bridge.check()
+        try:
+            await self._request_answer(f"ping {self._config.service_url}", timeout)
+        except OperationTimeoutError as error:
+            raise await self._with_cause(error) from None
 
     async def ready_for_transactions(self, timeout: float) -> None:
         """Raise IllegalStateError: pulsar-client does not support transactions, even if the broker does."""

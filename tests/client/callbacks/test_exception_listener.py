@@ -6,16 +6,16 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager
 
-import attrs
 import pytest
 
 import jmsaio
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind, current
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.serial_calls import SerialCalls
 from jmsaio.client.runtime.temporaries import Temporaries
-from jmsaio.testing import FaultProxy, embedded_broker
+from jmsaio.testing import embedded_broker
+from tests.kit.broker_fixtures import Disturbed
 
 
 @pytest.fixture
@@ -75,25 +75,7 @@ async def test_a_listener_that_hangs_does_not_keep_a_connection_open() -> None:
         await started.wait()
         await asyncio.wait_for(connection.close(), 10)
         end.set()
-        await connection._runtime.reports.wait_reported(10)
-
-
-async def test_reports_of_a_slow_listener_are_bounded(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("jmsaio.client.callbacks.exception_listener._MOST", 2)
-    told: list[str] = []
-    reports = ExceptionReports(lambda error: told.append(str(error)))
-    with caplog.at_level(logging.WARNING, "jmsaio"):
-        for number in range(4):
-            reports.add(jmsaio.JMSError(str(number)))
-    await reports.wait_reported(10)
-    assert told == ["0", "1"] and reports.count == 4
-    assert ["too slow" in record.message for record in caplog.records].count(True) == 2
-    reports.listener = None
-    reports.add(jmsaio.JMSError("for no one"))
-    await reports.wait_reported(10)
-    assert len(told) == 2
+        await connection._runtime.reports.calls.wait(10)
 
 
 async def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCaptureFixture) -> None:
@@ -103,10 +85,10 @@ async def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCapture
         told.append(str(error))
         raise RuntimeError("in the listener")
 
-    reports = ExceptionReports(listener)
+    reports = ExceptionReports(SerialCalls(), listener)
     for number in range(2):
         reports.add(ValueError(number))
-    await reports.wait_reported(10)
+    await reports.calls.wait(10)
     assert told == ["ValueError: 0", "ValueError: 1"]
     assert [record.message for record in caplog.records].count("the exception listener raised") == 2
 
@@ -143,25 +125,6 @@ async def test_a_listener_that_fails_is_one_log_record(
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert record.exc_info is not None
     assert record.message == f"the completion listener of message {message.jms_message_id} to {queue!r}: no one cares"
-
-
-@attrs.frozen
-class Disturbed:
-    """A broker that can't be reached inside of ``with outage():``."""
-
-    url: str
-    outage: Callable[[], AbstractContextManager[None]]
-
-
-@pytest.fixture
-async def disturbed(broker_kind: str, request: pytest.FixtureRequest) -> AsyncIterator[Disturbed]:
-    if broker_kind == "memory":
-        with embedded_broker() as broker:
-            yield Disturbed(broker.url, broker.faults.outage)
-        return
-    pulsar = request.getfixturevalue("pulsar_broker")
-    async with FaultProxy.of(pulsar.service_url) as proxy:
-        yield Disturbed(f"{proxy.url}?webServiceUrl={pulsar.web_service_url}", proxy.outage)
 
 
 async def test_a_broker_that_is_gone_is_told_to_a_service_that_only_consumes(
@@ -206,7 +169,7 @@ async def test_an_exclusive_subscription_that_was_lost_is_reported(caplog: pytes
                 with pytest.raises(jmsaio.ConsumerBusyError, match="another client"):
                     await consumer.receive(timeout=20)
                 connection._runtime.reports.add(lost)
-                await connection._runtime.reports.wait_reported(10)
+                await connection._runtime.reports.calls.wait(10)
     assert told == [lost]
 
 
@@ -223,9 +186,9 @@ async def test_a_problem_is_logged_with_its_circumstances_unless_it_is_already(
     error: ValueError, circumstances: str, logged: bool, lines: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[jmsaio.JMSError] = []
-    reports = ExceptionReports(told.append)
+    reports = ExceptionReports(SerialCalls(), told.append)
     reports.add(error, circumstances, logged=logged)
-    await reports.wait_reported(10)
+    await reports.calls.wait(10)
     assert [(record.message, record.exc_info and record.exc_info[1]) for record in caplog.records] == [
         (line, error) for line in lines
     ]
@@ -236,14 +199,14 @@ async def test_a_listener_that_is_taken_away_hears_no_more_and_another_one_begin
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     told: list[str] = []
-    reports = ExceptionReports(lambda error: told.append(str(error)))
+    reports = ExceptionReports(SerialCalls(), lambda error: told.append(str(error)))
     reports.add(jmsaio.JMSError("taken away"), logged=True)
     reports.listener = None
-    await reports.wait_reported(10)
+    await reports.calls.wait(10)
     assert told == [] and caplog.records == []
     reports.listener = lambda error: told.append(f"again {error}")
     reports.add(jmsaio.JMSError("1"), logged=True)
-    await reports.wait_reported(10)
+    await reports.calls.wait(10)
     assert told == ["again 1"]
 
 
@@ -251,24 +214,24 @@ async def test_a_listener_is_not_inside_of_the_callback_whose_failure_it_hears_o
     found: list[tuple[object, bool]] = []
 
     def listener(_: jmsaio.JMSError) -> None:
-        found.append((current(), reports.called_from_listener()))
+        found.append((current(), reports.calls.called_from_here()))
 
-    reports = ExceptionReports(listener)
+    reports = ExceptionReports(SerialCalls(), listener)
     with CallbackContext(CallbackKind.LISTENER, None, None, None):
         reports.add(ValueError("failed"), logged=True)
-        assert not reports.called_from_listener()
-        await reports.wait_reported(10)
+        assert not reports.calls.called_from_here()
+        await reports.calls.wait(10)
     assert found == [(None, True)]
 
 
 async def test_a_listener_hears_only_of_problems_since_it_was_set() -> None:
     told: list[str] = []
-    reports = ExceptionReports()
+    reports = ExceptionReports(SerialCalls())
     reports.add(jmsaio.JMSError("before"), logged=True)
     reports.listener = lambda error: told.append(str(error))
     reports.add(jmsaio.JMSError("since"), logged=True)
-    await reports.wait_reported(10)
-    assert told == ["since"] and reports.count == 2
+    await reports.calls.wait(10)
+    assert told == ["since"] and reports.calls.count == 1
 
 
 async def test_a_listener_that_hangs_is_waited_for_no_longer_than_wanted_and_hears_on_once_cancelled() -> None:
@@ -278,14 +241,14 @@ async def test_a_listener_that_hangs_is_waited_for_no_longer_than_wanted_and_hea
         told.append(str(error))
         await asyncio.sleep(3600 if str(error) == "hangs" else 0)
 
-    reports = ExceptionReports(listener)
+    reports = ExceptionReports(SerialCalls(), listener)
     reports.add(jmsaio.JMSError("hangs"), logged=True)
     async with asyncio.timeout(1):
-        await reports.wait_reported(0.1)
-    task = reports._task
+        await reports.calls.wait(0.1)
+    task = reports.calls._task
     assert task is not None
     task.cancel()
     await asyncio.wait([task])
     reports.add(jmsaio.JMSError("next"), logged=True)
-    await reports.wait_reported(10)
+    await reports.calls.wait(10)
     assert told == ["hangs", "next"]

@@ -13,6 +13,7 @@ import pytest
 
 import jmsaio
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.serial_calls import SerialCalls
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.runtime.open_inbox import subscribe
@@ -452,7 +453,7 @@ MISSING = NotFoundError("Subscription does not exist", "SubscriptionNotFound")
 async def test_a_missing_subscription_is_created_on_every_topic() -> None:
     admin = Admin()
     transport = Transport(admin, MISSING)
-    assert await subscribe(transport, OF_QUEUE, lambda: None, True, ExceptionReports()) is transport  # type: ignore[arg-type,comparison-overlap] # a part
+    assert await subscribe(transport, OF_QUEUE, lambda: None, True, ExceptionReports(SerialCalls())) is transport  # type: ignore[arg-type,comparison-overlap] # a part
     assert admin.made == [(topic, "s", StartPosition.EARLIEST) for topic in OF_QUEUE.topics]
     assert transport.opened == [OF_QUEUE, OF_QUEUE]
 
@@ -472,6 +473,6 @@ async def test_a_subscription_that_can_not_or_shall_not_be_created_is_missed(
 ) -> None:
     transport = Transport(admin, error)
     with pytest.raises(NotFoundError) as raised:
-        await subscribe(transport, wanted, lambda: None, create, ExceptionReports())  # type: ignore[arg-type] # a part
+        await subscribe(transport, wanted, lambda: None, create, ExceptionReports(SerialCalls()))  # type: ignore[arg-type] # a part
     assert raised.value is error and len(transport.opened) == 1
     assert admin is None or admin.made == []

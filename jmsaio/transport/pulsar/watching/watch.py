@@ -6,8 +6,7 @@ consumer requests the last message id of its topic: this uses the consumer's own
 that is silent but not closed, which pulsar-client itself notices after 30 to 60 s.
 
 A loss that ends within a second or two is not reported: pulsar-client logs it only at its level INFO, without saying
-whose connection it was. A receiver that is stopped, or is being reopened, has no consumer to check: then another
-request is sent to the broker.
+whose connection it was. While no consumer is open, another request is sent to the broker.
 """
 
 from __future__ import annotations
@@ -36,9 +35,12 @@ LOOK = 1.0
 #: broker.
 AWAY = 2
 #: Seconds without a record before a request is sent to the broker.
-QUIET = 3.0
+QUIET = 1.5
 #: Maximum seconds for its answer.
 SILENT = 7.0
+#: Seconds without an answer before another request is sent while the connection is lost: pulsar-client repeats each
+#: request at growing intervals.
+AGAIN = 3.0
 #: Seconds between two checks whether the broker refuses the credentials, while it is lost.
 REFUSAL = 5.0
 _log = logging.getLogger("jmsaio")
@@ -143,7 +145,7 @@ class Watch:
         producers = [native for sender in self.senders() for native in sender.natives]
         linked: list[LinkedHandle] = [*consumers, *producers]
         watched = bool(linked)
-        if not watched and not receivers:
+        if not (watched or receivers or self.listeners):
             self._refused = None
             self._lost, self._question, self._away, self._excused = None, None, 0, False
             return
@@ -165,7 +167,8 @@ class Watch:
         elif question is not None and now - question.asked >= SILENT:
             self._lose(now, f"the broker has not answered for {SILENT:g} s")
         urgent = self._lost is not None or not (connected or self._excused)
-        if self._question is None and (urgent or now - self._quiet >= QUIET):
+        late = question is not None and self._lost is not None and now - question.asked >= AGAIN
+        if (self._question is None or late) and (urgent or now - self._quiet >= QUIET):
             self._ask(now, receivers)
         self._missing.look(now, receivers, self._log)
         self._look_at_rights()
@@ -209,6 +212,8 @@ class Watch:
 
         def answered(result: Result, *answer: object) -> None:
             question.result = int(result)
+            if question.answered and self._lost is not None:  # also an earlier request, which was repeated meanwhile
+                self._question = question
 
         def arrived(*answer: object) -> None:
             self.bridge.post(answered, *answer)
@@ -224,7 +229,7 @@ class Watch:
             self._turn += 1
             self._question = question
             consumers[self._turn % len(consumers)].get_last_message_id_async(arrived)
-        elif receivers or self._lost is not None or self._away:
+        else:
             self._question = question
             self.ask_broker(arrived)
 

@@ -79,11 +79,37 @@ async def test_a_silent_broker(scene: Scene) -> None:
     assert len(scene.native.asked) == 1
     assert scene.look(watch.QUIET + watch.SILENT) == []
     assert scene.look(watch.QUIET + watch.SILENT + 0.2) == ["lost"]
+    assert len(scene.native.asked) == 2
     await scene.answer(scene.native.asked, _pulsar.Result.Timeout)
     assert scene.look(40) == []
-    assert len(scene.native.asked) == 1
+    assert len(scene.native.asked) == 2
     await scene.answer(scene.native.asked)
     assert scene.look(41) == ["back"]
+
+
+async def test_while_it_is_lost_another_request_follows_and_any_answer_is_its_end(scene: Scene) -> None:
+    """pulsar-client repeats each request at growing intervals."""
+    scene.native.connected = False
+    assert scene.look(1, 2) == ["lost"]
+    assert len(scene.asked) == 1
+    assert scene.look(0.9 + watch.AGAIN) == []
+    assert len(scene.asked) == 1
+    assert scene.look(1.1 + watch.AGAIN, 2 + watch.AGAIN) == []
+    assert len(scene.asked) == 2
+    await scene.answer([scene.asked[0]])
+    assert scene.look(3 + watch.AGAIN) == ["back"]
+
+
+async def test_a_connection_without_consumers_and_producers(scene: Scene) -> None:
+    """The broker itself is asked."""
+    scene.receivers.clear()
+    assert scene.look(watch.QUIET + 0.1) == []
+    assert len(scene.asked) == 1
+    assert scene.look(watch.QUIET + watch.SILENT + 0.2) == ["lost"]
+    await scene.answer(scene.asked)
+    assert scene.look(20) == ["back"]
+    scene.watch.listeners.clear()
+    assert scene.look(40, 60) == []
 
 
 async def test_a_busy_consumer_asks_nothing(scene: Scene) -> None:
@@ -108,16 +134,15 @@ async def test_the_broker_goes_away_again_before_the_consumer_is_back(scene: Sce
 
 
 async def test_senders_are_looked_at_too(scene: Scene) -> None:
-    """A loss is seen where there are only senders; while they are connected nothing is asked."""
+    """A loss is seen where there are only senders; while they are connected, the broker itself is asked."""
     native = Native()
     scene.receivers.clear()
     scene.senders.append(Part([native]))
-    assert scene.look(1, 10, 20) == []
-    assert scene.asked == []
+    assert scene.look(1, 2) == []
+    await scene.answer(scene.asked)
+    assert scene.look(3) == []
     native.connected = False
-    assert scene.look(21, 22) == ["lost"]
-    scene.senders.clear()
-    assert scene.look(23) == []
+    assert scene.look(4, 5) == ["lost"]
 
 
 async def test_a_pattern_asks_the_broker_itself(scene: Scene) -> None:
