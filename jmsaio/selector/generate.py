@@ -60,11 +60,11 @@ def compile_record(tree: Node) -> OnRecord:
 
 def compile_values(tree: Node) -> OnValues:
     """Compile a checked tree to a function of two look-ups (property, header)."""
-    return _OnValues().compiled(tree)  # type: ignore[no-any-return]  # made by exec
+    return _Source().compiled(tree)  # type: ignore[no-any-return]  # made by exec
 
 
 class _Source:
-    """The text of one function while it is written.
+    """The text of the function of values while it is written.
 
     Attributes:
         parameters: parameters of the function.
@@ -72,8 +72,8 @@ class _Source:
         opening: first lines of its body.
     """
 
-    parameters = ""
-    passed = ""
+    parameters = "get, header"
+    passed = "get, header"
     opening: tuple[str, ...] = ()
 
     def __init__(self) -> None:
@@ -215,23 +215,32 @@ class _Source:
         self.parts.append(f"def {name}({self.passed}): return {expression}")
         return f"{name}({self.passed})"
 
-    # Differences between the two functions
+    # Names; the other function reads them in another way
 
     def raw(self, name: str) -> str:
         """Return the unconverted value of a name; None if it is missing."""
-        raise NotImplementedError
+        return f"{'header' if name in wire_values.HEADERS else 'get'}({name!r})"
 
     def typed(self, name: str) -> str:
         """Return the canonical value of a name."""
-        raise NotImplementedError
+        return f"plain({self.raw(name)})"
 
     def against(self, name: str, operator: str, function: str, literal: object) -> str:
-        """Compare a name with a literal."""
-        raise NotImplementedError
+        """Compare a name with a literal: in place if the value has the literal's class."""
+        constant = self.constant(literal)
+        if type(literal) is not str and not _is_number(literal):
+            return f"{function}({self.typed(name)}, {constant})"
+        value = self.fresh()
+        kind = "str" if type(literal) is str else "float" if type(literal) is float else "int"
+        fast = f"{value} {operator} {constant if kind == 'str' else _digits(literal)}"
+        slow = f"{function}(plain({value}), {constant})"
+        return f"(None if ({value} := {self.raw(name)}) is None else {fast} if type({value}) is {kind} else {slow})"
 
     def membership(self, node: In) -> str:
         """Evaluate IN."""
-        raise NotImplementedError
+        assert isinstance(node.subject, Name)  # ensured by the type pass
+        test = f"inside({self.typed(node.subject.name)}, {self.constant(frozenset(node.values))})"
+        return f"opposite({test})" if node.negated else test
 
 
 class _OnRecord(_Source):
@@ -252,62 +261,29 @@ class _OnRecord(_Source):
         return f"load(get, {name!r}, {_marks(name)})"
 
     def against(self, name: str, operator: str, function: str, literal: object) -> str:
-        constant = self.constant(literal)
-        if _is_header(name):
-            return f"{function}({self.typed(name)}, {constant})"
-        value, marks = self.fresh(), _marks(name)
+        if _is_header(name) or not (type(literal) is str or _is_number(literal)):
+            return super().against(name, operator, function, literal)
+        value, marks, constant = self.fresh(), _marks(name), self.constant(literal)
         slow = f"{function}(typed(get, {value}, {marks}), {constant})"
         if type(literal) is str:
             fast, usual = f"{value} {operator} {constant}", _unmarked(name)
-        elif _is_number(literal):
+        else:
             # Up to nine digits an int or long is exact in every type, so Python's comparison equals Java's.
             mark, known = self.fresh(), self.fresh()
             usual = f"({mark} := get({name + TYPE_SUFFIX!r})) == 'int' or {mark} == 'long'"
             test = f"{operator} {_digits(literal)}"
             short = f"int({value}) {test} if {value}.isdecimal() and len({value}) < 10 else {slow}"
             fast = f"({known} {test} if ({known} := small({value})) is not None else {short})"
-        else:
-            return f"{function}({self.typed(name)}, {constant})"
         return f"(None if ({value} := get({name!r})) is None else {fast} if {usual} else {slow})"
 
     def membership(self, node: In) -> str:
         assert isinstance(node.subject, Name)  # ensured by the type pass
-        name, values = node.subject.name, self.constant(frozenset(node.values))
-        slow = f"inside({self.typed(name)}, {values})"
+        name, slow = node.subject.name, super().membership(node)
         if _is_header(name):
-            return f"opposite({slow})" if node.negated else slow
-        value = self.fresh()
+            return slow
+        value, values = self.fresh(), self.constant(frozenset(node.values))
         fast = f"{value} {'not in' if node.negated else 'in'} {values}"
-        slow = f"opposite({slow})" if node.negated else slow
         return f"(None if ({value} := get({name!r})) is None else {fast} if {_unmarked(name)} else {slow})"
-
-
-class _OnValues(_Source):
-    """Compiles to a function of two look-ups that return Python values."""
-
-    parameters = "get, header"
-    passed = "get, header"
-
-    def raw(self, name: str) -> str:
-        return f"{'header' if name in wire_values.HEADERS else 'get'}({name!r})"
-
-    def typed(self, name: str) -> str:
-        return f"plain({self.raw(name)})"
-
-    def against(self, name: str, operator: str, function: str, literal: object) -> str:
-        constant = self.constant(literal)
-        if type(literal) is not str and not _is_number(literal):
-            return f"{function}({self.typed(name)}, {constant})"
-        value = self.fresh()
-        kind = "str" if type(literal) is str else "float" if type(literal) is float else "int"
-        fast = f"{value} {operator} {constant if kind == 'str' else _digits(literal)}"
-        slow = f"{function}(plain({value}), {constant})"
-        return f"(None if ({value} := {self.raw(name)}) is None else {fast} if type({value}) is {kind} else {slow})"
-
-    def membership(self, node: In) -> str:
-        assert isinstance(node.subject, Name)  # ensured by the type pass
-        test = f"inside({self.typed(node.subject.name)}, {self.constant(frozenset(node.values))})"
-        return f"opposite({test})" if node.negated else test
 
 
 def _is_header(name: str) -> bool:
