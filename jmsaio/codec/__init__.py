@@ -5,7 +5,6 @@ a send to the sender's message. ``jmsaio.codec.headers`` reads single headers of
 """
 
 from jmsaio.codec.decode import RecordSource, decode, decode_raw, decode_with
-from jmsaio.codec.encode import encode
-from jmsaio.codec.stamp import Stamp, stamp_sent, with_sticky_key
+from jmsaio.codec.encode import Stamp, encode, stamp_sent, with_sticky_key
 
 __all__ = ["RecordSource", "Stamp", "decode", "decode_raw", "decode_with", "encode", "stamp_sent", "with_sticky_key"]

@@ -18,8 +18,8 @@ from typing import Final, Generic, TypeVar
 
 import attrs
 
+from jmsaio.codec.encode import Stamp, stamped
 from jmsaio.codec.properties import HIDDEN, MARKS, remember
-from jmsaio.codec.stamp import Stamp, stamped
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.names import check_property_name
 from jmsaio.model.packed import pack, pack_name, pack_value

@@ -11,7 +11,7 @@ from typing import Any, Final
 from jmsaio.errors import MessageFormatError, NullValueError, NumberFormatError
 from jmsaio.model.arguments import with_article
 from jmsaio.model.text import PARSERS, to_java
-from jmsaio.model.values import TYPE_OF, Byte, Float, JmsType, Long, Short, Value
+from jmsaio.model.values import TYPE_OF, JmsType, Value
 
 _T = JmsType
 _SHARED: Final[dict[JmsType, tuple[JmsType, ...]]] = {
@@ -29,14 +29,7 @@ PROPERTY_MATRIX: Final = _SHARED
 #: Type written -> types it can be read as; a String can't be read as char, and byte[] only as byte[].
 BODY_MATRIX: Final = {**_SHARED, _T.CHAR: (_T.CHAR, _T.STRING), _T.BYTES: (_T.BYTES,)}
 
-_WIDEN: Final[dict[JmsType, Callable[[Any], Any]]] = {
-    _T.BYTE: Byte,
-    _T.SHORT: Short,
-    _T.INT: int,
-    _T.LONG: Long,
-    _T.FLOAT: Float,
-    _T.DOUBLE: float,
-}
+_WIDEN: Final[dict[JmsType, Callable[[Any], Any]]] = {of: kind for kind, of in TYPE_OF.items()}
 _NULL_IS_NUMBER_FORMAT: Final = (_T.BYTE, _T.SHORT, _T.INT, _T.LONG)
 _NULL_IS_NULL_VALUE: Final = (_T.FLOAT, _T.DOUBLE, _T.CHAR)
 
