@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
-from jmsaio.model.wire import PRIORITY, ReceivedRecord
-
-_DEFAULT = 4
-
-
-def record_priority(record: ReceivedRecord) -> int:
-    """Return JMSPriority of a record: 0 to 9; anything else on the wire counts as 4."""
-    text = record.get(PRIORITY)
-    return int(text) if text is not None and len(text) == 1 and text in "0123456789" else _DEFAULT
+from jmsaio.model.wire import ReceivedRecord
 
 
 @attrs.define(eq=False)
 class PriorityBuffer:
-    """Ten queues, one per priority, with the methods of ``deque`` that an inbox uses."""
+    """Ten queues, one per priority, with the methods of ``deque`` that an inbox uses.
 
+    Args:
+        priority: returns JMSPriority of a record, 0 to 9.
+    """
+
+    _priority: Callable[[ReceivedRecord], int]
     _queues: list[deque[ReceivedRecord]] = attrs.field(factory=lambda: [deque() for _ in range(10)], init=False)
     _size: int = attrs.field(default=0, init=False)
 
@@ -34,7 +31,7 @@ class PriorityBuffer:
 
     def append(self, record: ReceivedRecord) -> None:
         """Append a record after those of its priority."""
-        self._queues[record_priority(record)].append(record)
+        self._queues[self._priority(record)].append(record)
         self._size += 1
 
     def extend(self, records: Iterable[ReceivedRecord]) -> None:
@@ -44,7 +41,7 @@ class PriorityBuffer:
 
     def appendleft(self, record: ReceivedRecord) -> None:
         """Insert a record before those of its priority."""
-        self._queues[record_priority(record)].appendleft(record)
+        self._queues[self._priority(record)].appendleft(record)
         self._size += 1
 
     def extendleft(self, records: Iterable[ReceivedRecord]) -> None:

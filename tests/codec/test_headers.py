@@ -316,3 +316,11 @@ def test_due_without_a_delivery_time() -> None:
 @pytest.mark.parametrize(("published", "due"), [(1999, 2000), (2000, 0), (2001, 0)])
 def test_not_due_later_by_a_clock_that_is_ahead_of_ours(published: int, due: int) -> None:
     assert headers.due(Record(b"", {"JMSDeliveryTime": "2000"}, event_time=published), 1000) == due
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(None, 4), ("0", 0), ("9", 9), ("+7", 7), ("10", 4), ("x", 4), ("", 4), ("²", 4)]
+)
+def test_a_record_without_a_readable_priority_has_4(text: str | None, expected: int) -> None:
+    wire = {} if text is None else {"JMSPriority": text}
+    assert headers.priority(Record(b"", wire)) == read(wire).priority == expected

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.rules.priority import PriorityBuffer, record_priority
+from jmsaio.codec.headers import priority
+from jmsaio.rules.priority import PriorityBuffer
 from tests.kit.records import Record, texts
 
 
@@ -12,13 +13,8 @@ def record(name: str, priority: str | None) -> Record:
     return Record(name.encode(), {} if priority is None else {"JMSPriority": priority})
 
 
-@pytest.mark.parametrize(("text", "expected"), [(None, 4), ("0", 0), ("9", 9), ("10", 4), ("x", 4), ("", 4), ("²", 4)])
-def test_a_record_without_a_readable_priority_has_4(text: str | None, expected: int) -> None:
-    assert record_priority(record("r", text)) == expected
-
-
 def test_higher_priorities_come_first_each_in_its_order() -> None:
-    inbox = PriorityBuffer()
+    inbox = PriorityBuffer(priority)
     inbox.extend([record("a", None), record("b", "9"), record("c", "0"), record("d", "9"), record("e", "4")])
     inbox.extendleft([record("f", "9")])
     assert len(inbox) == 6
@@ -34,7 +30,7 @@ def test_higher_priorities_come_first_each_in_its_order() -> None:
 
 
 def test_a_record_put_back_stands_first_of_its_own_priority() -> None:
-    inbox = PriorityBuffer()
+    inbox = PriorityBuffer(priority)
     inbox.extend([record("a", "9"), record("b", "2")])
     inbox.appendleft(record("c", "2"))
     assert texts(inbox) == ["a", "c", "b"]

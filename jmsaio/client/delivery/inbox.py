@@ -19,7 +19,7 @@ from jmsaio.client.delivery.redelivery import Next, Redelivery
 from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
 from jmsaio.client.delivery.unread import Unread
 from jmsaio.client.lifetime.closing import Deadline
-from jmsaio.codec.headers import expiration
+from jmsaio.codec.headers import expiration, priority
 from jmsaio.codec.properties import as_dead_letter
 from jmsaio.errors import JMSError, MalformedMessageError
 from jmsaio.model.destinations import Destination
@@ -181,7 +181,7 @@ class Inbox:
     _expiring: bool = attrs.field(default=False, init=False)  # whether records might expire in the inbox
 
     def __attrs_post_init__(self) -> None:
-        self.records = PriorityBuffer() if self.by_priority else deque()
+        self.records = PriorityBuffer(priority) if self.by_priority else deque()
         self.acks = AckTurn(self)
         self.unread = Unread(self.redelivery.delay, self._give_back_unread, self.timers)
         self.share.join(self)
