@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NoReturn
 
+import attrs
+
 from jmsaio.codec import bodies, headers, properties
 from jmsaio.codec.schemas.reading import SchemaReader
 from jmsaio.errors import MalformedMessageError, MessageFormatError
@@ -25,32 +27,23 @@ _CLASSES: Final[dict[str | None, type[Message]]] = {
 }
 
 
+@attrs.define(eq=False)
 class RecordSource:
-    """Reads headers and properties of the messages of one consumer from their records."""
+    """Reads headers and properties of the messages of one consumer from their records.
 
-    __slots__ = ("destination", "namespace", "schema_reader", "use_schema")
+    Attributes:
+        destination: JMSDestination of the messages.
+        namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
+        schema_reader: returns the reader of a record with a schema; None: its payload stays bytes. Its errors
+            propagate.
+        use_schema: decode every record that has a schema with it (``consumerConfig.useSchema``); otherwise only texts
+            of producers that are not JMS.
+    """
 
-    def __init__(
-        self,
-        destination: Destination | None,
-        namespace: str,
-        schema_reader: Callable[[ReceivedRecord, bool], SchemaReader | None] = lambda record, use_schema: None,
-        use_schema: bool = False,
-    ) -> None:
-        """Create it.
-
-        Args:
-            destination: JMSDestination of the messages.
-            namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
-            schema_reader: returns the reader of a record with a schema; None: its payload stays bytes. Its errors
-                propagate.
-            use_schema: decode every record that has a schema with it (``consumerConfig.useSchema``); otherwise only
-                texts of producers that are not JMS.
-        """
-        self.destination = destination
-        self.namespace = namespace
-        self.schema_reader = schema_reader
-        self.use_schema = use_schema
+    destination: Destination | None
+    namespace: str
+    schema_reader: Callable[[ReceivedRecord, bool], SchemaReader | None] = lambda record, use_schema: None
+    use_schema: bool = False
 
     def headers(self, record: ReceivedRecord) -> Headers:
         """Return the record's headers."""
