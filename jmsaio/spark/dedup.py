@@ -53,7 +53,7 @@ def with_dedup(frame: DataFrame, job: str) -> DataFrame:
 
 
 def _sequence() -> Column:
-    """Return a column that computes ``pack`` of a position."""
+    """Return the sequence ids of positions; a batch index of -1, of an entry with one message, counts as 0."""
     ledger, entry = F.col("position.ledger"), F.col("position.entry")
     batch = F.greatest(F.coalesce(F.col("position.batch"), F.lit(0)), F.lit(0)).cast("long")
     parts = ((ledger, LEDGER_BITS), (entry, ENTRY_BITS), (batch, BATCH_BITS))

@@ -52,7 +52,7 @@ class _SinkWriter:
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        from jmsaio.spark.writing import make_records
+        from jmsaio.spark.sending import make_records
 
         self._options = options
         make_records(options, to_arrow_schema(schema, timezone="UTC"), load(options.connection))  # needs no secret yet
@@ -63,7 +63,7 @@ class _SinkWriter:
         Raises:
             JMSError: the first row that can't be sent; the error names it. Rows before it can be stored.
         """
-        from jmsaio.spark.writing import write_batches
+        from jmsaio.spark.sending import write_batches
 
         return Written(write_batches(self._options, iterator))
 

@@ -123,7 +123,8 @@ def choose_columns(options: SourceOptions, schema: StructType) -> SourceOptions:
     """
     own = [field for field in schema.fields if not (options.use_schema and field.name.lower() == VALUE)]
     columns = tuple(_column(field) for field in own)
-    declared = next((_declared(field) for field in schema.fields if _is_properties(field)), ())
+    pairs = zip(columns, own, strict=True)
+    declared = next((_declared(field) for column, field in pairs if column.type is Type.PROPERTIES), ())
     return attrs.evolve(options, columns=columns, declared=declared)
 
 
@@ -134,19 +135,10 @@ def _column(field: StructField) -> Column:
         raise ConfigurationError(f"schema: the source jms has no column {field.name!r}{known}", key=field.name)
     if not field.nullable:
         raise ConfigurationError(f"schema: column {field.name!r} can be NULL; leave out NOT NULL", key=field.name)
-    wanted, given = _spark_type(column), field.dataType.simpleString()
+    wanted, given = column.type.value.lower().replace(" ", ""), field.dataType.simpleString()
     if column.type is not Type.PROPERTIES and given.lower() != wanted:
         raise ConfigurationError(f"schema: column {field.name!r} is {wanted.upper()}, not {given}", key=field.name)
     return column
-
-
-def _spark_type(column: Column) -> str:
-    return column.type.value.lower().replace(" ", "")
-
-
-def _is_properties(field: StructField) -> bool:
-    column = find_column(field.name)
-    return column is not None and column.type is Type.PROPERTIES
 
 
 def _declared(field: StructField) -> tuple[Property, ...]:

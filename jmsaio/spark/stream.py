@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Coroutine
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -23,6 +24,8 @@ from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.spark.task import TaskReader
 from jmsaio.spark.worker import Worker
 
+T = TypeVar("T")
+
 
 class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of a destination, batch by batch. Spark creates one object to plan and one, pickled, for the tasks.
@@ -39,8 +42,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset where a new query starts."""
-        worker, planner = self._plan()
-        return worker.run(planner.initial())
+        return self._run(lambda planner: planner.initial())
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return a limit that Spark passes to ``latestOffset``, which reads the actual limits from the options.
@@ -57,25 +59,21 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Limit the query to the messages stored now."""
-        worker, planner = self._plan()
-        worker.run(planner.freeze())
+        self._run(lambda planner: planner.freeze())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the next batch. Spark calls it only after the batch ending at ``start`` is committed."""
-        worker, planner = self._plan()
-        return worker.run(planner.latest(start, limited=not isinstance(limit, ReadAllAvailable)))
+        return self._run(lambda planner: planner.latest(start, limited=not isinstance(limit, ReadAllAvailable)))
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """Return the broker's newest offset, for the progress of the query."""
-        worker, planner = self._plan()
-        return worker.run(planner.report())
+        return self._run(lambda planner: planner.report())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return one partition for each range of a batch."""
         if start == end:
             return []
-        worker, planner = self._plan()
-        return [InputPartition(each) for each in worker.run(planner.ranges(start, end))]
+        return [InputPartition(each) for each in self._run(lambda planner: planner.ranges(start, end))]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark calls it a batch late, never for the last one. ``latestOffset`` moves the subscription."""
@@ -86,14 +84,14 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         if worker is not None:
             worker.close()
 
-    def _plan(self) -> tuple[Worker, StreamPlanner]:
-        """Return the planner, created by the first planning call: tasks have none."""
+    def _run(self, call: Callable[[StreamPlanner], Coroutine[Any, Any, T]]) -> T:
+        """Run a call of the planner, which the first one creates: tasks have none."""
         if self._worker is None or self._planner is None:
             signal.signal(signal.SIGTERM, _leave)  # Spark ends this process so, and calls stop() only after a return
-            worker = self._worker = Worker.open(self._options)
-            source = source_of(self._options, worker.configuration)
-            self._planner = StreamPlanner(worker.transport, source, self._options)
-        return self._worker, self._planner
+            self._worker = Worker.open(self._options)
+            source = source_of(self._options, self._worker.configuration)
+            self._planner = StreamPlanner(self._worker.transport, source, self._options)
+        return self._worker.run(call(self._planner))
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

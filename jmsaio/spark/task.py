@@ -17,15 +17,10 @@ from jmsaio.spark.model.destination_text import destination_text
 from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 from jmsaio.spark.planning.ranges import Range
-from jmsaio.spark.worker import CONNECTION_ERRORS, Worker, forget, without_collection, worker
+from jmsaio.spark.worker import CONNECTION_ERRORS, forget, without_collection, worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from jmsaio.spark.arrow.columns import RowBatches
-    from jmsaio.spark.arrow.value_column import ValueColumn
-    from jmsaio.spark.planning.outage import Outage
-    from jmsaio.spark.planning.reading import RangeReading
 
 
 class TaskReader:
@@ -88,26 +83,19 @@ def _batches(options: SourceOptions, span: Range, schema: pa.Schema) -> Generato
     value = ValueColumn(schema.field(index).type, span.topic) if options.use_schema and index >= 0 else None
     outage = Outage(options.outage_timeout)
     try:
-        while (arrays := _next_arrays(here, reading, batches, value, index, outage)) is not None:
+        while True:
+            with without_collection():
+                columns = here.run(reading.next_columns())
+                if columns is None:
+                    return
+                if value is None:
+                    arrays = batches.batch(columns).columns
+                else:
+                    here.run(outage.wait(partial(value.learn, here.transport.admin, columns["schema_version"])))
+                    values, problems = value.array(columns)
+                    arrays = batches.batch(columns, problems).columns
+                    arrays.insert(index, values)
+                del columns  # before the garbage collector runs again
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
     finally:
         here.run(reading.aclose())
-
-
-def _next_arrays(
-    here: Worker, reading: RangeReading, batches: RowBatches, value: ValueColumn | None, index: int, outage: Outage
-) -> list[pa.Array] | None:
-    """Return the columns of the next rows, with ``value`` at ``index``; None at the end."""
-    with without_collection():
-        columns = here.run(reading.next_columns())
-        if columns is None:
-            return None
-        if value is None:
-            arrays: list[pa.Array] = batches.batch(columns).columns
-        else:
-            here.run(outage.wait(partial(value.learn, here.transport.admin, columns["schema_version"])))
-            values, problems = value.array(columns)
-            arrays = batches.batch(columns, problems).columns
-            arrays.insert(index, values)
-        del columns  # before the garbage collector runs again
-        return arrays

@@ -99,15 +99,12 @@ class Worker:
             self._runner.close()
 
 
-@attrs.define
-class _Workers:
-    """The workers of one process by their connection options."""
-
-    process: int
-    by_connection: dict[frozenset[tuple[str, str]], Worker] = attrs.field(factory=dict)
+#: Workers by process and connection options. A parent process's workers can be neither used nor closed in its child.
+_workers: Final[dict[tuple[int, frozenset[tuple[str, str]]], Worker]] = {}
 
 
-_workers: Final = _Workers(-1)
+def _key(options: SourceOptions) -> tuple[int, frozenset[tuple[str, str]]]:
+    return os.getpid(), frozenset(options.connection.items())
 
 
 def worker(options: SourceOptions) -> Worker:
@@ -116,13 +113,10 @@ def worker(options: SourceOptions) -> Worker:
     Raises:
         As ``Worker.open``.
     """
-    if _workers.process != os.getpid():  # a parent process's workers can be neither used nor closed here
-        _workers.by_connection = {}
-        _workers.process = os.getpid()
-    key = frozenset(options.connection.items())
-    found = _workers.by_connection.get(key)
+    key = _key(options)
+    found = _workers.get(key)
     if found is None:
-        found = _workers.by_connection[key] = Worker.open(options)
+        found = _workers[key] = Worker.open(options)
     return found
 
 
@@ -131,10 +125,9 @@ def forget(options: SourceOptions) -> None:
 
     Called after a task failed at the broker: the credentials can have changed since the connection was made.
     """
-    if _workers.process == os.getpid():
-        found = _workers.by_connection.pop(frozenset(options.connection.items()), None)
-        if found is not None:
-            found.close()
+    found = _workers.pop(_key(options), None)
+    if found is not None:
+        found.close()
 
 
 @contextmanager

@@ -28,9 +28,9 @@ ROOT = Path(__file__).parents[2]
 def no_worker_left() -> Iterator[None]:
     """Close what tests that run tasks in this process have opened: collected later, it would warn in another test."""
     yield
-    for left in workers._workers.by_connection.values():
+    for left in workers._workers.values():
         left.close()
-    workers._workers.by_connection.clear()
+    workers._workers.clear()
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ class Seam:
     async def rows(self, range: Range, **options: Any) -> list[RawRow]:
         """All rows of a range."""
         found: list[RawRow] = []
-        async with self.reading(range, **options) as reading:
+        async with contextlib.aclosing(self.reading(range, **options)) as reading:
             while (columns := await reading.next_columns()) is not None:
                 found += columns.rows()
         return found

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -16,7 +18,6 @@ from pyspark.sql.functions import col, struct
 
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.spark import with_dedup
-from jmsaio.spark.model.dedup import pack
 from tests.spark.use import deduplicate, read, send
 from tests.support.broker import TestBroker
 
@@ -24,6 +25,22 @@ Name = Callable[[str], str]
 COUNT = 200
 #: So long that Spark does not keep them all in its buffers.
 TEXTS = [f"{number:03}" + "x" * 2000 for number in range(COUNT)]
+
+
+def pack(ledger: int, entry: int, batch: int) -> int:
+    """The sequence id of a position."""
+    return ledger << 32 | entry << 12 | max(batch, 0)
+
+
+positions = st.tuples(
+    st.integers(0, (1 << 31) - 1), st.integers(0, (1 << 20) - 1), st.integers(0, (1 << 12) - 1)
+)  # fmt: skip
+
+
+@given(positions, positions)
+def test_numbers_sort_as_positions_do(one: tuple[int, int, int], other: tuple[int, int, int]) -> None:
+    assert (pack(*one) < pack(*other)) == (one < other)
+    assert 0 <= pack(*one) < 1 << 63
 
 
 def deduplicated(broker: TestBroker, queue: str) -> str:

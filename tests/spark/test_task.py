@@ -59,16 +59,16 @@ def test_tasks_of_a_process_share_a_client_until_one_fails_at_the_broker(pulsar_
     queue = name("shared")
     send(pulsar_broker.url, queue, ["one", "two"])
     chosen, whole = options(pulsar_broker, queue, readTimeout="1s"), span(pulsar_broker, queue, 2)
-    key = frozenset(chosen.connection.items())
+    key = workers._key(chosen)
     assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
-    first = workers._workers.by_connection[key]
+    first = workers._workers[key]
     assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
-    assert workers._workers.by_connection[key] is first
+    assert workers._workers[key] is first
     first.run(first.transport.aclose(5))
     with pytest.raises(ObjectClosedError):
         list(read_range(chosen, whole, SCHEMA))
     assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
-    assert workers._workers.by_connection[key] is not first
+    assert workers._workers[key] is not first
     workers.forget(chosen)
 
 

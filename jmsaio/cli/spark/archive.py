@@ -24,7 +24,7 @@ from jmsaio.cli.spark.options import (
     session_options,
     topic_option,
 )
-from jmsaio.cli.spark.running import running, telling, write_summary
+from jmsaio.cli.spark.running import running, write_summary
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -34,23 +34,23 @@ class Stop:
     """Whether a signal has requested a stop.
 
     Attributes:
-        asked: whether a signal was received.
+        requested: whether a signal was received.
     """
 
-    asked: bool = False
+    requested: bool = False
 
     def __call__(self) -> bool:
-        """Return ``asked``."""
-        return self.asked
+        """Return ``requested``."""
+        return self.requested
 
     def listen(self) -> dict[signal.Signals, Any]:
         """Install signal handlers and return the previous ones."""
         return {number: signal.signal(number, self._handle) for number in _SIGNALS}
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
 
 
 @contextmanager
@@ -146,10 +146,10 @@ def archive(
     from jmsaio.spark.jobs.streaming import archive as archive_messages
 
     if as_range:
-        with running(output, master, chosen) as session:
+        with running(output, master, chosen) as (session, _):
             return _write_archive(output, archive_messages(session, order, Pace(entries=None)))
     pace = Pace(entries=entries, interval=None if once else interval)
-    with stop_by_signal() as stop, telling(output, master, chosen) as (session, show):  # starting takes seconds
+    with stop_by_signal() as stop, running(output, master, chosen) as (session, show):  # starting takes seconds
         stop.listen()
         report = (lambda record: None) if once else _reporter(output, show)
         summary = archive_messages(session, order, pace, stop=stop, report=report)
@@ -194,7 +194,7 @@ def verify(folder: Path, master: str, conf: tuple[str, ...], as_json: bool | Non
     from jmsaio.spark.jobs.verify import verify as verify_archive
 
     output = make_output(as_json)
-    with running(output, master, pairs("--conf", conf)) as session:
+    with running(output, master, pairs("--conf", conf)) as (session, _):
         summary = verify_archive(session, folder)
     if not output.as_json:
         for sentence in summary["problems"]:

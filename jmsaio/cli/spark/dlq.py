@@ -82,7 +82,7 @@ def report(
         selector=selector, pending=pending, bodies=bodies, groups=groups,
     )  # fmt: skip
     output = make_output(False if markdown else as_json)
-    with running(output, master, pairs("--conf", conf)) as session:
+    with running(output, master, pairs("--conf", conf)) as (session, _):
         summary = report_dead_letters(session, order)
     if picture is not None and summary["groups"]:
         from jmsaio.bench.drawing import draw
@@ -154,7 +154,7 @@ def redrive(
     if dry_run:
         summary = describe_redrive(connection, request)
     else:
-        with running(output, master, chosen) as session:
+        with running(output, master, chosen) as (session, _):
             summary = redrive_letters(session, connection, request)
     return _write_redriven(output, summary)
 

@@ -16,17 +16,10 @@ from jmsaio.spark.jobs.failures import reason_of
 
 
 @contextmanager
-def running(output: Output, master: str, settings: Mapping[str, str]) -> Iterator[Any]:
-    """Open a session with a progress line, and convert Spark's errors to one sentence."""
-    with telling(output, master, settings) as (session, _):
-        yield session
-
-
-@contextmanager
-def telling(
+def running(
     output: Output, master: str, settings: Mapping[str, str]
 ) -> Iterator[tuple[Any, Callable[[str], None]]]:  # fmt: skip
-    """Open a session like ``running``, with a function that sets the text of the progress line."""
+    """Open a session and a progress line with a function that sets its text; convert Spark's errors to one sentence."""
     from jmsaio.spark.session import open_session, tasks_done
 
     try:

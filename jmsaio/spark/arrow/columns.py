@@ -78,15 +78,6 @@ class _Batch:
     columns: RowColumns
     problems: dict[int, str] = attrs.field(factory=dict)
 
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        return self.columns.size
-
-    def get(self, field: str) -> Any:
-        """Return the values of one field of the rows."""
-        return self.columns[field]
-
     def add_problem(self, row: int, reason: str) -> None:
         before = self.problems.get(row)
         self.problems[row] = reason if before is None else f"{before}; {reason}"
@@ -152,7 +143,7 @@ class RowBatches:
         errors = _errors(batch)
         if any(errors):
             row, reason = next((row, reason) for row, reason in enumerate(errors) if reason)
-            ledger, entry, index = (batch.get(part)[row] for part in ("ledger", "entry", "batch"))
+            ledger, entry, index = (batch.columns[part][row] for part in ("ledger", "entry", "batch"))
             place = Place(ledger, entry, max(index, 0))
             raise MalformedMessageError(
                 f"{self.topic}, position {place}: {reason}; the option onDecodeError=row reads it with NULL there"
@@ -169,23 +160,23 @@ def _builder(name: str) -> _Build:
 def _plain(field: str, kind: Type) -> _Build:
     """Return a builder that copies a field of the rows."""
     arrow = ARROW[kind]
-    return lambda batch: pa.array(batch.get(field), arrow)
+    return lambda batch: pa.array(batch.columns[field], arrow)
 
 
 def _constant(attribute: str, kind: Type) -> _Build:
     """Return a builder that repeats one value for all rows."""
     arrow = ARROW[kind]
-    return lambda batch: pa.repeat(pa.scalar(getattr(batch.source, attribute), arrow), batch.size)
+    return lambda batch: pa.repeat(pa.scalar(getattr(batch.source, attribute), arrow), batch.columns.size)
 
 
 def _unknown(kind: Type) -> _Build:
     """Return a builder of NULLs."""
     arrow = ARROW[kind]
-    return lambda batch: pa.nulls(batch.size, arrow)
+    return lambda batch: pa.nulls(batch.columns.size, arrow)
 
 
 def _position(batch: _Batch) -> pa.Array:
-    parts = [pa.array(batch.get(field.name), field.type) for field in POSITION]
+    parts = [pa.array(batch.columns[field.name], field.type) for field in POSITION]
     return pa.StructArray.from_arrays(parts, fields=list(POSITION))
 
 
@@ -195,7 +186,7 @@ def _time(field: str, name: str, zero: bool = False) -> _Build:
 
 
 def _times(field: str, name: str, zero: bool, batch: _Batch) -> pa.Array:
-    values = batch.get(field)
+    values = batch.columns[field]
     try:
         numbers = pa.array(values, pa.int64())
         bounds = pc.min_max(numbers)
@@ -203,7 +194,7 @@ def _times(field: str, name: str, zero: bool, batch: _Batch) -> pa.Array:
     except OverflowError:
         return _checked_times(values, name, batch, zero)
     if first == last == 0 and not zero:
-        return pa.nulls(batch.size, TIMESTAMP)
+        return pa.nulls(batch.columns.size, TIMESTAMP)
     if first < _FIRST or last > _LAST:
         return _checked_times(values, name, batch, zero)
     if first <= 0 <= last and not zero:
@@ -233,7 +224,7 @@ def _texts(field: str) -> _Build:
     """Return a builder of maps. Rows can share a map, which is then converted once and repeated by Arrow."""
 
     def build(batch: _Batch) -> pa.Array:
-        maps = batch.get(field)
+        maps = batch.columns[field]
         if isinstance(maps, TextTable):
             return _table(maps)
         own = dict(zip(map(id, maps), maps, strict=True))
@@ -305,8 +296,8 @@ _DECLARED: Final[Mapping[Type, _Declared]] = {
 def _props(batch: _Batch) -> pa.Array:
     declared = batch.source.declared
     if not declared:
-        return pa.array([{}] * batch.size, pa.struct([]))
-    texts, words = batch.get("properties"), batch.get("property_types")
+        return pa.array([{}] * batch.columns.size, pa.struct([]))
+    texts, words = batch.columns["properties"], batch.columns["property_types"]
     arrays = [pa.array(_declared(each, texts, words), ARROW[each.type]) for each in declared]
     return pa.StructArray.from_arrays(arrays, fields=[pa.field(each.name, ARROW[each.type]) for each in declared])
 
@@ -328,18 +319,18 @@ def _declared(
 
 
 def _payload(batch: _Batch) -> pa.Array:
-    texts = pa.array(batch.get("text"), pa.string())
-    if texts.null_count == batch.size:
-        return pa.array(batch.get("data"), pa.binary())
+    texts = pa.array(batch.columns["text"], pa.string())
+    if texts.null_count == batch.columns.size:
+        return pa.array(batch.columns["data"], pa.binary())
     if texts.null_count == 0:
         return texts.cast(pa.binary())
-    return pc.coalesce(texts.cast(pa.binary()), pa.array(batch.get("data"), pa.binary()))
+    return pc.coalesce(texts.cast(pa.binary()), pa.array(batch.columns["data"], pa.binary()))
 
 
 def _body_json(batch: _Batch) -> pa.Array:
     found: list[str | None] = []
-    known = batch.get("decode_error")
-    for row, (kind, payload) in enumerate(zip(batch.get("body_type"), batch.get("data"), strict=True)):
+    known = batch.columns["decode_error"]
+    for row, (kind, payload) in enumerate(zip(batch.columns["body_type"], batch.columns["data"], strict=True)):
         try:
             found.append(body_json(kind, payload))
         except MessageFormatError as error:
@@ -350,7 +341,7 @@ def _body_json(batch: _Batch) -> pa.Array:
 
 
 def _errors(batch: _Batch) -> Sequence[str | None]:
-    found: Sequence[str | None] = batch.get("decode_error")
+    found: Sequence[str | None] = batch.columns["decode_error"]
     if not batch.problems:
         return found
     joined = list(found)

@@ -12,7 +12,6 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,9 +21,8 @@ from pyspark.sql import functions as f
 
 from jmsaio.errors import IllegalStateError
 from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, plan_archive
-from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, read_manifest, write_manifest
-from jmsaio.spark.jobs.verify import Counted, count_files
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, read_manifest, write_manifest
+from jmsaio.spark.jobs.verify import count_files
 from jmsaio.spark.options.values import time as read_time
 from jmsaio.spark.planning.losses import read_losses, write_loss
 from jmsaio.spark.session import set_for_now
@@ -53,27 +51,21 @@ class ArchiveRun:
         manifest: manifest of the archive after the run.
         parts: entries read from each partition.
         files: number of files written.
-        undecodable: number of rows that could not be decoded completely.
         lost: messages that no longer existed when they were to be read, one sentence per loss.
     """
 
     manifest: Manifest
     parts: tuple[ArchivedPart, ...]
     files: int
-    undecodable: int
     lost: tuple[str, ...] = ()
 
     def followed_by(self, later: ArchiveRun) -> ArchiveRun:
         """Combine this run with a later one of the same archive."""
-        parts = {part.topic: part for part in self.parts}
-        for part in later.parts:
-            parts[part.topic] = parts[part.topic].followed_by(part) if part.topic in parts else part
         return ArchiveRun(
-            manifest=later.manifest,
-            parts=tuple(parts.values()),
-            files=self.files + later.files,
-            undecodable=self.undecodable + later.undecodable,
-            lost=(*self.lost, *later.lost),
+            later.manifest,
+            join_parts(self.parts, later.parts),
+            self.files + later.files,
+            (*self.lost, *later.lost),
         )
 
 
@@ -110,13 +102,12 @@ def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents
     with set_for_now(session, _SETTINGS):
         _write(frame, order, staging)
     found = count_files(sorted(staging.glob("*/*/*.parquet")))
-    parts = tuple(_parts(archived, extents, found))
-    undecodable = sum(row.undecodable for row in found.values())
+    parts = _parts(archived, extents, found)
     lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
     files = _publish(staging, order.folder, archived.runs + 1)
     manifest = archived.after_run(parts, lost)
     write_manifest(order.folder, manifest)
-    return ArchiveRun(manifest, parts, files, undecodable, lost)
+    return ArchiveRun(manifest, parts, files, lost)
 
 
 def summarize(
@@ -132,17 +123,17 @@ def summarize(
         began: start of the first run, by ``time.monotonic``.
     """
     if added is None:
-        added = ArchiveRun(archived, (), 0, 0)
+        added = ArchiveRun(archived, (), 0)
     return {
         "job": "archive",
         "destination": order.destination,
         "folder": str(order.folder),
         "rows": sum(part.rows for part in added.parts),
-        "undecodable": added.undecodable,
+        "undecodable": sum(part.undecodable for part in added.parts),
         "files": added.files,
         "archived": added.manifest.rows,
         "lost": [*lost, *added.lost],
-        "partitions": [_shown(part) for part in sorted(added.parts, key=attrgetter("topic"))],
+        "partitions": [_shown(part) for part in added.parts],
         "seconds": round(time.monotonic() - began, 3),
     }
 
@@ -214,21 +205,14 @@ def _write(frame: DataFrame, order: ArchiveOrder, staging: Path) -> None:
     writer.partitionBy(*_FOLDERS).mode("overwrite").parquet(str(staging))
 
 
-def _parts(archived: Manifest, extents: Iterable[Extent], found: Mapping[str, Counted]) -> Iterator[ArchivedPart]:
-    """Yield the parts that the run has added. Topics created during the run count as well."""
-    by_topic, ends = {extent.topic: extent for extent in extents}, archived.ends()
-    for topic in sorted({*by_topic, *found}):
-        row, extent = found.get(topic), by_topic.get(topic)
-        starts = [] if extent is None else [extent.start]
-        stops = [] if extent is None else [extent.end]
-        if row is not None:
-            starts.append(ends.get(topic) or row.low)
-            stops.append(Place(row.high.ledger, row.high.entry + 1))
-        times = (None, None) if row is None else (row.first, row.last)
-        yield ArchivedPart(
-            topic=topic, start=min(starts), end=max(stops), rows=0 if row is None else row.rows, first=times[0],
-            last=times[1],
-        )  # fmt: skip
+def _parts(
+    archived: Manifest, extents: Iterable[Extent], found: Iterable[ArchivedPart]
+) -> tuple[ArchivedPart, ...]:  # fmt: skip
+    """Return the parts that the run has added. Topics created during the run count as well."""
+    ends = archived.ends()
+    read = [ArchivedPart(topic=extent.topic, start=extent.start, end=extent.end) for extent in extents]
+    rows = [attrs.evolve(part, start=ends.get(part.topic) or part.start) for part in found]
+    return tuple(attrs.evolve(part, next=part.end) for part in join_parts(rows, read))
 
 
 def _publish(staging: Path, folder: Path, run: int) -> int:

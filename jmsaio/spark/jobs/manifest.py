@@ -41,6 +41,7 @@ class ArchivedPart:
         last: latest publish time in ms since the epoch; None without rows.
         next: start of the next run: ``end``, unless messages after it were lost; None: the topic no longer existed, and
             if it is recreated, its oldest message.
+        undecodable: number of rows that could not be decoded completely; known only for a run.
     """
 
     topic: str
@@ -50,6 +51,7 @@ class ArchivedPart:
     first: int | None = None
     last: int | None = None
     next: Place | None = attrs.field(default=attrs.Factory(lambda part: part.end, takes_self=True))
+    undecodable: int = attrs.field(default=0, eq=False)
 
     def followed_by(self, other: ArchivedPart) -> ArchivedPart:
         """Combine this part with a later one of the same partition."""
@@ -62,7 +64,17 @@ class ArchivedPart:
             first=min(times, default=None),
             last=max(times, default=None),
             next=other.next,
+            undecodable=self.undecodable + other.undecodable,
         )
+
+
+def join_parts(parts: Iterable[ArchivedPart], later: Iterable[ArchivedPart]) -> tuple[ArchivedPart, ...]:
+    """Combine parts with later ones of the same partitions, sorted by topic."""
+    by_topic = {part.topic: part for part in parts}
+    for part in later:
+        before = by_topic.get(part.topic)
+        by_topic[part.topic] = part if before is None else before.followed_by(part)
+    return tuple(by_topic[topic] for topic in sorted(by_topic))
 
 
 @attrs.frozen(kw_only=True)
@@ -104,16 +116,12 @@ class Manifest:
 
     def after_run(self, parts: Iterable[ArchivedPart], lost: Iterable[str] = ()) -> Manifest:
         """Return the manifest after another run with these parts."""
-        by_topic = {part.topic: part for part in self.parts}
-        for part in parts:
-            before = by_topic.get(part.topic)
-            by_topic[part.topic] = part if before is None else before.followed_by(part)
         return attrs.evolve(
             self,
             tool=f"jmsaio {__version__}",
             runs=self.runs + 1,
             lost=(*self.lost, *lost),
-            parts=tuple(by_topic[topic] for topic in sorted(by_topic)),
+            parts=join_parts(self.parts, parts),
             id=self.id or uuid.uuid4().hex,
         )
 

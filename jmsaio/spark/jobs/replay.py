@@ -8,21 +8,23 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import attrs
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from jmsaio.codec.properties import value_of
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, NotFoundError
 from jmsaio.model.destinations import resolve
+from jmsaio.model.headers import FIELDS, Holds
 from jmsaio.model.partitions import split_partition
+from jmsaio.selector import Selector
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
 from jmsaio.spark.dedup import with_dedup
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.manifest import Manifest, require_manifest
-from jmsaio.spark.jobs.selecting import select_rows
 from jmsaio.spark.jobs.verify import read_archive
 from jmsaio.spark.model.destination_text import parse_destination_text, with_kind
 from jmsaio.spark.options.parse import Use, parse_options
@@ -39,6 +41,11 @@ _BATCHES: Final = (
     "spark.sql.execution.arrow.maxRecordsPerBatch",
     "spark.sql.execution.python.udf.maxRecordsPerBatch",
 )
+
+
+#: Headers that a selector can name, besides the time.
+_HEADERS: Final = tuple(header.name for header in FIELDS if header.selectable and header.holds is not Holds.TIME)
+_Texts = Mapping[str, str | None] | None
 
 
 @attrs.frozen(kw_only=True)
@@ -81,35 +88,25 @@ class ReplayOrder:
         return f"jmsaio-replay-{hashlib.sha256(whole.encode()).hexdigest()[:16]}"
 
 
-class DestinationCounts(NamedTuple):
-    """Counts of one archived destination; see ``ReplayTarget``."""
-
-    source: str
-    rows: int
-    undecodable: int
-    partitions: int
-    topic: str
-
-
 @attrs.frozen
 class ReplayTarget:
     """Target of the messages of one archived destination.
 
     Attributes:
         source: the archived destination.
-        target: destination to send to.
         rows: number of messages.
         undecodable: number of further messages that can't be sent, since a part could not be decoded.
         partitions: minimum number of partitions that their topic had; 0 for a topic without partitions.
         topic: full name of one of their topics or partitions.
+        target: destination to send to.
     """
 
     source: str
-    target: str
     rows: int
     undecodable: int
     partitions: int
     topic: str
+    target: str = attrs.field(default=attrs.Factory(lambda self: self.source, takes_self=True))
 
 
 def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) -> dict[str, Any]:
@@ -142,7 +139,7 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     with own_errors():
         if frame is not None:
             frame = frame if order.selector is None else select_rows(frame, order.selector)
-            targets = find_targets(_counts(frame), order.mapping)
+            targets = map_targets(_origins(frame), order.mapping)
             if not order.allow_same:
                 check_targets(targets, configuration.system_namespace)
             look = order.dedup or not dry_run
@@ -161,30 +158,28 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     }
 
 
-def _counts(frame: DataFrame) -> list[DestinationCounts]:
-    """Return destination, rows, rows that can't be sent, partitions, and a topic."""
+def _origins(frame: DataFrame) -> list[ReplayTarget]:
+    """Return the archived destinations as targets."""
     bad, partitions = f.count("decode_error"), f.coalesce(f.max("partition") + 1, f.lit(0))
     counted = frame.groupBy("destination").agg(f.count("*") - bad, bad, partitions, f.min("topic"))
-    return [DestinationCounts(*row) for row in counted.orderBy("destination").collect()]
+    return [ReplayTarget(*row) for row in counted.orderBy("destination").collect()]
 
 
-def find_targets(counts: Iterable[DestinationCounts], mapping: Mapping[str, str]) -> list[ReplayTarget]:
-    """Determine the target of each archived destination.
+def map_targets(origins: Iterable[ReplayTarget], mapping: Mapping[str, str]) -> list[ReplayTarget]:
+    """Replace the targets of archived destinations.
 
     Args:
-        counts: counts of the archive.
+        origins: the archived destinations.
         mapping: see ``ReplayOrder.mapping``.
 
     Raises:
         ConfigurationError: the mapping names a destination that is not archived.
     """
-    left = dict(mapping)
-    targets = []
-    for one in counts:
+    left, targets = dict(mapping), []
+    for one in origins:
         kind, _, name = one.source.partition("://")
         target = left.pop(one.source, None) or left.pop(name, None) or one.source
-        chosen = with_kind(target, kind)
-        targets.append(ReplayTarget(one.source, chosen, one.rows, one.undecodable, one.partitions, one.topic))
+        targets.append(attrs.evolve(one, target=with_kind(target, kind)))
     if left and targets:
         known = ", ".join(each.source for each in targets)
         raise ConfigurationError(f"{', '.join(left)} is not in the archive, which has {known}: map one of these")
@@ -318,3 +313,46 @@ def pacer(
         return True
 
     return wait
+
+
+def select_rows(frame: DataFrame, selector: str) -> DataFrame:
+    """Return the rows that match a selector, which is evaluated in the tasks.
+
+    Args:
+        frame: rows of the data source or of an archive, with the columns that a selector can name.
+        selector: text of the selector.
+
+    Raises:
+        InvalidSelectorError: the selector is invalid.
+    """
+    Selector(selector)  # raises here, not in a task
+    selected = f.udf(_matcher(selector), "boolean", useArrow=False)  # Spark's functions on Arrow batches need pandas
+    columns = [f.col(name) for name in ("properties", "property_types", *_HEADERS)]
+    return frame.where(selected(f.unix_millis("JMSTimestamp"), *columns))
+
+
+def _matcher(selector: str) -> Callable[..., bool]:
+    def matches(timestamp: int | None, texts: _Texts, words: _Texts, *headers: object) -> bool:
+        values = {
+            **values_of(texts, words),
+            **dict(zip(_HEADERS, headers, strict=True)),
+            "JMSTimestamp": timestamp or 0,
+        }
+        return Selector(selector).matches(values) is True  # compiled once for each process
+
+    return matches
+
+
+def values_of(texts: _Texts, words: _Texts) -> dict[str, object]:
+    """Return the values of properties.
+
+    Args:
+        texts: the column ``properties``.
+        words: the column ``property_types``.
+    """
+    kinds = words or {}
+    return {
+        name: text if kinds.get(name) is None else value_of(text, str(kinds[name]))
+        for name, text in (texts or {}).items()
+        if text is not None
+    }

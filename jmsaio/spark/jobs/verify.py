@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.spark.jobs.failures import reason_of
-from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, require_manifest, time_text
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, require_manifest, time_text
 from jmsaio.spark.model.places import Place
 
 _COLUMNS: Final = ("topic", "publish_time", "position", "decode_error")
@@ -116,40 +116,7 @@ def _differences(part: ArchivedPart, row: Row) -> Iterator[str]:
         yield f"published {times}, not {time_text(part.first)} to {time_text(part.last)}"
 
 
-@attrs.frozen(kw_only=True)
-class Counted:
-    """Rows of one topic.
-
-    Attributes:
-        rows: number of rows.
-        undecodable: number of rows that could not be decoded completely.
-        first: earliest publish time in ms since the epoch; None if no row has a valid one.
-        last: latest publish time in ms since the epoch, or None.
-        low: first entry.
-        high: last entry.
-    """
-
-    rows: int
-    undecodable: int
-    first: int | None
-    last: int | None
-    low: Place
-    high: Place
-
-    def plus(self, other: Counted) -> Counted:
-        """Add the counts of other rows of the same topic."""
-        times = [time for time in (self.first, self.last, other.first, other.last) if time is not None]
-        return Counted(
-            rows=self.rows + other.rows,
-            undecodable=self.undecodable + other.undecodable,
-            first=min(times, default=None),
-            last=max(times, default=None),
-            low=min(self.low, other.low),
-            high=max(self.high, other.high),
-        )
-
-
-def count_files(paths: Iterable[Path]) -> dict[str, Counted]:
+def count_files(paths: Iterable[Path]) -> tuple[ArchivedPart, ...]:
     """Count the rows that a run wrote, by topic, from its Parquet files.
 
     In Spark, that is another query with an exchange, whose planning and compiling alone took a fifth of a small run's
@@ -159,17 +126,16 @@ def count_files(paths: Iterable[Path]) -> dict[str, Counted]:
         OSError: a file can't be read.
         pyarrow.ArrowInvalid: it is damaged, or not a Parquet file.
     """
-    found: dict[str, Counted] = {}
+    found: tuple[ArchivedPart, ...] = ()
     for path in paths:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(_ROWS, columns=list(_COLUMNS)):
-                for topic, counted in _count(batch):
-                    found[topic] = found[topic].plus(counted) if topic in found else counted
-    return found
+                found = join_parts(found, _count(batch))
+    return tuple(attrs.evolve(part, next=part.end) for part in found)  # files are in no order
 
 
-def _count(batch: pa.RecordBatch) -> Iterator[tuple[str, Counted]]:
-    """Count the rows of each topic in a batch."""
+def _count(batch: pa.RecordBatch) -> Iterator[ArchivedPart]:
+    """Count the rows of each topic and ledger in a batch."""
     ledgers, entries, _ = batch.column("position").flatten()
     moments = batch.column("publish_time").cast(_MILLISECONDS, safe=False).view(pa.int64())
     rows = pa.table(
@@ -182,14 +148,12 @@ def _count(batch: pa.RecordBatch) -> Iterator[tuple[str, Counted]]:
     )
     for group in groups.to_pylist():
         times, numbers = group["time_min_max"], group["entry_min_max"]
-        yield (
-            group["topic"],
-            Counted(
-                rows=group["count_all"],
-                undecodable=group["error_count"],
-                first=times["min"],
-                last=times["max"],
-                low=Place(group["ledger"], numbers["min"]),
-                high=Place(group["ledger"], numbers["max"]),
-            ),
+        yield ArchivedPart(
+            topic=group["topic"],
+            start=Place(group["ledger"], numbers["min"]),
+            end=Place(group["ledger"], numbers["max"] + 1),
+            rows=group["count_all"],
+            first=times["min"],
+            last=times["max"],
+            undecodable=group["error_count"],
         )

@@ -15,33 +15,11 @@ import attrs
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.rules.routing import java_string_hash
 
-#: Bits of entry and batch index in a sequence id; the ledger has the upper 31, so that the sign stays 0.
+#: Bits of a position in its sequence id, ``ledger << 32 | entry << 12 | batch``, which sorts as positions do. The
+#: ledger has the upper 31, so that the sign stays 0.
 LEDGER_BITS: Final = 31
 ENTRY_BITS: Final = 20
 BATCH_BITS: Final = 12
-
-
-def pack(ledger: int, entry: int, batch: int) -> int:
-    """Return the sequence id of the message at a position: ``ledger << 32 | entry << 12 | batch``.
-
-    Sequence ids sort as positions do.
-
-    Args:
-        ledger: ledger id, below 2^31.
-        entry: entry id, below 2^20.
-        batch: index in the batch, below 2^12; -1, used for an entry with one message, counts as 0.
-
-    Raises:
-        IllegalArgumentError: a part is out of range.
-    """
-    parts = (("ledger", ledger, LEDGER_BITS), ("entry", entry, ENTRY_BITS), ("batch index", max(batch, 0), BATCH_BITS))
-    for name, value, bits in parts:
-        if not 0 <= value < 1 << bits:
-            raise IllegalArgumentError(
-                f"position {ledger}:{entry}:{batch} makes no sequence id: its {name} must be below {1 << bits}; "
-                "number the rows by a column of your own"
-            )
-    return ledger << ENTRY_BITS + BATCH_BITS | entry << BATCH_BITS | max(batch, 0)
 
 
 def choose_partition(partition: int | None, key: str | None, sequence: int | None, partitions: int) -> int | None:

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 from jmsaio.config.declaring import directory
 from jmsaio.config.options import Kind, Section, Status
 from jmsaio.errors import ConfigurationError
+from jmsaio.spark.options.values import refuse
 
 Folder = str | os.PathLike[str]
 
@@ -66,7 +67,7 @@ def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> 
     """
     if is_reference(text):
         if not text.partition(":")[2].strip("/"):
-            raise ConfigurationError(f"option {name} = {text!r}: names nothing; write file:NAME or env:NAME", key=name)
+            raise refuse(name, text, "names nothing; write file:NAME or env:NAME")
         return
     if not _holds_secret(plugin, text):
         return
@@ -126,7 +127,7 @@ def _is_bare_token(text: str) -> bool:
 def _from_environment(name: str, reference: str) -> str:
     text = os.environ.get(reference[len(_ENV) :].strip(), "").strip()
     if not text:
-        raise _refuse(name, reference, "there is no such environment variable here, or it is empty")
+        raise refuse(name, reference, "there is no such environment variable here, or it is empty")
     return text
 
 
@@ -138,23 +139,19 @@ def _find(name: str, reference: str, folders: Sequence[Folder]) -> Path:
         if path.is_file():
             return path
     where = " nor in ".join(dict.fromkeys(str(path.parent) for path in tried))
-    raise _refuse(name, reference, f"there is no such file in {where}")
+    raise refuse(name, reference, f"there is no such file in {where}")
 
 
 def _read(name: str, reference: str, path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise _refuse(name, reference, "the file is no text in UTF-8") from None
+        raise refuse(name, reference, "the file is no text in UTF-8") from None
     except OSError as error:
-        raise _refuse(name, reference, f"the file can't be read: {error.strerror or type(error).__name__}") from None
+        raise refuse(name, reference, f"the file can't be read: {error.strerror or type(error).__name__}") from None
     if not text.strip():
-        raise _refuse(name, reference, "the file is empty")
+        raise refuse(name, reference, "the file is empty")
     return text
-
-
-def _refuse(name: str, reference: str, why: str) -> ConfigurationError:
-    return ConfigurationError(f"option {name} = {reference!r}: {why}", key=name)
 
 
 def _kind(plugin: str | None) -> str:

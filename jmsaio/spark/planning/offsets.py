@@ -92,19 +92,6 @@ def _behind(topic: str, start: Place, store: Stored, end: Place | None = None) -
 
 
 @attrs.frozen
-class Rate:
-    """Limits of a stream's batch; None: no limit.
-
-    Attributes:
-        max_entries: maximum entries of all partitions together, exact.
-        max_bytes: maximum bytes, estimated by the mean size of the entries; at least one entry is read.
-    """
-
-    max_entries: int | None = None
-    max_bytes: int | None = None
-
-
-@attrs.frozen
 class Step:
     """End of the next batch of a stream.
 
@@ -122,7 +109,9 @@ class Step:
 def advance(
     start: Offsets,
     stores: Mapping[str, Stored],
-    rate: Rate = Rate(),
+    *,
+    max_entries: int | None = None,
+    max_bytes: int | None = None,
     until: Offsets | None = None,
     kept: Container[str] = (),
 ) -> Step:
@@ -135,7 +124,8 @@ def advance(
     Args:
         start: offsets of the previous batch.
         stores: what each partition stores.
-        rate: limits.
+        max_entries: maximum entries of all partitions together, exact; None: no limit.
+        max_bytes: maximum bytes, estimated by the mean size of the entries; at least one entry is read. None: no limit.
         until: maximum offsets; partitions without one are left out.
         kept: topics with a durable subscription that keeps unread messages: deleted oldest ledgers were read, so they
             are not a loss.
@@ -154,7 +144,8 @@ def advance(
             losses.append(loss)
     ends = {topic: None if until is None else until.get(topic) for topic in starts}
     behind = {topic: _behind(topic, place, stores[topic], ends[topic]) for topic, place in starts.items()}
-    shares = share({topic: one.entries for topic, one in behind.items()}, _limit(behind, rate), _turn(start))
+    limit = _limit(behind, max_entries, max_bytes)
+    shares = share({topic: one.entries for topic, one in behind.items()}, limit, _turn(start))
     end = {topic: _ahead(topic, place, stores[topic], shares[topic], ends[topic]) for topic, place in starts.items()}
     return Step(waiting | end, sum(shares.values()), tuple(losses))
 
@@ -174,12 +165,12 @@ def _was_empty(loss: Loss | None, ended: Loss | None, store: Stored) -> bool:
     return is_old and (ended is None or ended.wanted.entry == 0)
 
 
-def _limit(behind: Mapping[str, Behind], rate: Rate) -> int | None:
+def _limit(behind: Mapping[str, Behind], max_entries: int | None, max_bytes: int | None) -> int | None:
     """Return the maximum number of entries of a batch."""
     entries, size = sum(one.entries for one in behind.values()), sum(one.bytes for one in behind.values())
-    limits = [] if rate.max_entries is None else [rate.max_entries]
-    if rate.max_bytes is not None and entries and size:
-        limits.append(max(1, rate.max_bytes * entries // size))
+    limits = [] if max_entries is None else [max_entries]
+    if max_bytes is not None and entries and size:
+        limits.append(max(1, max_bytes * entries // size))
     return min(limits, default=None)
 
 

@@ -21,8 +21,7 @@ import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 import anyio
 import attrs
@@ -76,7 +75,7 @@ _HOLE: Final = "readers receive only a part of their batch"
 
 
 class RangeReading:
-    """Reader of one range; an async context manager that closes its reader, also on cancellation.
+    """Reader of one range. Close it at the end, also after cancellation.
 
     Args:
         transport: client of the broker.
@@ -114,14 +113,6 @@ class RangeReading:
         self._silent_at: Place | None = None  # the last record before a silence,
         self._silences = 0  # number of readers opened further back for it,
         self._silent_looks = _LOOKS  # and remaining number of such readers
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     async def aclose(self) -> None:
         """Close the reader. Idempotent. Cancelling does not interrupt closing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,6 @@ from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.offsets import (
     Offsets,
-    Rate,
     Step,
     advance,
     between,
@@ -28,7 +27,7 @@ from jmsaio.spark.planning.offsets import (
 )
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored, split
-from jmsaio.spark.planning.ranges import Loss, Range
+from jmsaio.spark.planning.ranges import Range
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.base import Transport
 
@@ -113,8 +112,15 @@ class StreamPlanner:
         start = from_json(written)
         looked = self._looked
         stores = await self._look()
-        step = advance(start, stores, self._rate() if limited else Rate(), self._until, await self._kept(start))
-        self._report(step.losses)
+        step = advance(
+            start,
+            stores,
+            max_entries=self.options.max_entries_per_trigger if limited else None,
+            max_bytes=self.options.max_bytes_per_trigger if limited else None,
+            until=self._until,
+            kept=await self._kept(start),
+        )
+        Losses.by(self.options).report_all(step.losses)
         if self._cursor is not None and self.options.move_cursor:
             await self._cursor.move(start, stores, again=self._looked != looked)
         if limited and not self._is_enough(start, stores, step):
@@ -154,18 +160,12 @@ class StreamPlanner:
             await self._look()
         begins, options = from_json(start), self.options
         found, losses = between(begins, from_json(end), self._stores, await self._kept(begins))
-        self._report(losses)
+        Losses.by(self.options).report_all(losses)
         return split(found, options.min_partitions, options.max_entries_per_partition)
 
     async def _kept(self, start: Offsets) -> Container[str]:
         """Return the topics whose subscription keeps unread messages."""
         return () if self._cursor is None else await self._cursor.kept(start)
-
-    def _report(self, losses: Iterable[Loss]) -> None:
-        Losses.by(self.options).report_all(losses)
-
-    def _rate(self) -> Rate:
-        return Rate(self.options.max_entries_per_trigger, self.options.max_bytes_per_trigger)
 
     def _is_enough(self, start: Offsets, stores: Mapping[str, Stored], step: Step) -> bool:
         if self._until is not None:  # otherwise a rest below the minimum would never be read

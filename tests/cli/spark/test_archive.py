@@ -133,7 +133,7 @@ def test_the_first_signal_is_a_wish_and_the_second_an_interrupt(number: signal.S
         assert not stop()
         os.kill(os.getpid(), number)
         wait(stop)
-        assert stop.asked
+        assert stop.requested
         os.kill(os.getpid(), number)
         wait(lambda: False)
     assert signal.getsignal(number) == before

@@ -14,18 +14,20 @@ from pyspark.sql import SparkSession
 import jmsaio
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.values import Long
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.jobs.replay import (
     ORIGINAL_ID,
-    DestinationCounts,
     ReplayOrder,
     ReplayTarget,
+    _matcher,
     check_targets,
-    find_targets,
+    map_targets,
     pacer,
     replay,
     same_partitions,
+    values_of,
 )
 from jmsaio.spark.jobs.streaming import archive
 from tests.spark.use import deduplicate, read, send
@@ -33,43 +35,43 @@ from tests.support.broker import TestBroker
 
 SPACE = "persistent://public/default/"
 COUNTS = [
-    DestinationCounts("queue://orders", 5, 0, 0, f"{SPACE}orders"),
-    DestinationCounts("topic://news", 3, 1, 2, f"{SPACE}news-partition-1"),
+    ReplayTarget("queue://orders", 5, 0, 0, f"{SPACE}orders"),
+    ReplayTarget("topic://news", 3, 1, 2, f"{SPACE}news-partition-1"),
 ]
 
 
 def test_messages_go_where_they_are_mapped_to_and_the_rest_where_it_came_from() -> None:
-    targets = find_targets(COUNTS, {"orders": "copy"})
+    targets = map_targets(COUNTS, {"orders": "copy"})
     assert [(each.source, each.target, each.rows) for each in targets] == [
         ("queue://orders", "queue://copy", 5),
         ("topic://news", "topic://news", 3),
     ]
-    assert find_targets(COUNTS, {"topic://news": "queue://x"})[1].target == "queue://x"
+    assert map_targets(COUNTS, {"topic://news": "queue://x"})[1].target == "queue://x"
 
 
 def test_a_mapping_of_what_is_not_archived_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="bills is not in the archive, which has queue://orders, topic://news"):
-        find_targets(COUNTS, {"bills": "x"})
+        map_targets(COUNTS, {"bills": "x"})
 
 
 @pytest.mark.parametrize("target", ["orders", "topic://orders", "queue://persistent://public/default/orders"])
 def test_the_source_is_found_under_each_of_its_names(target: str) -> None:
     with pytest.raises(ConfigurationError, match="--allow-same"):
-        check_targets(find_targets(COUNTS[:1], {"orders": target}), "public/default")
+        check_targets(map_targets(COUNTS[:1], {"orders": target}), "public/default")
 
 
 def test_the_source_of_other_messages_is_refused_too() -> None:
-    targets = find_targets(COUNTS, {"orders": "topic://news", "news": "other"})
+    targets = map_targets(COUNTS, {"orders": "topic://news", "news": "other"})
     with pytest.raises(ConfigurationError, match="queue://orders would be sent to topic://news"):
         check_targets(targets, "public/default")
-    check_targets(find_targets(COUNTS, {"orders": "a", "news": "b"}), "public/default")
+    check_targets(map_targets(COUNTS, {"orders": "a", "news": "b"}), "public/default")
 
 
 def test_the_source_is_known_by_its_topic_whatever_namespace_short_names_have_now() -> None:
-    targets = find_targets(COUNTS[:1], {"orders": "persistent://public/default/orders"})
+    targets = map_targets(COUNTS[:1], {"orders": "persistent://public/default/orders"})
     with pytest.raises(ConfigurationError, match="would be sent to queue://orders"):
         check_targets(targets, "other/space")
-    check_targets(find_targets(COUNTS[:1], {}), "other/space")
+    check_targets(map_targets(COUNTS[:1], {}), "other/space")
 
 
 def test_rows_pass_at_the_rate_that_is_asked_for() -> None:
@@ -110,7 +112,7 @@ def test_targets_keep_partitions_where_they_can_and_must_deduplicate_where_asked
     pulsar_broker: TestBroker, name: Callable[[str], str]
 ) -> None:
     queue, configuration = name("target"), load(pulsar_broker.url)
-    target = ReplayTarget("queue://orders", f"queue://{queue}", 5, 0, 2, f"{SPACE}orders-partition-0")
+    target = ReplayTarget("queue://orders", 5, 0, 2, f"{SPACE}orders-partition-0", f"queue://{queue}")
     assert asyncio.run(same_partitions(configuration, [target], dedup=False)) == []
     with pytest.raises(ConfigurationError, match=f"queue://{queue} does not exist; create it first"):
         asyncio.run(same_partitions(configuration, [target], dedup=True))
@@ -162,3 +164,30 @@ def test_a_replay_that_is_repeated_sends_each_message_once_in_the_order_of_its_p
     assert [row.props[ORIGINAL_ID] for row in found] == [row.JMSMessageID for row in sent]
     assert {row.JMSType for row in found} == {"order"} and {row.partition for row in found} == {0, 1}
     assert not {row.JMSMessageID for row in found} & set(ids)
+
+
+def test_properties_have_the_values_of_their_type_words() -> None:
+    values = values_of(
+        {"n": "5", "l": "5", "t": "true", "s": "5", "none": None}, {"n": "int", "l": "long", "t": "boolean"}
+    )
+    assert values == {"n": 5, "l": Long(5), "t": True, "s": "5"}
+    assert type(values["l"]) is Long
+    assert values_of(None, None) == {}
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_selected"),
+    [
+        ("n > 3", True),
+        ("n > 5", False),
+        ("s > 3", False),
+        ("JMSPriority = 7 AND JMSType = 'x'", True),
+        ("JMSDeliveryMode = 'PERSISTENT'", True),
+        ("JMSTimestamp BETWEEN 1000 AND 2000", True),
+        ("JMSCorrelationID IS NULL", True),
+        ("missing = 1", False),
+    ],
+)
+def test_headers_and_properties_are_seen_as_in_jms(selector: str, is_selected: bool) -> None:
+    matches = _matcher(selector)
+    assert matches(1500, {"n": "5", "s": "5"}, {"n": "int"}, "ID:1", None, "x", "PERSISTENT", 7) is is_selected

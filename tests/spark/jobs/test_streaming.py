@@ -136,7 +136,7 @@ PARTS = (
     ArchivedPart(topic="t", start=Place(1, 0), end=Place(1, 9), rows=6),
     ArchivedPart(topic="u", start=Place(2, 0), end=Place(2, 1)),
 )
-RUN = ArchiveRun(Manifest(destination="queue://q", runs=3, parts=PARTS), PARTS, files=2, undecodable=0)
+RUN = ArchiveRun(Manifest(destination="queue://q", runs=3, parts=PARTS), PARTS, files=2)
 
 
 def progress(behind: int, milliseconds: int) -> dict[str, Any]:
@@ -149,13 +149,11 @@ def progress(behind: int, milliseconds: int) -> dict[str, Any]:
 
 
 def test_runs_that_follow_each_other_are_summed() -> None:
-    later = ArchivedPart(topic="u", start=Place(2, 1), end=Place(3, 4), rows=4)
-    both = RUN.followed_by(
-        ArchiveRun(attrs.evolve(RUN.manifest, runs=4), (later,), files=1, undecodable=2, lost=("lost",))
-    )
+    later = ArchivedPart(topic="u", start=Place(2, 1), end=Place(3, 4), rows=4, undecodable=2)
+    both = RUN.followed_by(ArchiveRun(attrs.evolve(RUN.manifest, runs=4), (later,), files=1, lost=("lost",)))
     assert both.manifest.runs == 4
     assert both.parts == (PARTS[0], ArchivedPart(topic="u", start=Place(2, 0), end=Place(3, 4), rows=4))
-    assert (both.files, both.undecodable, both.lost) == (3, 2, ("lost",))
+    assert (both.files, both.parts[1].undecodable, both.lost) == (3, 2, ("lost",))
 
 
 def test_time_left_is_what_is_left_at_the_speed_of_full_runs() -> None:

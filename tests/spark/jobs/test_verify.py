@@ -14,7 +14,7 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.spark.arrow.columns import TIMESTAMP
 from jmsaio.spark.jobs import verify as counts
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, write_manifest
-from jmsaio.spark.jobs.verify import Counted, compare, count_files, verify
+from jmsaio.spark.jobs.verify import compare, count_files, verify
 from jmsaio.spark.model.places import Place
 
 PART = ArchivedPart(topic="t", start=Place(1, 0), end=Place(2, 5), rows=4, first=1000, last=2000)
@@ -118,19 +118,21 @@ def test_rows_are_counted_by_topic_across_batches_and_files(
     monkeypatch.setattr(counts, "_ROWS", together)
     parts = [ROWS[:cut], ROWS[cut:]]
     paths = [write(tmp_path / f"{number}.parquet", rows) for number, rows in enumerate(parts) if rows]
-    assert count_files(paths) == {
-        "t": Counted(rows=4, undecodable=2, first=-7, last=6, low=Place(1, 3), high=Place(2, 4)),
-        "u": Counted(rows=2, undecodable=0, first=3, last=3, low=Place(8, 1), high=Place(8, 1)),
-    }
+    found = count_files(paths)
+    assert found == (
+        ArchivedPart(topic="t", start=Place(1, 3), end=Place(2, 5), rows=4, first=-7, last=6),
+        ArchivedPart(topic="u", start=Place(8, 1), end=Place(8, 2), rows=2, first=3, last=3),
+    )
+    assert [part.undecodable for part in found] == [2, 0]
 
 
 def test_rows_without_a_time_have_none(tmp_path: Path) -> None:
-    counted = count_files([write(tmp_path / "one.parquet", [("t", None, 1, 0, "no readable time")])])["t"]
+    counted = count_files([write(tmp_path / "one.parquet", [("t", None, 1, 0, "no readable time")])])[0]
     assert (counted.first, counted.last, counted.rows) == (None, None, 1)
 
 
 def test_no_files_have_no_rows() -> None:
-    assert count_files([]) == {}
+    assert count_files([]) == ()
 
 
 def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:

@@ -9,38 +9,7 @@ from hypothesis import strategies as st
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.rules.routing import make_route
-from jmsaio.spark.model.dedup import AscendingCheck, check_tasks, choose_partition, pack
-
-positions = st.tuples(
-    st.integers(0, (1 << 31) - 1), st.integers(0, (1 << 20) - 1), st.integers(0, (1 << 12) - 1)
-)  # fmt: skip
-
-
-@given(positions, positions)
-def test_numbers_sort_as_positions_do(one: tuple[int, int, int], other: tuple[int, int, int]) -> None:
-    assert (pack(*one) < pack(*other)) == (one < other)
-    assert 0 <= pack(*one) < 1 << 63
-
-
-def test_a_number_has_its_parts_in_their_bits() -> None:
-    assert pack(5, 6, 7) == 5 << 32 | 6 << 12 | 7
-    assert pack(5, 6, -1) == pack(5, 6, 0)
-    assert pack((1 << 31) - 1, (1 << 20) - 1, (1 << 12) - 1) == (1 << 63) - 1
-
-
-@pytest.mark.parametrize(
-    ("position", "words"),
-    [
-        ((1 << 31, 0, 0), "position 2147483648:0:0 makes no sequence id: its ledger must be below 2147483648"),
-        ((-1, 0, 0), "position -1:0:0 makes no sequence id: its ledger"),
-        ((1, 1 << 20, 2), "position 1:1048576:2 makes no sequence id: its entry must be below 1048576"),
-        ((1, -1, 2), "its entry must be below"),
-        ((1, 2, 4096), "position 1:2:4096 makes no sequence id: its batch index must be below 4096"),
-    ],
-)
-def test_a_position_that_does_not_fit_is_refused_with_its_value(position: tuple[int, int, int], words: str) -> None:
-    with pytest.raises(IllegalArgumentError, match=words):
-        pack(*position)
+from jmsaio.spark.model.dedup import AscendingCheck, check_tasks, choose_partition
 
 
 def test_rows_of_a_producer_must_ascend() -> None:

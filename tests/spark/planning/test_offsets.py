@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.planning.offsets import Behind, Rate, advance, between, from_json, has_enough, lag, share, to_json
+from jmsaio.spark.planning.offsets import Behind, advance, between, from_json, has_enough, lag, share, to_json
 from jmsaio.spark.planning.plan import Stored, split
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.transport.administration import Ledger
@@ -57,12 +57,12 @@ def test_a_damaged_offset_is_refused_with_its_topic() -> None:
 def test_a_batch_ends_at_the_limit_and_not_behind_what_readers_are_given(
     start: tuple[int, int], limit: int | None, end: tuple[int, int], entries: int
 ) -> None:
-    step = advance({A: Place(*start)}, {A: STORE}, Rate(max_entries=limit))
+    step = advance({A: Place(*start)}, {A: STORE}, max_entries=limit)
     assert (step.end, step.entries, step.losses) == ({A: Place(*end)}, entries, ())
 
 
 def test_an_offset_stays_valid_when_its_ledger_is_deleted() -> None:
-    read = advance({A: Place(5, 0)}, {A: STORE}, Rate(max_entries=4)).end
+    read = advance({A: Place(5, 0)}, {A: STORE}, max_entries=4).end
     trimmed = Stored(STORE.ledgers[1:], STORE.end)
     assert advance(read, {A: trimmed}).losses == ()
     [loss] = advance({A: Place(5, 3)}, {A: trimmed}).losses
@@ -121,12 +121,12 @@ def test_a_partition_without_known_ledgers_is_read_to_its_end() -> None:
 @pytest.mark.parametrize(("limit", "entries"), [(1, 1), (55, 5), (10**9, 110)])
 def test_a_limit_of_bytes_goes_by_the_mean_size_but_reads_something(limit: int, entries: int) -> None:
     stores = {A: one_ledger(10), B: one_ledger(100)}
-    assert advance({}, stores, Rate(max_bytes=limit)).entries == entries
+    assert advance({}, stores, max_bytes=limit).entries == entries
 
 
 def test_the_smaller_of_two_limits_counts() -> None:
-    assert advance({}, {A: one_ledger(100)}, Rate(max_entries=7, max_bytes=500)).entries == 7
-    assert advance({}, {A: one_ledger(100)}, Rate(max_entries=70, max_bytes=500)).entries == 50
+    assert advance({}, {A: one_ledger(100)}, max_entries=7, max_bytes=500).entries == 7
+    assert advance({}, {A: one_ledger(100)}, max_entries=70, max_bytes=500).entries == 50
 
 
 def test_lag_is_entries_and_bytes_behind_each_partition() -> None:
@@ -151,7 +151,7 @@ def test_few_entries_for_many_partitions_go_round(partitions: int, limit: int) -
     stores = {f"{A}{index}": one_ledger(1000) for index in range(partitions)}
     offsets: dict[str, Place] = {}
     for _ in range(partitions):
-        offsets = advance(offsets, stores, Rate(max_entries=limit)).end
+        offsets = advance(offsets, stores, max_entries=limit).end
     assert {place.entry for place in offsets.values()} == {limit}
 
 
@@ -169,7 +169,7 @@ def test_batches_read_everything_once(topics: list[list[int]], limit: int) -> No
     offsets: dict[str, Place] = {}
     left, read = sum(map(sum, topics)), 0
     while read < left:
-        step = advance(offsets, stores, Rate(max_entries=limit))
+        step = advance(offsets, stores, max_entries=limit)
         moved = sum(
             Range(topic, offsets.get(topic, store.first), step.end.get(topic, store.first), store.entries).entries()
             for topic, store in stores.items()
@@ -197,7 +197,7 @@ class Stream:
 
     def batch(self, limit: int | None, meanwhile: list[str]) -> None:
         """Plan a batch, let things happen as while Spark restarts, and read it: what is gone of it must be told."""
-        step = advance(self.offsets, {TOPIC: self.model.stored()}, Rate(max_entries=limit))
+        step = advance(self.offsets, {TOPIC: self.model.stored()}, max_entries=limit)
         start = self.offsets.get(TOPIC, BEGINNING)
         end = step.end.get(TOPIC, start)
         before = self.model.kept

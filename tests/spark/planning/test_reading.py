@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 from collections.abc import Callable
@@ -118,7 +119,7 @@ async def test_rows_come_in_lists_of_at_most_so_many_rows_or_bytes(seam: Seam) -
     [part] = await plan(seam, await seam.topic(*SEVEN))
     small, short, usual = dict[str, Any](batch_bytes=1), dict[str, Any](batch_rows=3), dict[str, Any]()
     for options, sizes in ((short, [3, 3, 1]), (small, [1] * 7), (usual, [7])):
-        async with seam.reading(part, **options) as reading:
+        async with contextlib.aclosing(seam.reading(part, **options)) as reading:
             lists = [await next_rows(reading) for _ in sizes]
             assert await reading.next_columns() is None
         assert [len(rows) for rows in lists] == sizes
@@ -264,7 +265,7 @@ async def test_what_no_reader_gets_of_a_batch_is_data_loss(pulsar: Seam, index: 
         await pulsar.rows(part)
     assert caught.value.wanted == str(Place(part.start.ledger, 2, index))
     left = [f"m{number}" for number in range(40) if number != 20 + index]
-    async with pulsar.reading(part, fail_on_data_loss=False) as reading:
+    async with contextlib.aclosing(pulsar.reading(part, fail_on_data_loss=False)) as reading:
         assert texts(await next_rows(reading)) + texts(await next_rows(reading)) == left
         assert reading.losses.count == 1
     compacted = ConsumerConfig(read_compacted=True)  # there it may be what compaction has removed
@@ -321,14 +322,14 @@ async def test_a_message_that_does_not_come_is_an_error_in_time(seam: Seam) -> N
 async def test_closing_or_cancelling_in_the_middle_closes_the_reader(seam: Seam) -> None:
     [part] = await plan(seam, await seam.topic(*SEVEN))
     spying = spy(seam)
-    async with seam.reading(part, batch_rows=2) as reading:
+    async with contextlib.aclosing(seam.reading(part, batch_rows=2)) as reading:
         assert texts(await next_rows(reading)) == SEVEN[:2]
         assert spying.open == 1
     assert spying.open == 0
     entered = asyncio.Event()
 
     async def read_slowly() -> None:
-        async with seam.reading(part, batch_rows=2) as reading:
+        async with contextlib.aclosing(seam.reading(part, batch_rows=2)) as reading:
             await reading.next_columns()
             entered.set()
             await asyncio.sleep(HANG)
@@ -503,7 +504,7 @@ async def test_connections_that_break_neither_lose_nor_repeat_rows(pulsar: Seam,
     async with FaultProxy.of(pulsar_broker.service_url) as proxy:
         transport = await open_transport(load(proxy.url, web_service_url=pulsar_broker.web_service_url))
         [part] = await plan(Seam(transport), topic)
-        async with Seam(transport).reading(part, batch_rows=100, config=config) as reading:
+        async with contextlib.aclosing(Seam(transport).reading(part, batch_rows=100, config=config)) as reading:
             while rows := await next_rows(reading):
                 found += texts(rows)
                 if cuts < 20 and chance.random() < 0.5:
@@ -561,7 +562,7 @@ async def test_a_range_is_read_through_outages_each_message_once(breakable: Brea
     (span,) = await plan(breakable, await breakable.topic(*numbers))
     config = ConsumerConfig(receiver_queue_size=1)
     found: list[str | None] = []
-    async with breakable.reading(span, batch_rows=10, batch_bytes=1, config=config) as reading:
+    async with contextlib.aclosing(breakable.reading(span, batch_rows=10, batch_bytes=1, config=config)) as reading:
         while rows := await next_rows(reading):
             found += texts(rows)
             if len(found) in (1, 30):
