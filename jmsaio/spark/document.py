@@ -10,14 +10,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, ColumnKind
+from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, names_of
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column
 from jmsaio.spark.options.table import table
 
-#: Type names of written columns, as the guide shows them.
-_WRITTEN: Final[Mapping[ColumnKind, str]] = {
-    kind: re.sub(r"[A-Z]{3,}(?:<.*?>)?", r"`\g<0>`", kind.value) for kind in ColumnKind
-}
 GUIDE = pathlib.Path(__file__).parents[1] / "guide" / "spark.md"
 
 
@@ -29,7 +25,7 @@ def columns_read() -> str:
 
 def columns_written() -> str:
     """Return the columns that a written table can have as a Markdown table."""
-    lines = [f"| `{each.name}` | {_WRITTEN[each.kind]} | {_cell(each.doc)} |" for each in WRITE_COLUMNS]
+    lines = [f"| `{each.name}` | {_written_type(each)} | {_cell(each.written)} |" for each in WRITE_COLUMNS]
     return "\n".join(["| column | type | what becomes of it |", "|---|---|---|", *lines])
 
 
@@ -73,6 +69,10 @@ def write() -> None:
 
 def _type(column: Column) -> str:
     return "`STRUCT` of the declared types" if column.name == PROPS else f"`{column.type.value}`"
+
+
+def _written_type(column: Column) -> str:
+    return re.sub(r"[A-Z]{3,}(?:<.*?>)?", r"`\g<0>`", names_of(column.type))
 
 
 def _only_with(column: Column) -> str:

@@ -2,77 +2,41 @@
 
 from __future__ import annotations
 
-import enum
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import attrs
 import pyarrow as pa
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.model.headers import HEADER_COLUMNS
-from jmsaio.spark.model.schema import COLUMNS
+from jmsaio.spark.model.schema import COLUMNS, Column, Type
 
-
-class ColumnKind(enum.Enum):
-    """Type of a column; the value lists Spark's type names."""
-
-    TEXT = "STRING"
-    BYTES = "BINARY"
-    WHOLE = "BIGINT, INT, SMALLINT or TINYINT"
-    MOMENT = "TIMESTAMP"
-    TEXTS = "MAP<STRING, STRING>"
-    PROPERTIES = "STRUCT of STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT or DOUBLE"
-
-
-@attrs.frozen
-class WriteColumn:
-    """One column. It can be missing or NULL unless ``doc`` says otherwise.
-
-    Attributes:
-        name: name of the column; Spark ignores its case.
-        kind: type of the column.
-        doc: description for the guide.
-    """
-
-    name: str
-    kind: ColumnKind
-    doc: str
-
-
-_KINDS: Final = {"STRING": ColumnKind.TEXT, "BINARY": ColumnKind.BYTES, "INT": ColumnKind.WHOLE}
-
+#: Columns that can be written. Each can be missing or NULL unless its description says otherwise.
 WRITE_COLUMNS: Final = (
-    WriteColumn("destination", ColumnKind.TEXT, "queue or topic of the row, never NULL; overridden by an option"),
-    WriteColumn("text", ColumnKind.TEXT, "body of a text message"),
-    WriteColumn("bytes", ColumnKind.BYTES, "body of a bytes message; with `body_type`, of any message, encoded"),
-    WriteColumn("payload", ColumnKind.BYTES, "body of any message, encoded; requires `body_type`"),
-    WriteColumn(
-        "body_json",
-        ColumnKind.TEXT,
-        "body of a map message (an object) or a stream message (an array) as typed JSON; ignored if"
-        " the table has `bytes` or `payload`",
+    *(column for column in COLUMNS if column.written),
+    Column("time_to_live", Type.LONG, "", written="milliseconds until it expires; NULL or 0: never"),
+    Column("deliver_at", Type.TIMESTAMP, "", written="delivery time"),
+    Column("dedup_producer", Type.STRING, "", written="producer of the row, never NULL; only with `dedup=columns`"),
+    Column("dedup_sequence", Type.LONG, "", written="number of the row, never NULL; only with `dedup=columns`"),
+    Column(
+        "dedup_previous", Type.LONG, "",
+        written="number of the producer's previous row, NULL for the first: a task that did not send that row raises"
+        " an error. `jmsaio.spark.with_dedup` adds the column",
     ),
-    WriteColumn("body_type", ColumnKind.TEXT, "`text`, `bytes`, `map`, `stream`, `object`; `header` without a body"),
-    WriteColumn("object_format", ColumnKind.TEXT, "`json` if an object message contains JSON of jmsaio"),
-    WriteColumn("key", ColumnKind.TEXT, "partition key: JMSXGroupID"),
-    WriteColumn("properties", ColumnKind.TEXTS, "properties by name, as text; NULL is left out"),
-    WriteColumn("property_types", ColumnKind.TEXTS, "type names of properties that are not strings"),
-    WriteColumn("props", ColumnKind.PROPERTIES, "properties with the types of their fields; NULL is left out"),
-    *(WriteColumn(each.name, _KINDS[each.type], each.written) for each in HEADER_COLUMNS if each.written),
-    WriteColumn("time_to_live", ColumnKind.WHOLE, "milliseconds until it expires; NULL or 0: never"),
-    WriteColumn("deliver_at", ColumnKind.MOMENT, "delivery time"),
-    WriteColumn("partition", ColumnKind.WHOLE, "index of the partition"),
-    WriteColumn("dedup_producer", ColumnKind.TEXT, "producer of the row, never NULL; only with `dedup=columns`"),
-    WriteColumn("dedup_sequence", ColumnKind.WHOLE, "number of the row, never NULL; only with `dedup=columns`"),
-    WriteColumn(
-        "dedup_previous",
-        ColumnKind.WHOLE,
-        "number of the producer's previous row, NULL for the first: a task"
-        " that did not send that row raises an error. `jmsaio.spark.with_dedup` adds the column",
-    ),
-)
+)  # fmt: skip
+_WHOLE: Final = "BIGINT, INT, SMALLINT or TINYINT"
+#: Spark's names of the types that a written column can have, by its type, if there are several.
+_NAMES: Final[Mapping[Type, str]] = {
+    Type.INT: _WHOLE,
+    Type.LONG: _WHOLE,
+    Type.PROPERTIES: "STRUCT of STRING, BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT or DOUBLE",
+}
+
+
+def names_of(kind: Type) -> str:
+    """Return Spark's names of the types that a written column of this type can have."""
+    return _NAMES.get(kind, kind.value)
+
 
 #: Columns of a read row that are not written: the provider sets them.
 PROVIDED: Final = frozenset(column.name for column in COLUMNS) - {column.name for column in WRITE_COLUMNS}
@@ -104,13 +68,14 @@ def _is_properties(kind: pa.DataType) -> bool:
     return pa.types.is_struct(kind) and all(field.type in FIELD_WORDS for field in kind)
 
 
-_FITS: Final[Mapping[ColumnKind, Callable[[pa.DataType], bool]]] = {
-    ColumnKind.TEXT: _is_text,
-    ColumnKind.BYTES: lambda kind: kind in (pa.binary(), pa.large_binary()),
-    ColumnKind.WHOLE: pa.types.is_signed_integer,
-    ColumnKind.MOMENT: lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
-    ColumnKind.TEXTS: _is_texts,
-    ColumnKind.PROPERTIES: _is_properties,
+_FITS: Final[Mapping[Type, Callable[[pa.DataType], bool]]] = {
+    Type.STRING: _is_text,
+    Type.BINARY: lambda kind: kind in (pa.binary(), pa.large_binary()),
+    Type.INT: pa.types.is_signed_integer,
+    Type.LONG: pa.types.is_signed_integer,
+    Type.TIMESTAMP: lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
+    Type.TEXTS: _is_texts,
+    Type.PROPERTIES: _is_properties,
 }
 _KNOWN: Final = {column.name.lower(): column for column in WRITE_COLUMNS}
 _PROVIDED: Final = {name.lower(): name for name in PROVIDED}
@@ -143,9 +108,9 @@ def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bo
             raise ConfigurationError(f"there is no column {field.name!r:.100} to write: drop it, or make it a property")
         if column.name in found:
             raise ConfigurationError(f"the column {column.name} occurs twice")
-        if not pa.types.is_null(field.type) and not _FITS[column.kind](field.type):
+        if not pa.types.is_null(field.type) and not _FITS[column.type](field.type):
             raise ConfigurationError(
-                f"the column {column.name} must be {column.kind.value}, not of the Arrow type {field.type}"
+                f"the column {column.name} must be {names_of(column.type)}, not of the Arrow type {field.type}"
             )
         found[column.name] = index
     _check_bodies(found)

@@ -65,6 +65,7 @@ class Column:
         doc: description of its contents.
         bodies: values of the option ``body`` that include the column.
         on_request: the column is included only if it is requested by name.
+        written: description of the column in a table to write; "" if it is not written.
     """
 
     name: str
@@ -72,32 +73,58 @@ class Column:
     doc: str
     bodies: frozenset[Body] = _ALL
     on_request: bool = False
+    written: str = ""
 
 
 #: Column of the declared properties.
 PROPS: Final = "props"
 
+_KEY: Final = "partition key: JMSXGroupID"
+_KINDS: Final = "`text`, `bytes`, `map`, `stream`, `object`; `header` without a body"
+_FORMAT: Final = "`json` if an object message contains JSON of jmsaio"
+_TYPE_NAMES: Final = "type names of properties that are not strings"
+
 COLUMNS: Final = (
-    Column("destination", Type.STRING, "`queue://name` or `topic://name`, a short name in the default namespace"),
+    Column(
+        "destination", Type.STRING, "`queue://name` or `topic://name`, a short name in the default namespace",
+        written="queue or topic of the row, never NULL; overridden by an option",
+    ),
     Column("topic", Type.STRING, "full name of the Pulsar topic, or of its partition"),
-    Column("partition", Type.INT, "index of the partition; NULL without partitions"),
+    Column(
+        "partition", Type.INT, "index of the partition; NULL without partitions", written="index of the partition"
+    ),
     Column("position", Type.POSITION, "stored position of the message; sorts in partition order"),
     Column("publish_time", Type.TIMESTAMP, "publish time, by the sender's clock"),
     Column("producer_name", Type.STRING, "name of the Pulsar producer"),
-    Column("key", Type.STRING, "partition key: JMSXGroupID"),
+    Column("key", Type.STRING, _KEY, written=_KEY),
     Column("schema_version", Type.BINARY, "version of the producer's Pulsar schema"),
-    *(Column(each.name, Type(each.type), each.doc) for each in HEADER_COLUMNS),
-    Column("properties", Type.TEXTS, "properties by name, as text"),
-    Column("property_types", Type.TEXTS, "type names of properties that are not strings"),
-    Column(PROPS, Type.PROPERTIES, "properties declared by the option `propertySchema`", on_request=True),
-    Column("body_type", Type.STRING, "`text`, `bytes`, `map`, `stream`, `object`; `header` without a body"),
-    Column("text", Type.STRING, "body of a text message", _TYPED),
-    Column("bytes", Type.BINARY, "body of any other message, encoded", _TYPED),
-    Column("object_format", Type.STRING, "`json` if an object message contains JSON of jmsaio"),
-    Column("payload", Type.BINARY, "body of any message, encoded", _RAW),
-    Column("body_json", Type.STRING, "body of a map or stream message as typed JSON", on_request=True),
+    *(Column(each.name, Type(each.type), each.doc, written=each.written) for each in HEADER_COLUMNS),
+    Column(
+        "properties", Type.TEXTS, "properties by name, as text", written="properties by name, as text; NULL is left out"
+    ),
+    Column("property_types", Type.TEXTS, _TYPE_NAMES, written=_TYPE_NAMES),
+    Column(
+        PROPS, Type.PROPERTIES, "properties declared by the option `propertySchema`", on_request=True,
+        written="properties with the types of their fields; NULL is left out",
+    ),
+    Column("body_type", Type.STRING, _KINDS, written=_KINDS),
+    Column("text", Type.STRING, "body of a text message", _TYPED, written="body of a text message"),
+    Column(
+        "bytes", Type.BINARY, "body of any other message, encoded", _TYPED,
+        written="body of a bytes message; with `body_type`, of any message, encoded",
+    ),
+    Column("object_format", Type.STRING, _FORMAT, written=_FORMAT),
+    Column(
+        "payload", Type.BINARY, "body of any message, encoded", _RAW,
+        written="body of any message, encoded; requires `body_type`",
+    ),
+    Column(
+        "body_json", Type.STRING, "body of a map or stream message as typed JSON", on_request=True,
+        written="body of a map message (an object) or a stream message (an array) as typed JSON; ignored if"
+        " the table has `bytes` or `payload`",
+    ),
     Column("decode_error", Type.STRING, "reason why a column is NULL, if a part can't be decoded"),
-)
+)  # fmt: skip
 
 _BY_NAME: Final[Mapping[str, Column]] = {column.name.lower(): column for column in COLUMNS}
 

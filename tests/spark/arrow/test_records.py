@@ -28,7 +28,7 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.arrow import written_properties
 from jmsaio.spark.arrow.columns import ARROW, RowBatches
 from jmsaio.spark.arrow.records import OutgoingRow, RecordMaker
-from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, ColumnKind
+from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS
 from jmsaio.spark.model.schema import Body, Property, Type, columns_of, find_column
 from tests.codec import golden_files
 from tests.codec.described import build
@@ -38,11 +38,11 @@ from tests.kit.records import Record
 NOW = 1_700_000_000_000
 CONNECTION = "0a0a0a0a-connection"
 KINDS = {
-    ColumnKind.TEXT: pa.string(), ColumnKind.BYTES: pa.binary(), ColumnKind.WHOLE: pa.int64(),
-    ColumnKind.MOMENT: ARROW[Type.TIMESTAMP], ColumnKind.TEXTS: ARROW[Type.TEXTS],
-    ColumnKind.PROPERTIES: pa.struct([("n", pa.int32()), ("s", pa.string())]),
+    Type.STRING: pa.string(), Type.BINARY: pa.binary(), Type.INT: pa.int64(), Type.LONG: pa.int64(),
+    Type.TIMESTAMP: ARROW[Type.TIMESTAMP], Type.TEXTS: ARROW[Type.TEXTS],
+    Type.PROPERTIES: pa.struct([("n", pa.int32()), ("s", pa.string())]),
 }  # fmt: skip
-TYPES = {column.name: KINDS[column.kind] for column in WRITE_COLUMNS}
+TYPES = {column.name: KINDS[column.type] for column in WRITE_COLUMNS}
 
 
 def table(rows: list[Mapping[str, Any]]) -> pa.RecordBatch:

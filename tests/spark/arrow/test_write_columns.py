@@ -9,41 +9,43 @@ import pytest
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.arrow.columns import POSITION, TEXTS, TIMESTAMP, schema_of
-from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, ColumnKind, WriteColumn, find_columns
-from jmsaio.spark.model.schema import Body, columns_of
+from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS, find_columns, names_of
+from jmsaio.spark.model.schema import Body, Column, Type, columns_of
 
 GOOD = {
-    ColumnKind.TEXT: [pa.string(), pa.large_string(), pa.null()],
-    ColumnKind.BYTES: [pa.binary(), pa.large_binary(), pa.null()],
-    ColumnKind.WHOLE: [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.null()],
-    ColumnKind.MOMENT: [TIMESTAMP, pa.timestamp("ns", tz="Europe/Berlin"), pa.null()],
-    ColumnKind.TEXTS: [TEXTS, pa.map_(pa.large_string(), pa.large_string()), pa.null()],
-    ColumnKind.PROPERTIES: [
+    Type.STRING: [pa.string(), pa.large_string(), pa.null()],
+    Type.BINARY: [pa.binary(), pa.large_binary(), pa.null()],
+    Type.INT: [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.null()],
+    Type.LONG: [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.null()],
+    Type.TIMESTAMP: [TIMESTAMP, pa.timestamp("ns", tz="Europe/Berlin"), pa.null()],
+    Type.TEXTS: [TEXTS, pa.map_(pa.large_string(), pa.large_string()), pa.null()],
+    Type.PROPERTIES: [
         pa.struct([("a", pa.string()), ("b", pa.bool_()), ("c", pa.int64()), ("d", pa.float32())]),
         pa.struct([]),
         pa.null(),
     ],
 }
 BAD = {
-    ColumnKind.TEXT: [pa.binary(), pa.int32(), TEXTS],
-    ColumnKind.BYTES: [pa.string(), POSITION],
-    ColumnKind.WHOLE: [pa.float64(), pa.string(), pa.uint8(), pa.decimal128(5, 0)],
-    ColumnKind.MOMENT: [pa.timestamp("us"), pa.int64(), pa.date32()],
-    ColumnKind.TEXTS: [pa.map_(pa.string(), pa.int32()), pa.map_(pa.int32(), pa.string()), pa.string()],
-    ColumnKind.PROPERTIES: [TEXTS, pa.struct([("a", TIMESTAMP)]), pa.struct([("a", pa.binary())])],
+    Type.STRING: [pa.binary(), pa.int32(), TEXTS],
+    Type.BINARY: [pa.string(), POSITION],
+    Type.INT: [pa.float64(), pa.string(), pa.uint8(), pa.decimal128(5, 0)],
+    Type.LONG: [pa.float64(), pa.string(), pa.uint8(), pa.decimal128(5, 0)],
+    Type.TIMESTAMP: [pa.timestamp("us"), pa.int64(), pa.date32()],
+    Type.TEXTS: [pa.map_(pa.string(), pa.int32()), pa.map_(pa.int32(), pa.string()), pa.string()],
+    Type.PROPERTIES: [TEXTS, pa.struct([("a", TIMESTAMP)]), pa.struct([("a", pa.binary())])],
 }
 
 
 def find(*names: str, destination: str | None = "q", dedup: bool = False) -> dict[str, int]:
     """The columns of a table with these, each of its type."""
-    kinds = {column.name: GOOD[column.kind][0] for column in WRITE_COLUMNS}
+    kinds = {column.name: GOOD[column.type][0] for column in WRITE_COLUMNS}
     fields = [(name, kinds.get(name, pa.string())) for name in names]
     return find_columns(pa.schema(fields), destination=destination, dedup=dedup)
 
 
 @pytest.mark.parametrize("column", WRITE_COLUMNS, ids=lambda column: column.name)
-def test_a_column_is_taken_with_each_of_its_types_and_no_other(column: WriteColumn) -> None:
-    name, kind = column.name, column.kind
+def test_a_column_is_taken_with_each_of_its_types_and_no_other(column: Column) -> None:
+    name, kind = column.name, column.type
     needed = {"body_type": pa.string(), "dedup_producer": pa.string(), "dedup_sequence": pa.int64()}
     beside = [(each, type_) for each, type_ in needed.items() if each != name]
     for good in GOOD[kind]:
@@ -53,7 +55,7 @@ def test_a_column_is_taken_with_each_of_its_types_and_no_other(column: WriteColu
         schema = pa.schema([*beside, (name, bad)])
         with pytest.raises(ConfigurationError) as refused:
             find_columns(schema, destination="q", dedup=True)
-        assert f"the column {name} must be {kind.value}, not of the Arrow type {bad}" in str(refused.value)
+        assert f"the column {name} must be {names_of(kind)}, not of the Arrow type {bad}" in str(refused.value)
 
 
 def test_columns_that_the_provider_sets_are_left_out_with_one_warning() -> None:
