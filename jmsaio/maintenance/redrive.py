@@ -158,14 +158,6 @@ def _subscription(configuration: Configuration, letters: LetterRange) -> Subscri
     )
 
 
-class _Refused(Exception):
-    """A dead letter can't be sent."""
-
-    def __init__(self, why: Left, text: str = "") -> None:
-        super().__init__(text)
-        self.why = why
-
-
 class _Copy(NamedTuple):
     """Copy sent in place of a dead letter.
 
@@ -257,38 +249,35 @@ class _Redriving:
     async def _decide(self, record: ReceivedRecord) -> None:
         """Send a dead letter, or hold it."""
         try:
-            if self._is_selected(record):
-                await self._send(record)
-                return
-            self._not_selected += 1
-        except _Refused as refused:
-            self._leave(refused.why, str(refused))
+            if self._selector is not None and self._selector.matches_record(record, header) is not True:
+                self._not_selected += 1
+            elif (target := self._find_target(record.properties)) is not None:
+                outgoing = redriven(record, round(self._transport.clock.now() * 1000))
+                if not self._request.dry_run:
+                    sender, message_id = await self._outlets.sender(target), record.message_id
+                    sender.send(outgoing, _Copy(message_id, target))
+                    self._in_flight[message_id] = [record]  # outcomes are never reported during the call
+                    return
+                await self._outlets.check(target)
+                self._sent[target] += 1
         except JMSError as error:
             self._leave(Left.FAILED, f"{record.message_id}: {error}")
         self._hold(record)
 
-    def _is_selected(self, record: ReceivedRecord) -> bool:
-        return self._selector is None or self._selector.matches_record(record, header) is True
-
-    async def _send(self, record: ReceivedRecord) -> None:
-        wire = record.properties
+    def _find_target(self, wire: Mapping[str, str]) -> str | None:
+        """Return the topic to send a dead letter to; None if it is left, for a reason that is counted."""
         target = self._target or origin_of(wire)
         if target is None:
             text = "a dead letter without REAL_TOPIC does not name its origin: name a destination (--to)"
-            raise _Refused(Left.NO_ORIGIN, text)
-        if split_partition(target)[0] == split_partition(self._letters.topic)[0]:
-            raise _Refused(Left.FAILED, f"{target} is the dead letter topic itself: name another destination (--to)")
-        if redrive_count(wire) >= self._request.max_redrives:
-            raise _Refused(Left.TOO_OFTEN)
-        outgoing = redriven(record, round(self._transport.clock.now() * 1000))
-        if self._request.dry_run:
-            await self._outlets.check(target)
-            self._sent[target] += 1
-            self._hold(record)
-            return
-        sender, message_id = await self._outlets.sender(target), record.message_id
-        sender.send(outgoing, _Copy(message_id, target))
-        self._in_flight[message_id] = [record]  # outcomes are never reported during the call
+            self._leave(Left.NO_ORIGIN, text)
+        elif split_partition(target)[0] == split_partition(self._letters.topic)[0]:
+            text = f"{target} is the dead letter topic itself: name another destination (--to)"
+            self._leave(Left.FAILED, text)
+        elif redrive_count(wire) >= self._request.max_redrives:
+            self._leave(Left.TOO_OFTEN, "")
+        else:
+            return target
+        return None
 
     def _settled(self, copies: Sequence[_Copy], message_id: WireId | None, error: JMSError | None) -> None:
         self._confirmed.set()

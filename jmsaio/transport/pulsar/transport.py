@@ -268,11 +268,11 @@ class PulsarTransport:
             )
             return producer
 
-        sender = PulsarSender(self._bridge, topic, options, self._forget)
+        list_partitions = partial(self._subscriber.partitions, topic)
+        sender = PulsarSender(self._bridge, topic, options, self._forget, list_partitions, open_producer)
         self._open[sender] = None
         try:
-            start = sender.start(partial(self._subscriber.partitions, topic), open_producer)
-            await self._unless_refused(start, f"open a producer to {topic}", topic)
+            await self._unless_refused(sender.start(), f"open a producer to {topic}", topic)
         except OperationTimeoutError as error:
             await sender.aclose(0.0)
             raise await self._with_cause(error) from None

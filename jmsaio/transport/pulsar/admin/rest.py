@@ -6,7 +6,7 @@ import json
 import logging
 import re
 import ssl
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
@@ -423,10 +423,11 @@ class RestAdmin:
         return True
 
     async def _call(
-        self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None
-    ) -> Any:
+        self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None,
+        checked: bool = True,
+    ) -> Any:  # fmt: skip
         """Make a call with retries; return the decoded answer, None for an empty one."""
-        answer = await self._answer(method, path, what=what, query=query, body=body)
+        answer = await self._answer(method, path, what=what, query=query, body=body, checked=checked)
         with understanding(what):
             return json.loads(answer.content) if answer.content else None
 
@@ -442,13 +443,11 @@ class RestAdmin:
                     await anyio.to_thread.run_sync(import_module, "httpx", abandon_on_cancel=True)
                 if checked and self._check is not None:
                     await self._check(path, what, partial(self.consumers, what))
-                return await self._repeated(method, path, query, body, what)
+                return await self._repeated(what, partial(self._once, method, path, query, body, what))
         except TimeoutError:
             raise AdminError(f"{what}: no answer of {self._url} within {limit:g} s") from None
 
-    async def _repeated(
-        self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str
-    ) -> httpx.Response:
+    async def _repeated(self, what: str, once: Callable[[], Awaitable[httpx.Response]]) -> httpx.Response:
         import httpx
 
         retrying = tenacity.AsyncRetrying(
@@ -459,7 +458,7 @@ class RestAdmin:
             sleep=anyio.sleep,
         )
         try:
-            return await retrying(self._once, method, path, query, body, what)
+            return await retrying(once)
         except (httpx.HTTPError, ssl.SSLError) as error:  # a TLS alert in an answer is an SSLError
             reason = distrust(error, self._url) or await missing_tls(self._url)
             if reason is not None:
@@ -475,17 +474,18 @@ class RestAdmin:
         Clients that look the topic up connect to this address of Pulsar's protocol, with TLS or without.
         """
         what = f"broker of {topic}"
-        answer = await self._answer("GET", lookup_path(topic), what=what, checked=False)
+        found = await self._call("GET", lookup_path(topic), what=what, checked=False)
         with understanding(what):
-            url: str = json.loads(answer.content)["brokerUrlTls" if tls else "brokerUrl"]
+            url: str = found["brokerUrlTls" if tls else "brokerUrl"]
             return urlsplit(url).netloc
 
     async def consumers(self, what: str, topic: str) -> set[str]:
         """Return the names of the consumers and readers of a topic without partitions, in whatever cluster this is."""
-        answer = await self._answer("GET", f"{topic_path(topic)}/stats", what=what, query=_STATS, checked=False)
+        found = await self._call("GET", f"{topic_path(topic)}/stats", what=what, query=_STATS, checked=False)
         with understanding(what):
-            found = json.loads(answer.content)["subscriptions"].values()
-            return {consumer["consumerName"] for one in found for consumer in one["consumers"]}
+            return {
+                consumer["consumerName"] for one in found["subscriptions"].values() for consumer in one["consumers"]
+            }
 
     async def _once(
         self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str

@@ -51,12 +51,22 @@ class PulsarSender:
         topic: full topic name.
     """
 
-    def __init__(self, bridge: Bridge, topic: str, options: SenderOptions, closed: Callable[[PulsarSender], None]):
+    def __init__(
+        self,
+        bridge: Bridge,
+        topic: str,
+        options: SenderOptions,
+        closed: Callable[[PulsarSender], None],
+        list_partitions: ListPartitions,
+        open_producer: OpenProducer,
+    ) -> None:
         config = options.config
         self.topic = topic
         self._bridge = bridge
         self._options = options
         self._on_closed = closed
+        self._list_partitions = list_partitions
+        self._open_producer = open_producer
         self._partition_producers: list[PartitionProducer] = []
         self._turns = make_turns(config.message_routing_mode, random)
         self._sequence_ids = SequenceIds(topic, config.batches)
@@ -70,14 +80,10 @@ class PulsarSender:
         self._checked = bridge.loop.time()
         self._look_after = config.auto_update_partitions_interval if config.auto_update_partitions else math.inf
         self._growth: asyncio.Task[None] | None = None
-        self._list_partitions: ListPartitions
-        self._open_producer: OpenProducer
 
-    async def start(self, list_partitions: ListPartitions, open_producer: OpenProducer) -> None:
+    async def start(self) -> None:
         """Open the native producers. Raises the first error, with the others closed."""
-        self._list_partitions = list_partitions
-        self._open_producer = open_producer
-        await self._add_partition_producers(await list_partitions())
+        await self._add_partition_producers(await self._list_partitions())
 
     async def _add_partition_producers(self, partitions: list[str]) -> None:
         natives = await open_together(map(self._open_producer, partitions))

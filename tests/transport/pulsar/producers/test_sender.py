@@ -361,8 +361,9 @@ async def test_the_window_counts_the_same_whether_the_codec_has_counted_the_char
     assert (by_hand.characters, by_codec == by_hand) == (0, True)
     options = SenderOptions(config=ProducerConfig(), settled=lambda *_: None, window_records=10, window_bytes=10_000)
     bridge = Bridge()
-    sender = PulsarSender(bridge, "t", options, lambda _: None)
-    await sender.start(AsyncMock(return_value=["t"]), AsyncMock(return_value=native))
+    topics, natives = AsyncMock(return_value=["t"]), AsyncMock(return_value=native)
+    sender = PulsarSender(bridge, "t", options, lambda _: None, topics, natives)
+    await sender.start()
     sizes = []
     for each in (by_hand, by_codec):
         before = sender._window.bytes
@@ -382,8 +383,9 @@ async def test_a_sender_that_closes_with_many_records_tells_a_slice_of_them_in_e
         told.extend(tokens)
 
     options = SenderOptions(ProducerConfig(batching_enabled=False), settled, window_records=count)
-    sender = PulsarSender(bridge, "t", options, lambda _: None)
-    await sender.start(AsyncMock(return_value=["t"]), AsyncMock(return_value=native))
+    topics, natives = AsyncMock(return_value=["t"]), AsyncMock(return_value=native)
+    sender = PulsarSender(bridge, "t", options, lambda _: None, topics, natives)
+    await sender.start()
     for number in range(count):
         sender.send(record("x"), number)
     closing, draining = asyncio.create_task(sender.aclose(0)), asyncio.create_task(sender.drain(HANG))
