@@ -157,7 +157,7 @@ class NativeConsumers:
             TransportError: the broker refused.
             OperationTimeoutError: no answer in time.
         """
-        target = native_position(position)
+        target = position if isinstance(position, int) else native_position(position)
         for native_consumer in native_consumers:
             # Not afterwards: pulsar-client might deliver the first record after the move before it reports the move.
             native_consumer.discard()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 
 import _pulsar
@@ -67,16 +67,16 @@ class Subscriber:
             open_other = partial(self.open, closed=ignore)
             letters = DeadLetters(policy, subscription.name, self.open_sender, open_other, self.keep_letters)
         receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
-        receiver.opens_with(partial(self._subscribe_again, subscription), self._have_answered)
+        receiver.opens_with(partial(self._subscribe, subscription), self._have_answered)
         try:
             if subscription.pattern is not None:
-                receiver.add_native_consumer(await self._subscribe_pattern(subscription, subscription.pattern), None)
+                receiver.add_native_consumer(await self._subscribe(subscription, None, 1), None)
             else:
                 lists = await together(map(self.partitions, subscription.topics))
                 topics = [name for names in lists for name in names]
                 await self._add(receiver, subscription, topics)
                 if topics != list(subscription.topics) and subscription.config.auto_update_partitions:
-                    self._follow(receiver)
+                    receiver.owns(self.bridge.task(self._grow(receiver)))
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await receiver.aclose(1.0)
@@ -105,36 +105,22 @@ class Subscriber:
             if isinstance(native, BaseException):
                 raise native
 
-    async def _subscribe(self, subscription: Subscription, topic: str, size: int) -> ConsumerHandle:
-        native, name = consumer_configuration(subscription, size), subscription.name
+    async def _subscribe(self, subscription: Subscription, topic: str | None, size: int) -> ConsumerHandle:
+        """Open a native consumer of a topic, or of the subscription's pattern, with the usual queue size."""
+        name, source = subscription.name, topic
+        if topic is None:
+            source, size = _pulsar.TopicRegex(subscription.pattern), queue_size(subscription, 1)
+        native = consumer_configuration(subscription, size)
         attempts: Attempts[ConsumerHandle] = Attempts(
             self.bridge,
-            partial(self.client.subscribe_async_v2, topic, name, native),
-            f"subscribe {name} to {topic}",
+            partial(self.client.subscribe_async_v2, source, name, native),
+            f"subscribe {name} to {topic or subscription.pattern}",
             self.timeout,
             topic=topic,
             subscription=name,
-            turn=partial(subscribing, topic, name, self.timeout),
+            turn=nullcontext if topic is None else partial(subscribing, topic, name, self.timeout),
         )
         return await attempts.run()
-
-    async def _subscribe_pattern(self, subscription: Subscription, pattern: str) -> ConsumerHandle:
-        native = consumer_configuration(subscription, queue_size(subscription, 1))
-        attempts: Attempts[ConsumerHandle] = Attempts(
-            self.bridge,
-            partial(self.client.subscribe_async_v2, _pulsar.TopicRegex(pattern), subscription.name, native),
-            f"subscribe {subscription.name} to {pattern}",
-            self.timeout,
-            subscription=subscription.name,
-        )
-        return await attempts.run()
-
-    async def _subscribe_again(self, subscription: Subscription, topic: str | None, size: int) -> ConsumerHandle:
-        """Open a native consumer of an existing subscription."""
-        if topic is not None:
-            return await self._subscribe(subscription, topic, size)
-        assert subscription.pattern is not None
-        return await self._subscribe_pattern(subscription, subscription.pattern)
 
     async def _have_answered(self, topic: str, timeout: float) -> None:
         """Wait until a topic's broker answers: a reader uses the connection of the topic's consumers."""
@@ -155,11 +141,8 @@ class Subscriber:
         with suppress(NotFoundError):  # deleted meanwhile, with everything to be acknowledged
             close_late(await reader.run())
 
-    def _follow(self, receiver: PulsarReceiver) -> None:
-        """Check for new partitions regularly, until the receiver is closed."""
-        receiver.owns(self.bridge.task(self._grow(receiver)))
-
     async def _grow(self, receiver: PulsarReceiver) -> None:
+        """Check for new partitions regularly, until the receiver is closed."""
         # Everything in a new partition was sent after the subscription was created, so all of it is received.
         subscription = attrs.evolve(receiver.subscription, position=StartPosition.EARLIEST)
         while not receiver.closed:

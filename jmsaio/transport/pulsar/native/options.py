@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 import _pulsar
 
@@ -202,25 +202,11 @@ def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> _pul
     return native
 
 
-@overload
-def native_position(position: StartPosition | WireId) -> MessageIdHandle: ...
-
-
-@overload
-def native_position(position: int) -> int: ...
-
-
-def native_position(position: StartPosition | WireId | int) -> MessageIdHandle | int:
-    """Convert a position for pulsar-client's seek and reader: a MessageId, or a publish time in milliseconds."""
-    if position is StartPosition.EARLIEST:
-        earliest: MessageIdHandle = _pulsar.MessageId.earliest
-        return earliest
-    if position is StartPosition.LATEST:
-        latest: MessageIdHandle = _pulsar.MessageId.latest
-        return latest
+def native_position(position: StartPosition | WireId) -> MessageIdHandle:
+    """Convert a position for pulsar-client's seek and reader."""
+    native: MessageIdHandle
     if isinstance(position, WireId):
-        message_id: MessageIdHandle = _pulsar.MessageId(
-            position.partition, position.ledger, position.entry, position.batch_index
-        )
-        return message_id
-    return position
+        native = _pulsar.MessageId(position.partition, position.ledger, position.entry, position.batch_index)
+    else:
+        native = _pulsar.MessageId.earliest if position is StartPosition.EARLIEST else _pulsar.MessageId.latest
+    return native

@@ -138,7 +138,6 @@ def test_positions_become_pulsar_clients_ids() -> None:
     assert native_position(StartPosition.EARLIEST) == _pulsar.MessageId.earliest
     assert native_position(StartPosition.LATEST) == _pulsar.MessageId.latest
     assert native_position(WireId(1, 2, 3, 4)) == _pulsar.MessageId(3, 1, 2, 4)
-    assert native_position(12345) == 12345
 
 
 def test_client_options_reach_pulsar_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
