@@ -50,16 +50,14 @@ from jmsaio.transport.pulsar.consumers.rereading import Rereading
 from jmsaio.transport.pulsar.consumers.subscriber import Subscriber
 from jmsaio.transport.pulsar.emulation.dead_letters import LetterKeeping
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import GIVEN_BACK, PriorDeliveries
-from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.batch_acker import check_message_ids
 from jmsaio.transport.pulsar.native.bridge import Bridge, Released, close_late, holds_native, wait_for
 from jmsaio.transport.pulsar.native.closing import NativeClient
 from jmsaio.transport.pulsar.native.connecting import Reach, again
-from jmsaio.transport.pulsar.native.handles import ClientHandle, ProducerHandle, ReaderHandle
+from jmsaio.transport.pulsar.native.handles import ClientHandle, ProducerHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.options import (
     client_configuration,
-    native_position,
     producer_configuration,
     reader_configuration,
 )
@@ -303,20 +301,10 @@ class PulsarTransport:
         timeout, loop = self._config.operation_timeout, self._bridge.loop
         deadline = loop.time() + timeout
         first = StartPosition.EARLIEST if isinstance(options.start, int) else options.start
-        attempts: Attempts[ReaderHandle] = Attempts(
-            self._bridge,
-            partial(
-                self._client.create_reader_async_v2,
-                options.topic,
-                native_position(first),
-                reader_configuration(options, options.config),
-            ),
-            f"open a reader of {options.topic}",
-            timeout,
-            topic=options.topic,
-        )
+        what = f"open a reader of {options.topic}"
+        opening = self._subscriber.open_reader(options.topic, first, reader_configuration(options), what, timeout)
         try:
-            native = await self._unless_refused(attempts.run(), f"open a reader of {options.topic}", options.topic)
+            native = await self._unless_refused(opening, what, options.topic)
         except OperationTimeoutError as error:
             raise await self._with_cause(error) from None
         reader = PulsarReader(self._bridge, native, options, self._forget)

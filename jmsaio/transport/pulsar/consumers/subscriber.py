@@ -12,6 +12,7 @@ import anyio
 import attrs
 
 from jmsaio.errors import JMSError, NotFoundError
+from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, Wake
 from jmsaio.transport.pulsar.admin.turns import subscribing
@@ -126,20 +127,22 @@ class Subscriber:
         """Wait until a topic's broker answers: a reader uses the connection of the topic's consumers."""
         if topic.startswith("non-persistent://"):
             return  # nothing of it is stored, not even acknowledgements
-        reader: Attempts[ReaderHandle] = Attempts(
-            self.bridge,
-            partial(
-                self.client.create_reader_async_v2,
-                topic,
-                native_position(StartPosition.LATEST),
-                _pulsar.ReaderConfiguration(),
-            ),
-            f"wait for receipts of {topic}",
-            timeout,
-            topic=topic,
-        )
+        config, what = _pulsar.ReaderConfiguration(), f"wait for receipts of {topic}"
         with suppress(NotFoundError):  # deleted meanwhile, with everything to be acknowledged
-            close_late(await reader.run())
+            close_late(await self.open_reader(topic, StartPosition.LATEST, config, what, timeout))
+
+    async def open_reader(
+        self,
+        topic: str,
+        start: StartPosition | WireId,
+        config: _pulsar.ReaderConfiguration,
+        what: str,
+        timeout: float,
+    ) -> ReaderHandle:
+        """Open a native reader of a topic without partitions, or of one partition; see ``Attempts``."""
+        create = partial(self.client.create_reader_async_v2, topic, native_position(start), config)
+        attempts: Attempts[ReaderHandle] = Attempts(self.bridge, create, what, timeout, topic=topic)
+        return await attempts.run()
 
     async def _grow(self, receiver: PulsarReceiver) -> None:
         """Check for new partitions regularly, until the receiver is closed."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import _pulsar
 
-from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
+from jmsaio.config import Configuration, ProducerConfig
 from jmsaio.errors import ConfigurationError, JMSError
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
@@ -188,8 +188,9 @@ def consumer_configuration(subscription: Subscription, queue_size: int) -> _puls
     return native
 
 
-def reader_configuration(options: ReaderOptions, config: ConsumerConfig) -> _pulsar.ReaderConfiguration:
+def reader_configuration(options: ReaderOptions) -> _pulsar.ReaderConfiguration:
     """Create pulsar-client's ReaderConfiguration."""
+    config = options.config
     native = _pulsar.ReaderConfiguration()
     native.receiver_queue_size(max(1, config.receiver_queue_size))
     # "Latest, inclusive" would be the last record already stored; and an inclusive reader moved to a time never finds

@@ -126,12 +126,12 @@ def test_pattern_options_reach_pulsar_client(mode: RegexSubscriptionMode) -> Non
 
 def test_reader_options_reach_pulsar_client() -> None:
     options = ReaderOptions("t", ConsumerConfig(receiver_queue_size=9), name="r", start=WireId(1, 2), inclusive=True)
-    native = reader_configuration(options, options.config)
+    native = reader_configuration(options)
     assert (native.receiver_queue_size(), native.reader_name(), native.start_message_id_inclusive()) == (9, "r", True)
     latest = ReaderOptions("t", ConsumerConfig(), start=StartPosition.LATEST)
-    assert not reader_configuration(latest, latest.config).start_message_id_inclusive()
+    assert not reader_configuration(latest).start_message_id_inclusive()
     timed = ReaderOptions("t", ConsumerConfig(), start=5)
-    assert not reader_configuration(timed, timed.config).start_message_id_inclusive()
+    assert not reader_configuration(timed).start_message_id_inclusive()
 
 
 def test_positions_become_pulsar_clients_ids() -> None:
