@@ -124,18 +124,17 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
 
 def _already(running: BrokerStatus, options: StartOptions) -> BrokerStatus:
     """Return the broker that runs in the folder if its ports and authentication match the options."""
-    if options.auth != running.auth:
-        raise LauncherError(
-            f"a broker already runs in {running.state_directory} with authentication: {running.auth or 'none'} "
-            f"(process {running.pid}); stop it first, or give the new one its own folder"
-        )
     asked = (options.broker_port or running.broker_port, options.web_port or running.web_port)
-    if asked != (running.broker_port, running.web_port):
-        raise LauncherError(
-            f"a broker already runs in {running.state_directory} on ports {running.broker_port} and {running.web_port} "
-            f"(process {running.pid}); stop it first, or give the new one its own folder"
-        )
-    return running
+    if options.auth != running.auth:
+        difference = f"with authentication: {running.auth or 'none'}"
+    elif asked != (running.broker_port, running.web_port):
+        difference = f"on ports {running.broker_port} and {running.web_port}"
+    else:
+        return running
+    raise LauncherError(
+        f"a broker already runs in {running.state_directory} {difference} (process {running.pid}); stop it first, or "
+        "give the new one its own folder"
+    )
 
 
 def _ports(options: StartOptions) -> StartOptions:

@@ -48,18 +48,15 @@ def tail(path: Path, lines: int) -> str:
     if lines < 0:
         raise ValueError(f"lines must not be negative, not {lines}")
     try:
-        with path.open("rb") as file:
-            return _tail(file, lines)
+        file: BinaryIO = path.open("rb")
     except FileNotFoundError:
         return ""
-
-
-def _tail(file: BinaryIO, lines: int) -> str:
-    position, data = file.seek(0, 2), b""
-    while position > 0 and data.count(b"\n") <= lines:
-        step = min(_BLOCK, position)
-        position = file.seek(position - step)
-        data = file.read(step) + data
+    with file:
+        position, data = file.seek(0, 2), b""
+        while position > 0 and data.count(b"\n") <= lines:
+            step = min(_BLOCK, position)
+            position = file.seek(position - step)
+            data = file.read(step) + data
     kept = data.decode("utf-8", "replace").splitlines()[-lines:] if lines > 0 else []
     return "".join(f"{line}\n" for line in kept)
 

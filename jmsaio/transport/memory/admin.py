@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.schema import Schema
@@ -28,6 +29,13 @@ class MemoryAdmin:
         """Name of the embedded broker."""
         return f"memory://{self._broker.name}"
 
+    @contextmanager
+    def _reachable(self) -> Iterator[None]:
+        """Hold the broker's lock, unless the broker is down."""
+        with self._broker.lock:
+            self._broker.check_up()
+            yield
+
     def _find(self, topic: str, name: str) -> list[BrokerSubscription]:
         """Return the subscription in every partition of a topic. With the lock held."""
         self._broker.check_up()
@@ -38,39 +46,33 @@ class MemoryAdmin:
 
     async def partitions(self, topic: str) -> int:
         """Return the number of partitions, 0 for a topic without."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             self._broker.find(topic)
             return self._broker.partitioned.get(topic, 0)
 
     async def create_topic(self, topic: str, partitions: int = 0) -> bool:
         """Create a topic; return False if it exists."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             return self._broker.create(topic, partitions)
 
     async def delete_topic(self, topic: str, force: bool = False) -> None:
         """Delete a topic with its subscriptions. Raises AdminError (412) if clients are connected, unless ``force``."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             self._broker.delete(topic, force)
 
     async def terminate_topic(self, topic: str) -> None:
         """Terminate a topic: its senders fail from now on."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             self._broker.terminate(topic)
 
     async def topics(self, namespace: str) -> list[str]:
         """Return the full names of the topics of a namespace and of each partition, sorted."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             return sorted(name for name in self._broker.logs if name.split("/")[2:4] == namespace.split("/"))
 
     async def stats(self, topic: str) -> TopicStats:
         """Return the statistics of a topic, over all partitions."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             logs = self._broker.find(topic)
             parts: dict[str, list[BrokerSubscription]] = {}
             for log in logs:
@@ -99,8 +101,7 @@ class MemoryAdmin:
         It is one ledger; ``entries`` also counts records that are no longer stored. Records sent in a transaction are
         stored by its commit, so everything stored is readable.
         """
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             found = self._broker.find(topic)
             self._broker.check_unpartitioned(topic, "request the log of one partition")
             log = found[0]
@@ -115,21 +116,18 @@ class MemoryAdmin:
 
     async def entry_filters(self, topic: str) -> frozenset[str]:
         """Return the plugin's name if the broker emulates it. See ``Admin.entry_filters``."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             self._broker.find(topic)
             return frozenset({PLUGIN} if self._broker.filters else ())
 
     async def schemas(self, topic: str) -> list[Schema]:
         """Return all versions of a topic's schema. See ``Admin.schemas``."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             return list(self._broker.schemas.get(topic, ()))
 
     async def schema(self, topic: str, version: int) -> Schema:
         """Return a version of a topic's schema. See ``Admin.schema``."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             found = self._broker.schemas.get(topic, [])
             if version < len(found):
                 return found[version]
@@ -137,8 +135,7 @@ class MemoryAdmin:
 
     async def is_incomplete(self, topic: str, message_id: WireId) -> bool:
         """Return False: messages are stored whole."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             self._broker.find(topic)
             return False
 
@@ -163,8 +160,7 @@ class MemoryAdmin:
 
     async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
         """Create a subscription (and a missing topic); return False if it exists."""
-        with self._broker.lock:
-            self._broker.check_up()
+        with self._reachable():
             missing = [log for log in self._broker.open(topic) if name not in subscriptions_of(log)]
             for log in missing:
                 self._broker.subscribe(log, name, True, position)

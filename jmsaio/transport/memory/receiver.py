@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -241,6 +241,13 @@ class MemoryReceiver:
                     records += consumer.take(room)
         return records
 
+    def _attachments(self, records: Sequence[SetAside]) -> Iterator[tuple[Attachment, StoredRecord]]:
+        """Yield the records of subscriptions that still exist."""
+        for record in cast("Sequence[StoredRecord]", records):
+            each = self._attached.get(record.log)
+            if each is not None:
+                yield each, record
+
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Acknowledge records. See ``Receiver.acknowledge``."""
         broker = self._broker
@@ -252,17 +259,13 @@ class MemoryReceiver:
                 stored = [record for record in stored if not broker.faults.loses_acknowledgement()]
             single = self._single
             if isinstance(transaction, MemoryTransaction):
-                for record in stored:
-                    each = self._attached.get(record.log)
-                    if each is not None:
-                        self._acknowledge_in(transaction, each, record.number)
+                for each, record in self._attachments(stored):
+                    self._acknowledge_in(transaction, each, record.number)
             elif single is not None:
                 single.subscription.acknowledge(single.consumer, stored)
             else:
-                for record in stored:
-                    each = self._attached.get(record.log)
-                    if each is not None:
-                        each.subscription.acknowledge(each.consumer, (record,))
+                for each, record in self._attachments(stored):
+                    each.subscription.acknowledge(each.consumer, (record,))
             if broker.blocked:
                 broker.freed()
 
@@ -283,11 +286,9 @@ class MemoryReceiver:
         with self._broker.lock:
             due = self._broker.steady() + delay if delay > 0 else None
             subscriptions: dict[BrokerSubscription, None] = {}
-            for record in cast("Sequence[StoredRecord]", records):
-                each = self._attached.get(record.log)
-                if each is not None:
-                    each.subscription.give_back(each.consumer, record.number, due, counted)
-                    subscriptions[each.subscription] = None
+            for each, record in self._attachments(records):
+                each.subscription.give_back(each.consumer, record.number, due, counted)
+                subscriptions[each.subscription] = None
             for subscription in subscriptions:
                 subscription.dispatch()
 
@@ -295,10 +296,8 @@ class MemoryReceiver:
         """End the acknowledgement timers of the records, which stay in the broker's own memory."""
         if self._wanted.config.ack_timeout is not None:
             with self._broker.lock:
-                for record in cast("Sequence[StoredRecord]", records):
-                    each = self._attached.get(record.log)
-                    if each is not None:
-                        each.consumer.taken.pop(record.number, None)
+                for each, record in self._attachments(records):
+                    each.consumer.taken.pop(record.number, None)
         return records
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -315,9 +314,8 @@ class MemoryReceiver:
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Count another delivery of records that are held. See ``Receiver.count_delivery``."""
         with self._broker.lock:
-            for record in cast("Sequence[StoredRecord]", records):
-                each = self._attached.get(record.log)
-                if each is not None and record.number in each.consumer.held:
+            for each, record in self._attachments(records):
+                if record.number in each.consumer.held:
                     counts = each.subscription.counts
                     counts[record.number] = counts.get(record.number, 0) + 1
 

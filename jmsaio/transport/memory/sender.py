@@ -161,7 +161,7 @@ class MemorySender:
             return  # it fails after the records before it
         self.admit()
         if len(self._waiting) == 1 and timeout > 0:  # it is the first that waits
-            self._broker.timers.add(last, self._expire)
+            self._broker.timers.add(last, self._fail_some)
 
     def admit(self) -> None:
         """Store waiting records while there is room."""
@@ -213,11 +213,7 @@ class MemorySender:
             if not self._scheduled:
                 self._schedule()
 
-    def _expire(self, argument: int, token: int) -> None:
-        """Fail records that waited too long."""
-        self._fail_some()
-
-    def _fail_some(self) -> None:
+    def _fail_some(self, argument: int = 0, token: int = 0) -> None:
         """Fail a slice of the records that waited too long, or of all if the topic or the sender ended."""
         broker, end = self._broker, self._end
         now = broker.steady() if end is None else math.inf
@@ -232,7 +228,7 @@ class MemorySender:
         if not self._waiting:
             broker.unblock(self)
         elif not self._failing:
-            broker.timers.add(self._waiting[0][6], self._expire)
+            broker.timers.add(self._waiting[0][6], self._fail_some)
         if self._outcomes and not self._scheduled:
             self._schedule()
 

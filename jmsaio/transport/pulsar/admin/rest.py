@@ -138,7 +138,7 @@ class RestAdmin:
             AdminError: with status 412, clients are connected.
         """
         path = topic_path(topic)
-        query = {"force": _flag(force), "deleteSchema": "true"}
+        query = {"force": str(force).lower(), "deleteSchema": "true"}
         if await self.partitions(topic) > 0:
             path = f"{path}/partitions"
         await self._call("DELETE", path, query=query, what=f"delete {topic}")
@@ -373,7 +373,7 @@ class RestAdmin:
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
         """Delete a subscription with its backlog, with ``force`` even if consumers are connected."""
         what = f"delete subscription {name} of {topic}"
-        await self._call("DELETE", subscription_path(topic, name), query={"force": _flag(force)}, what=what)
+        await self._call("DELETE", subscription_path(topic, name), query={"force": str(force).lower()}, what=what)
 
     async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
         """Return the properties of a subscription."""
@@ -538,10 +538,6 @@ def _passes(error: BaseException) -> bool:
     import httpx
 
     return isinstance(error, httpx.TransportError) and distrust(error, "") is None
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
 
 
 def _schema(found: Mapping[str, Any]) -> Schema:
