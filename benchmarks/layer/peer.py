@@ -23,7 +23,7 @@ from jmsaio.model.packed import pack, pack_name, unpack
 from jmsaio.model.wire import EXPIRATION, MESSAGE_TYPE, OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import Capabilities, LinkListener, SenderOptions, Subscription, Token, Transaction, Wake
 from jmsaio.transport.clock import SystemClock
-from jmsaio.transport.waiters import Waiters
+from jmsaio.transport.waiting import Waiters
 
 #: Its URL, with packed properties.
 URL = "costless://packed"

@@ -39,8 +39,8 @@ from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Admin, Cursor, Reader, ReaderOptions, StartPosition
-from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions, list_topics
+from jmsaio.transport.waiting import together
 
 #: Maximum number of records per read.
 _BATCH = 256

@@ -14,8 +14,7 @@ from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionLi
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.jms_producer import JMSProducer
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
-from jmsaio.client.producer import MessageProducer
-from jmsaio.client.producers.settings import SendOptions
+from jmsaio.client.producer import MessageProducer, SendOptions
 from jmsaio.client.session import Session
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.arguments import check_flag

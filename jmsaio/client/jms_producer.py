@@ -12,9 +12,8 @@ from typing import Any, overload
 import attrs
 
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
-from jmsaio.client.producer import MessageProducer
+from jmsaio.client.producer import MessageProducer, log_left_out
 from jmsaio.client.producers.plain_sends import UNSET
-from jmsaio.client.producers.settings import log_left_out
 from jmsaio.client.producers.stamper import SendSettings
 from jmsaio.client.senders.pending import Receipt
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError

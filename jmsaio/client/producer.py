@@ -1,10 +1,11 @@
-"""MessageProducer: defaults, stamping, the send window, futures and completion listeners."""
+"""MessageProducer: its settings, and sends: stamping, the send window, futures and completion listeners."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import attrs
 
@@ -13,9 +14,8 @@ from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
 from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.producers.plain_sends import UNSET, PlainSends
-from jmsaio.client.producers.settings import ProducerSettings, SendOptions, log_left_out
-from jmsaio.client.producers.stamper import SendSettings
-from jmsaio.client.producers.targets import Target
+from jmsaio.client.producers.stamper import SendSettings, Stamper
+from jmsaio.client.producers.targets import Target, Targets
 from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.codec.schemas.writing import SchemaWriter
@@ -31,20 +31,46 @@ from jmsaio.model.public import created_by, public
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime.local_transaction import LocalTransaction
+    from jmsaio.client.runtime.session import SessionRuntime
     from jmsaio.transport.base import Sender, Transaction
+
+_log = logging.getLogger("jmsaio")
+
+
+class SendOptions(TypedDict, total=False):
+    """Options of one message; None, or a missing key, means the producer's setting.
+
+    Attributes:
+        properties: set on the message before it is sent.
+        delivery_mode: DeliveryMode.
+        priority: 0 to 9.
+        time_to_live: seconds, 0 forever.
+        delivery_delay: seconds.
+    """
+
+    properties: Mapping[str, Property] | None
+    delivery_mode: DeliveryMode | None
+    priority: int | None
+    time_to_live: Duration | None
+    delivery_delay: Duration | None
 
 
 @public
 @created_by("session.create_producer")
 @attrs.define(eq=False, kw_only=True)
-class MessageProducer(ProducerSettings, AsyncClosing):
+class MessageProducer(AsyncClosing):
     """Sends messages to one destination, or to any if created without one. Many tasks can use it at once.
 
-    Created by ``session.create_producer``; ``async with`` closes it.
+    Created by ``session.create_producer``; ``async with`` closes it. Its settings raise ObjectClosedError once it is
+    closed (Jakarta Messaging 3.1, 7.4 Setting message delivery options).
     """
 
+    _runtime: SessionRuntime
+    _targets: Targets
+    _stamper: Stamper
     _transacting: LocalTransaction | None
     _schema: SchemaWriter | None  # schema of all its messages
+    _closed: bool = attrs.field(default=False, init=False)
     _now: int = attrs.field(default=0, init=False)  # milliseconds; time of the last send on the general path
     _plain: PlainSends = attrs.field(init=False)
 
@@ -277,6 +303,130 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         return self._stamper.next_id()
 
     @property
+    def destination(self) -> Destination | None:
+        """The destination, or None if each send names one. Raises ObjectClosedError, as all settings do."""
+        self._check_open()
+        return None if self._targets.own is None else self._targets.own.destination
+
+    def get_destination(self) -> Destination | None:
+        """Return ``destination``."""
+        return self.destination
+
+    @property
+    def delivery_mode(self) -> DeliveryMode:
+        """The default delivery mode, initially PERSISTENT. Any value but 1 or 2 raises IllegalArgumentError."""
+        self._check_open()
+        return DeliveryMode(self._stamper.settings.delivery_mode)
+
+    @delivery_mode.setter
+    def delivery_mode(self, mode: DeliveryMode) -> None:
+        self._check_open()
+        self._stamper.change(delivery_mode=mode)
+
+    def get_delivery_mode(self) -> DeliveryMode:
+        """Return ``delivery_mode``."""
+        return self.delivery_mode
+
+    @property
+    def priority(self) -> int:
+        """The default priority, initially 4. A value outside of 0 to 9 raises IllegalArgumentError."""
+        self._check_open()
+        return self._stamper.settings.priority
+
+    @priority.setter
+    def priority(self, priority: int) -> None:
+        self._check_open()
+        self._stamper.change(priority=priority)
+
+    def get_priority(self) -> int:
+        """Return ``priority``."""
+        return self.priority
+
+    @property
+    def time_to_live(self) -> float:
+        """The default time to live in seconds; initially 0, which means forever."""
+        self._check_open()
+        return self._stamper.settings.time_to_live / 1000
+
+    @time_to_live.setter
+    def time_to_live(self, value: Duration) -> None:
+        self.set_time_to_live(value)
+
+    def get_time_to_live(self) -> float:
+        """Return ``time_to_live``."""
+        return self.time_to_live
+
+    def set_time_to_live(self, value: Duration) -> None:
+        """Set the default time to live, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
+        self._check_open()
+        self._stamper.change(time_to_live=value)
+
+    @property
+    def delivery_delay(self) -> float:
+        """The default delivery delay in seconds, initially 0."""
+        self._check_open()
+        return self._stamper.settings.delivery_delay / 1000
+
+    @delivery_delay.setter
+    def delivery_delay(self, value: Duration) -> None:
+        self.set_delivery_delay(value)
+
+    def get_delivery_delay(self) -> float:
+        """Return ``delivery_delay``."""
+        return self.delivery_delay
+
+    def set_delivery_delay(self, value: Duration) -> None:
+        """Set the default delivery delay, in seconds. Raises IllegalArgumentError below 0 and above 10 years."""
+        self._check_open()
+        self._stamper.change(delivery_delay=value)
+
+    def set_delivery_mode(self, mode: DeliveryMode) -> None:
+        """Set ``delivery_mode``."""
+        self.delivery_mode = mode
+
+    def set_priority(self, priority: int) -> None:
+        """Set ``priority``."""
+        self.priority = priority
+
+    @property
+    def disable_message_id(self) -> bool:
+        """Whether messages are sent without JMSMessageID; initially False."""
+        self._check_open()
+        return self._stamper.settings.disable_message_id
+
+    @disable_message_id.setter
+    def disable_message_id(self, value: bool) -> None:
+        self._check_open()
+        self._stamper.change(disable_message_id=value)
+
+    def get_disable_message_id(self) -> bool:
+        """Return ``disable_message_id``."""
+        return self.disable_message_id
+
+    @property
+    def disable_message_timestamp(self) -> bool:
+        """Whether messages are sent without JMSTimestamp; initially False."""
+        self._check_open()
+        return self._stamper.settings.disable_message_timestamp
+
+    @disable_message_timestamp.setter
+    def disable_message_timestamp(self, value: bool) -> None:
+        self._check_open()
+        self._stamper.change(disable_message_timestamp=value)
+
+    def get_disable_message_timestamp(self) -> bool:
+        """Return ``disable_message_timestamp``."""
+        return self.disable_message_timestamp
+
+    def set_disable_message_id(self, value: bool) -> None:
+        """Set ``disable_message_id``."""
+        self.disable_message_id = value
+
+    def set_disable_message_timestamp(self, value: bool) -> None:
+        """Set ``disable_message_timestamp``."""
+        self.disable_message_timestamp = value
+
+    @property
     def closed(self) -> bool:
         """Whether the producer was closed."""
         return self._closed
@@ -309,7 +459,17 @@ class MessageProducer(ProducerSettings, AsyncClosing):
         if self._runtime.sends.count or len(self._runtime.completions):
             await self._runtime.settle_sends(self._runtime.close_timeout)
 
+    def _check_open(self) -> None:
+        self._runtime.affinity.check_process()
+        if self._closed or self._runtime.refuses():
+            raise ObjectClosedError("the producer is closed; create a new one")
+
     def __repr__(self) -> str:
         own = self._targets.own
         where = "any destination" if own is None else repr(own.destination)
         return f"<MessageProducer to {where} {'closed' if self._closed else 'open'}>"
+
+
+def log_left_out(what: str, error: Exception) -> None:
+    """Log which part of another library's message can't be read and is therefore not sent."""
+    _log.warning("%s of the message of another library can't be read and is not sent: %r", what, error)

@@ -12,8 +12,7 @@ import attrs
 
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
-from jmsaio.client.producer import MessageProducer
-from jmsaio.client.producers.settings import SendOptions, log_left_out
+from jmsaio.client.producer import MessageProducer, SendOptions, log_left_out
 from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, ObjectClosedError
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds

@@ -12,8 +12,7 @@ from jmsaio.client.browser import QueueBrowser, open_browser
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
-from jmsaio.client.producer import MessageProducer
-from jmsaio.client.producers.settings import SendOptions
+from jmsaio.client.producer import MessageProducer, SendOptions
 from jmsaio.client.producers.stamper import Stamper
 from jmsaio.client.producers.targets import Targets, target_for
 from jmsaio.client.request import RequestReply

@@ -30,7 +30,7 @@ from jmsaio.rules.routing import make_route
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Receiver, Sender, Settled, StartPosition, Subscription, SubscriptionType, Transport
 from jmsaio.transport.sending import drain, has_room, longest_wait, sender_options
-from jmsaio.transport.together import together
+from jmsaio.transport.waiting import together
 
 #: Records inspected per batch.
 _AT_ONCE: Final = 500

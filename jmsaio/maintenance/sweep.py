@@ -18,7 +18,7 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.transport.pulsar.admin.activity import Activity, SubscriptionActivity, latest
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
-from jmsaio.transport.together import together
+from jmsaio.transport.waiting import together
 
 #: Prefix of temporary destinations of jmsaio and Java.
 TOPIC_PREFIX = "jms-temp-"

@@ -14,7 +14,7 @@ from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.task import TaskReader
 from jmsaio.spark.worker import connected_by
-from jmsaio.transport.together import together
+from jmsaio.transport.waiting import together
 
 
 class BatchReader(TaskReader, DataSourceReader):

@@ -1,4 +1,4 @@
-"""Time: clocks, and timers based on them.
+"""Time: clocks, timers based on them, and items ordered by due time.
 
 There are two times. The wall clock's is written into messages, and jumps when the machine's clock is set. The steady
 time only moves forward, so all delays use it.
@@ -13,17 +13,17 @@ a `ManualClock`.
 from __future__ import annotations
 
 import asyncio
+import heapq
 import inspect
 import math
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Protocol
+from itertools import count
+from typing import Generic, Protocol, TypeVar
 
 import attrs
-
-from jmsaio.transport.time_heap import TimeHeap
 
 
 class Clock(Protocol):
@@ -178,6 +178,66 @@ class SteadyTimes:
         if abs(difference - self._difference) > _CLOCK_SET:
             self._difference = difference
         return moment + self._difference
+
+
+Item = TypeVar("Item")
+
+
+@attrs.define(eq=False)
+class TimeHeap(Generic[Item]):
+    """Items ordered by due time; those of the same time, in the order of adding. It has no clock."""
+
+    _heap: list[tuple[float, int, Item]] = attrs.field(factory=list, init=False)
+    _cancelled: set[int] = attrs.field(factory=set, init=False)
+    _tokens: Iterator[int] = attrs.field(factory=count, init=False)
+
+    def __len__(self) -> int:
+        """Return the number of items, possibly including cancelled ones."""
+        return len(self._heap)
+
+    def add(self, due: float, item: Item) -> int:
+        """Add an item. Returns a token for ``cancel``."""
+        token = next(self._tokens)
+        heapq.heappush(self._heap, (due, token, item))
+        return token
+
+    def cancel(self, token: int) -> None:
+        """Remove an item; ignored if it was already removed. Takes constant time on average."""
+        cancelled, heap = self._cancelled, self._heap
+        cancelled.add(token)
+        if len(cancelled) > max(64, len(heap) // 2):  # otherwise cancelled items would fill the memory
+            self._heap = [entry for entry in heap if entry[1] not in cancelled]
+            heapq.heapify(self._heap)
+            cancelled.clear()
+
+    def is_first(self, token: int) -> bool:
+        """Return whether a token's item comes before all others."""
+        return bool(self._heap) and self._heap[0][1] == token
+
+    @property
+    def due(self) -> float | None:
+        """Due time of the first item; None if there is none."""
+        self._skip()
+        return self._heap[0][0] if self._heap else None
+
+    def pop(self, now: float) -> tuple[int, Item] | None:
+        """Remove and return the first item with its token, if it is due at ``now``."""
+        self._skip()
+        if not self._heap or self._heap[0][0] > now:
+            return None
+        _, token, item = heapq.heappop(self._heap)
+        return token, item
+
+    def take_all(self) -> list[Item]:
+        """Remove and return all items, due or not, in no order."""
+        heap, cancelled = self._heap, self._cancelled
+        self._heap, self._cancelled = [], set()
+        return [item for _, token, item in heap if token not in cancelled]
+
+    def _skip(self) -> None:
+        """Remove cancelled items from the front."""
+        while self._heap and self._heap[0][1] in self._cancelled:
+            self._cancelled.discard(heapq.heappop(self._heap)[1])
 
 
 class Timers:

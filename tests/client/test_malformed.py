@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.delivery import unread
+from jmsaio.client.delivery import redelivery
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.config import Backoff, ConsumerConfig, DeadLetterPolicy
 from jmsaio.model.wire import OutgoingRecord
@@ -216,7 +216,7 @@ async def test_what_is_kept_is_bounded(
     connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond the bound the message kept for longest is given back, so that its error can't acknowledge it."""
-    monkeypatch.setattr(unread, "MOST_RECORDS", 2)
+    monkeypatch.setattr(redelivery, "MOST_RECORDS", 2)
     queue = await queue_with(connection, name("bound"), count=3)
     async with connection.create_session() as session, session.create_consumer(queue) as consumer:
         errors = []

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 import jmsaio
-from jmsaio.client.producers.settings import SendOptions
+from jmsaio.client.producer import SendOptions
 from jmsaio.client.request import RequestReply
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import rest, text, texts

@@ -14,7 +14,7 @@ from jmsaio.client.callbacks.worker import call
 from jmsaio.errors import IllegalArgumentError, JMSError
 from jmsaio.model.arguments import with_article
 from jmsaio.model.public import public
-from jmsaio.transport.waiters import Waiters
+from jmsaio.transport.waiting import Waiters
 
 
 @public

@@ -20,7 +20,7 @@ import attrs
 
 from jmsaio.client.callbacks.callback_context import CallbackContext, leave
 from jmsaio.errors import JMSError
-from jmsaio.transport.waiters import Waiters
+from jmsaio.transport.waiting import Waiters
 
 #: Maximum number of messages, and of seconds, before other tasks of the loop run. Yielding costs as much as a message.
 _MESSAGES_A_TURN = 32

@@ -15,9 +15,8 @@ from typing import Protocol
 import attrs
 
 from jmsaio.client.delivery.filter import Filter, may_expire
-from jmsaio.client.delivery.redelivery import Next, Redelivery
+from jmsaio.client.delivery.redelivery import Next, Redelivery, Unread
 from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
-from jmsaio.client.delivery.unread import Unread
 from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.codec.headers import expiration, priority
 from jmsaio.codec.properties import as_dead_letter
@@ -183,7 +182,7 @@ class Inbox:
     def __attrs_post_init__(self) -> None:
         self.records = PriorityBuffer(priority) if self.by_priority else deque()
         self.acks = AckTurn(self)
-        self.unread = Unread(self.redelivery.delay, self._give_back_unread, self.timers)
+        self.unread = Unread(self.redelivery, self._give_back_unread, self.timers)
         self.share.join(self)
 
     def attach(

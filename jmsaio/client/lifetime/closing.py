@@ -44,17 +44,6 @@ class Deadline:
         """Return the seconds left for a step that is followed by ``steps`` more steps; 0 if its time is over."""
         return max(0.0, self.at - steps * self.share - asyncio.get_running_loop().time())
 
-    async def bound(self, work: Awaitable[object], what: str, steps: int = 0) -> None:
-        """Await ``work``, and cancel it when the time of a step that is followed by ``steps`` more steps is over.
-
-        Raises:
-            OperationTimeoutError: it was cancelled.
-        """
-        with anyio.move_on_after(self.left(steps)) as scope:
-            await work
-        if scope.cancelled_caught:
-            raise OperationTimeoutError(f"{what} did not end within close_timeout")
-
 
 @attrs.define(eq=False)
 class FirstError:
@@ -80,8 +69,14 @@ class FirstError:
     async def guard_within(
         self, deadline: Deadline, call: Callable[[], Awaitable[object]], what: str, steps: int = 0
     ) -> None:
-        """Guard a call, and cancel it when the time of a step that is followed by ``steps`` more steps is over."""
-        await self.guard(lambda: deadline.bound(call(), what, steps))
+        """Guard a call, and cancel it when the time of a step that is followed by ``steps`` more steps is over.
+
+        A cancelled one counts as an OperationTimeoutError.
+        """
+        with anyio.move_on_after(deadline.left(steps)) as scope:
+            await self.guard(call)
+        if scope.cancelled_caught:
+            self.keep(OperationTimeoutError(f"{what} did not end within close_timeout"))
 
     def take(self) -> JMSError | None:
         """Return the error, the first time only."""

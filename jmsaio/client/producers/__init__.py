@@ -1,1 +1,1 @@
-"""What producers consist of: settings, targets, stamps, and the fast path of a send."""
+"""What producers consist of: targets, stamps, and the fast path of a send."""

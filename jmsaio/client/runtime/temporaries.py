@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import attrs
@@ -39,6 +39,8 @@ _log = logging.getLogger("jmsaio")
 _PRODUCERS_END = 0.5
 #: Maximum number of names of deleted destinations that are remembered.
 _REMEMBERED = 1000
+
+Temporary = TypeVar("Temporary", TemporaryQueue, TemporaryTopic)
 
 
 @attrs.define(eq=False, repr=False)
@@ -68,23 +70,16 @@ class Temporaries:
 
     async def create_queue(self) -> TemporaryQueue:
         """Create a temporary queue. Raises IllegalStateError without the admin interface, unless configured."""
-        topic = self._new_name(QUEUE_PREFIX)
-        queue = TemporaryQueue(topic, delete=partial(self.delete, topic), owner=self._owner)
-        await self._create(topic, queue)
-        return queue
+        return await self._create(TemporaryQueue, QUEUE_PREFIX)
 
     async def create_topic(self) -> TemporaryTopic:
         """Create a temporary topic. Raises IllegalStateError without the admin interface, unless configured."""
-        topic = self._new_name(TOPIC_PREFIX)
-        destination = TemporaryTopic(topic, delete=partial(self.delete, topic), owner=self._owner)
-        await self._create(topic, destination)
-        return destination
+        return await self._create(TemporaryTopic, TOPIC_PREFIX)
 
-    def _new_name(self, prefix: str) -> str:
-        return f"persistent://{self._configuration.system_namespace}/{prefix}{uuid.uuid4()}"
-
-    async def _create(self, topic: str, destination: Destination) -> None:
+    async def _create(self, kind: type[Temporary], prefix: str) -> Temporary:
         """Create the topic. Cancelling: it is deleted, by the connection's close at the latest."""
+        topic = f"persistent://{self._configuration.system_namespace}/{prefix}{uuid.uuid4()}"
+        destination = kind(topic, delete=partial(self.delete, topic), owner=self._owner)
         admin = self._transport.admin
         if admin is None and not self._configuration.allow_temporary_topic_without_admin:
             raise IllegalStateError(
@@ -93,7 +88,7 @@ class Temporaries:
             )
         self._alive[topic] = destination
         if admin is None:
-            return  # the first sender or consumer creates it
+            return destination  # the first sender or consumer creates it
         creating = self._start(topic, admin.create_topic(topic))
         try:
             await asyncio.shield(creating)
@@ -105,6 +100,7 @@ class Temporaries:
             raise
         if topic not in self._alive:
             raise ObjectClosedError("the connection was closed while the temporary destination was created")
+        return destination
 
     async def _undo(self, topic: str, creating: asyncio.Future[Any]) -> None:
         await asyncio.wait({creating})

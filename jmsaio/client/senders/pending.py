@@ -18,7 +18,7 @@ from jmsaio.model.public import public
 from jmsaio.model.wire import WireId
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
-from jmsaio.transport.waiters import Waiters
+from jmsaio.transport.waiting import Waiters
 
 #: Number of sends woken together, after the first one: one turn of the loop for each would be slow.
 _TOGETHER = 100

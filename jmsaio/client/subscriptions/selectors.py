@@ -35,8 +35,8 @@ from jmsaio.selector.starlight.agreement import objection
 from jmsaio.transport.base import DESTINATION_TYPE, FILTERING, PLUGIN, SELECTOR, Admin, Subscription, Transport
 from jmsaio.transport.clock import LoopTimers, Timer
 from jmsaio.transport.subscriptions import is_away, precreate
-from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_topics
+from jmsaio.transport.waiting import together
 
 _log = logging.getLogger("jmsaio")
 

@@ -17,7 +17,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Topic, as_destination, resolve
 from jmsaio.model.partitions import split_partition
 from jmsaio.transport.base import Admin
-from jmsaio.transport.together import together
+from jmsaio.transport.waiting import together
 
 #: Maximum number of topics queried concurrently: a namespace can have thousands.
 _AT_ONCE = 8

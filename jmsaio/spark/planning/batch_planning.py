@@ -20,8 +20,8 @@ from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.plan import Stored, beyond, locate, pending, split, stored, whole
 from jmsaio.spark.planning.ranges import Loss, Range
 from jmsaio.transport.base import ReaderOptions, Transport
-from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions, list_topics
+from jmsaio.transport.waiting import together
 
 #: Topics requested at the same time: a broker can't answer for thousands at once.
 _AT_ONCE: Final = 16

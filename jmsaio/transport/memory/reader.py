@@ -11,7 +11,7 @@ from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.consumer import Tail
 from jmsaio.transport.memory.link import Link
-from jmsaio.transport.waiters import Waiters
+from jmsaio.transport.waiting import Waiters
 
 #: Hint for a topic with partitions.
 READ_EACH = "read them one by one"

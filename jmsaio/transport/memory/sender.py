@@ -26,8 +26,7 @@ from jmsaio.transport.memory.broker.partition import Partition, StoredRecord, we
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
 from jmsaio.transport.sequence_ids import SequenceIds
-from jmsaio.transport.slices import SLICE
-from jmsaio.transport.waiters import Waiters
+from jmsaio.transport.waiting import SLICE, Waiters
 
 #: A record that waits for memory: log, record, size, sequence id, token, transaction, and deadline.
 _Waiting = tuple[Partition, OutgoingRecord, int, int, Token, MemoryTransaction | None, float]

@@ -33,11 +33,14 @@ async def test_what_does_not_end_is_cancelled() -> None:
         finally:
             ended.set()
 
-    with pytest.raises(jmsaio.OperationTimeoutError, match="the work did not end within close_timeout"):
-        await deadline.bound(work(), "the work")
+    errors = FirstError()
+    await errors.guard_within(deadline, work, "the work")
     assert ended.is_set() and deadline.left() == 0.0
+    with pytest.raises(jmsaio.OperationTimeoutError, match="the work did not end within close_timeout"):
+        errors.raise_once()
+    await errors.guard_within(deadline, lambda: asyncio.sleep(0.01), "the rest")
     with pytest.raises(jmsaio.OperationTimeoutError):
-        await deadline.bound(asyncio.sleep(0.01), "the rest")
+        errors.raise_once()
 
 
 async def test_each_step_leaves_time_to_those_behind_it() -> None:

@@ -23,7 +23,7 @@ from jmsaio.transport.base import SenderOptions
 from jmsaio.transport.memory.broker.broker import broker_named
 from jmsaio.transport.memory.broker.partition import OVERHEAD, weigh
 from jmsaio.transport.memory.sender import MemorySender
-from jmsaio.transport.slices import SLICE
+from jmsaio.transport.waiting import SLICE
 from tests.kit.records import Outcomes, record, tell_each
 from tests.transport.contract.harness import GUARD, Harness
 from tests.transport.memory.connecting import CountingLink, connect

@@ -57,8 +57,8 @@ from jmsaio.transport.pulsar.admin.storage import (
     read_log,
 )
 from jmsaio.transport.pulsar.admin.turns import creating
-from jmsaio.transport.together import together
 from jmsaio.transport.topics import list_partitions
+from jmsaio.transport.waiting import together
 
 if TYPE_CHECKING:
     import httpx

@@ -18,7 +18,7 @@ from jmsaio.transport.pulsar.native.bridge import Bridge, wait_for
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import native_position
-from jmsaio.transport.together import together
+from jmsaio.transport.waiting import together
 
 #: Waits until the broker of a topic answers a request, within a time limit in seconds, on the connection of the topic's
 #: consumers.

@@ -25,7 +25,7 @@ from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.bridge import Bridge, close_late, ignore
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle, ReaderHandle, SubscribingClientHandle
 from jmsaio.transport.pulsar.native.options import consumer_configuration, native_position
-from jmsaio.transport.together import together
+from jmsaio.transport.waiting import together
 
 
 @attrs.define(eq=False)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jmsaio.model.wire import ReceivedRecord, SetAside
 from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.transport.delay_queue import DelayQueue
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.admission import Admission
@@ -24,7 +25,6 @@ from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY
 from jmsaio.transport.pulsar.native.record import PulsarRecord
-from jmsaio.transport.time_heap import DelayQueue
 
 #: Types whose records are returned to the broker, one entry at a time.
 SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)

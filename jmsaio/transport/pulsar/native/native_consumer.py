@@ -51,7 +51,7 @@ from jmsaio.transport.pulsar.native.handles import (
     SettlingHandle,
 )
 from jmsaio.transport.pulsar.native.results import OK, translate
-from jmsaio.transport.waiters import Waiters
+from jmsaio.transport.waiting import Waiters
 
 #: Seconds that a receive is armed before the check for a message that was not reported to it.
 DELAY: Final = 0.1

@@ -33,8 +33,7 @@ from jmsaio.transport.pulsar.native.bridge import Bridge, Released, ignore
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle, ProducerHandle, Result
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.results import OK, translate_send
-from jmsaio.transport.slices import SLICE
-from jmsaio.transport.waiters import Waiters
+from jmsaio.transport.waiting import SLICE, Waiters
 
 
 @attrs.define(eq=False)

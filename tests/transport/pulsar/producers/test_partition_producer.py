@@ -20,7 +20,7 @@ from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.producers import partition_producer
 from jmsaio.transport.pulsar.producers.partition_producer import GROUP, PartitionProducer, Window
-from jmsaio.transport.slices import SLICE
+from jmsaio.transport.waiting import SLICE
 from tests.kit.native_fakes import OK, FakeProducer, from_thread
 from tests.kit.records import tell_each
 

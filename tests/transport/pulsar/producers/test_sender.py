@@ -33,7 +33,7 @@ from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SenderOptions, SubscriptionType
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.producers.sender import PulsarSender
-from jmsaio.transport.slices import SLICE
+from jmsaio.transport.waiting import SLICE
 from tests.kit.native_fakes import FakeProducer
 from tests.kit.records import Outcomes, record, texts
 from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, send

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 import attrs
 
+from jmsaio.transport.delay_queue import DelayQueue
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.delayed_records import DelayedRecords
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Handover
@@ -21,7 +22,6 @@ from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY, native_position
 from jmsaio.transport.pulsar.native.record import PulsarRecord
-from jmsaio.transport.time_heap import DelayQueue
 
 
 @attrs.define(eq=False)

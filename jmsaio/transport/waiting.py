@@ -1,0 +1,76 @@
+"""Waiting on the event loop: for a change, for several coroutines, and for long work in slices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator
+from typing import Any, TypeVar
+
+import attrs
+
+
+@attrs.define(eq=False)
+class Waiters:
+    """Tasks waiting for one kind of change; each checks by itself whether it is the one it needs."""
+
+    _futures: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
+
+    def __len__(self) -> int:
+        return len(self._futures)
+
+    async def wait(self) -> None:
+        """Wait for the next ``wake``. Cancelling does not affect other tasks."""
+        future = asyncio.get_running_loop().create_future()
+        self._futures.append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future in self._futures:
+                self._futures.remove(future)
+            raise
+
+    def wake(self) -> None:
+        """Wake all tasks that wait now."""
+        futures, self._futures = self._futures, []
+        for future in futures:
+            if not future.done():  # done only if its task was cancelled
+                future.set_result(None)
+
+
+_Value = TypeVar("_Value")
+
+
+async def together(work: Iterable[Coroutine[Any, Any, _Value]]) -> list[_Value]:
+    """Run coroutines concurrently; return their results in order.
+
+    Raises the first error, after the other coroutines were cancelled and have ended.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+#: Maximum records whose outcome is reported in one turn of the loop: 10 ms, including the tasks waiting for them.
+SLICE = 500
+
+
+def in_slices(loop: asyncio.AbstractEventLoop, work: Iterator[object]) -> asyncio.Future[None]:
+    """Run one step of ``work`` now and one in each of the next turns of the loop.
+
+    Returns:
+        A future that ends with the last step. Cancelling it does not stop the work.
+    """
+    ended = loop.create_future()
+
+    def step() -> None:
+        for _ in work:
+            loop.call_soon(step)
+            return
+        if not ended.done():
+            ended.set_result(None)
+
+    step()
+    return ended

@@ -1,0 +1,93 @@
+"""Everyone who waits is woken once, several coroutines run concurrently, and long work is done in slices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import anyio
+import pytest
+
+from jmsaio.errors import BrokerUnavailableError
+from jmsaio.transport.waiting import Waiters, in_slices, together
+
+
+async def test_a_wake_lets_all_go_on_that_wait_and_no_later_one() -> None:
+    waiters = Waiters()
+    waiters.wake()  # with no one waiting it is lost
+    waiting = [asyncio.ensure_future(waiters.wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    waiters.wake()
+    await asyncio.gather(*waiting)
+    later = asyncio.ensure_future(waiters.wait())
+    await asyncio.sleep(0)
+    assert not later.done()
+    waiters.wake()
+    await later
+
+
+async def test_a_cancelled_waiter_keeps_no_other_from_being_woken() -> None:
+    waiters = Waiters()
+    first, second = [asyncio.ensure_future(waiters.wait()) for _ in range(2)]
+    await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert len(waiters) == 1
+    waiters.wake()
+    await second
+    assert len(waiters) == 0
+
+
+async def test_a_waiter_cancelled_in_the_turn_of_the_wake_keeps_no_other_from_being_woken() -> None:
+    waiters = Waiters()
+    first, second = [asyncio.ensure_future(waiters.wait()) for _ in range(2)]
+    await asyncio.sleep(0)
+    first.cancel()
+    waiters.wake()
+    await second
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_one_failure_ends_what_belongs_together() -> None:
+    ended: list[int] = []
+
+    async def give(number: int) -> int:
+        return number
+
+    async def fail() -> int:
+        raise BrokerUnavailableError("no")
+
+    async def hang() -> int:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(1)
+        return 0
+
+    assert await together(map(give, range(3))) == [0, 1, 2]
+    with pytest.raises(BrokerUnavailableError):
+        await together([hang(), fail(), hang()])
+    assert ended == [1, 1]
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_each_turn_of_the_loop_has_one_step_and_cancelling_ends_none(cancelled: bool) -> None:
+    done = list[int]()
+
+    def work() -> Iterator[None]:
+        for step in range(4):
+            done.append(step)
+            yield
+
+    ended = in_slices(asyncio.get_running_loop(), work())
+    assert done == [0]
+    if cancelled:
+        ended.cancel()
+    for turn in range(1, 5):
+        await asyncio.sleep(0)
+        assert done == list(range(min(4, turn + 1)))
+    await asyncio.sleep(0)
+    assert ended.done() and ended.cancelled() is cancelled
