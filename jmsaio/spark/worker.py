@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import attrs
-from pyspark import SparkFiles
 
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSSecurityError, ObjectClosedError, TransportError
@@ -36,6 +35,8 @@ def configuration_of(options: SourceOptions) -> Configuration:
     Raises:
         ConfigurationError: a secret does not exist.
     """
+    from pyspark import SparkFiles  # the tests of the planning need none of Spark
+
     root = SparkFiles._root_directory  # getRootDirectory() raises if a Spark process has none yet
     if root is None:
         return options.configuration()
