@@ -94,7 +94,6 @@ def test_a_forked_process_makes_a_worker_of_its_own_and_leaves_its_parents_alone
         forget(HERE)  # which closes its own
         assert all(process != -2 for process, _ in workers._workers)
     assert parent.run(partitions(parent.transport)) == 3
-    parent.close()
 
 
 def test_a_task_after_the_transport_closed_says_so() -> None:
