@@ -173,11 +173,10 @@ class RecordMaker:
             if correlation is not None:
                 write_correlation_id(correlation, wire)
             wire |= texts
-            payload = body.encode() if isinstance(body, str) else body
             if json is not None:
-                payload = _json_body(json, wire)
+                body = _json_body(json, wire)
             record = OutgoingRecord(
-                payload, wire, key or texts.get(GROUP_ID) or None, now,
+                body, wire, key or texts.get(GROUP_ID) or None, now,
                 head.deliver_at, head.priority, partition, sequence,
             )  # fmt: skip
             if self.order is not None:
@@ -207,7 +206,9 @@ class RecordMaker:
         def head(*key: Any) -> OutgoingRecord:
             return self._head(dict(zip([*names, *own], key, strict=True)), now)
 
-        return map(head, *cells) if cells else repeat(head(), rows)
+        if all(cell.count(cell[0]) == rows for cell in cells):
+            return repeat(head(*(cell[0] for cell in cells)), rows)
+        return map(head, *cells)
 
     def _head(self, cells: dict[str, Any], now: int) -> OutgoingRecord:
         """Return the record of a row without its own values.
@@ -275,9 +276,9 @@ def _numbers(column: pa.Array) -> list[Any]:
     return found
 
 
-def _first(columns: Mapping[str, pa.Array], names: Sequence[str], rows: int) -> Iterable[Any]:
-    """Return the first value of each row in these columns; the head of a row with several is invalid."""
-    found = [columns[name].to_pylist() for name in names if name in columns]
+def _first(columns: Mapping[str, pa.Array], names: Sequence[str], rows: int) -> Iterable[bytes | None]:
+    """Return the first value of each row, a text in UTF-8; the head of a row with several is invalid."""
+    found = [columns[name].cast(pa.large_binary()).to_pylist() for name in names if name in columns]
     if len(found) < 2:
         return found[0] if found else repeat(None, rows)
     return [next((value for value in values if value is not None), None) for values in zip(*found, strict=True)]
