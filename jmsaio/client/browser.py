@@ -111,6 +111,14 @@ class QueueBrowser(AsyncClosing):
     _selector_text: str | None
     _selector: Selector | None
 
+    @classmethod
+    async def _create(cls, runtime: SessionRuntime, queue: Destination, selector: str | None) -> QueueBrowser:
+        runtime.check_call()
+        if not isinstance(queue, Queue):
+            raise InvalidDestinationError(f"only queues can be browsed, not {queue!r}")
+        runtime.connection.temporaries.check_may_consume(queue)
+        return cls(runtime, queue, selector, parse_selector(selector))
+
     @property
     def queue(self) -> Queue:
         """The queue. Raises ObjectClosedError if the session is closed, as reading does."""
@@ -258,15 +266,6 @@ class QueueBrowser(AsyncClosing):
 
     def __repr__(self) -> str:
         return f"<QueueBrowser {self._queue!r} selector={self._selector_text!r}>"
-
-
-async def open_browser(runtime: SessionRuntime, destination: Destination, selector: str | None) -> QueueBrowser:
-    """Create a browser; see ``Session.create_browser``."""
-    runtime.check_call()
-    if not isinstance(destination, Queue):
-        raise InvalidDestinationError(f"only queues can be browsed, not {destination!r}")
-    runtime.connection.temporaries.check_may_consume(destination)
-    return QueueBrowser(runtime, destination, selector, parse_selector(selector))
 
 
 async def _settle(connection: ConnectionRuntime, topics: Collection[str], name: str) -> None:

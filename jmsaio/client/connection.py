@@ -396,11 +396,8 @@ class Connection(AsyncClosing):
             self._runtime.advance(Event.CLOSE_DONE)
             self._task.ended.set()
             if not self._task.requested.is_set():  # the loop's end cancelled it
-                self._warn_unclosed()
-
-    def _warn_unclosed(self) -> None:
-        text = f"unclosed connection {self._runtime.connection_id} to {self._runtime.broker}: await its close()"
-        warnings.warn(f"{text}, or use async with", ResourceWarning, stacklevel=2, source=self)
+                text = f"unclosed connection {self._runtime.connection_id} to {self._runtime.broker}: await its close()"
+                warnings.warn(f"{text}, or use async with", ResourceWarning, stacklevel=1, source=self)
 
     async def _close_all(self) -> None:
         runtime, errors = self._runtime, self._task.errors

@@ -47,14 +47,10 @@ class Context(AsyncClosing):
     _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
     @classmethod
-    async def _open(cls, connection: Connection, mode: AcknowledgeMode, auto_start: bool) -> Context:
-        """Create the first context on a connection."""
-        return await cls._on(connection, set(), mode, auto_start)
-
-    @classmethod
-    async def _on(
+    async def _open(
         cls, connection: Connection, contexts: set[Context], mode: AcknowledgeMode, auto_start: bool
     ) -> Context:
+        """Create a context on a connection that has ``contexts``."""
         context = cls(connection, contexts, await connection.create_session(mode), mode, auto_start)
         contexts.add(context)
         return context
@@ -65,7 +61,7 @@ class Context(AsyncClosing):
         The connection is not started.
         """
         self._check_open()
-        return Opening(self._on(self._connection, self._contexts, AcknowledgeMode.of(mode), self._auto_start))
+        return Opening(self._open(self._connection, self._contexts, AcknowledgeMode.of(mode), self._auto_start))
 
     def create_queue(self, name: str) -> Queue:
         """See ``Session.create_queue``."""

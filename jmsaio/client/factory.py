@@ -170,7 +170,7 @@ class ConnectionFactory(AsyncClosing):
     async def _create_context(self, mode: AcknowledgeMode, connecting: Opening[Connection]) -> Context:
         connection = await connecting
         try:
-            return await Context._open(connection, mode, self.configuration.auto_start)
+            return await Context._open(connection, set(), mode, self.configuration.auto_start)
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await connection.close()
@@ -228,7 +228,8 @@ class ConnectionFactory(AsyncClosing):
                 await transport.aclose(config.close_timeout)
             raise ObjectClosedError("the connection factory was closed while it connected; create a new one")
         self._transport = transport
-        self._senders = SenderPool(transport, config, _route(config))
+        route: Any = make_route(config.used_priority_mapping, config.transactions_sticky_partitions, random.random)
+        self._senders = SenderPool(transport, config, route)
 
     def _with_credentials(self, user: str | None, password: str | None) -> Configuration:
         check_optional_text(user, "user")
@@ -337,10 +338,6 @@ async def _open_in_time(config: Configuration, wait: float) -> Transport:
             _log.warning("%s; trying again for %.0f s", error, left)
             await asyncio.sleep(min(pause, left))
     raise AssertionError("the pauses never end")
-
-
-def _route(config: Configuration) -> Any:
-    return make_route(config.used_priority_mapping, config.transactions_sticky_partitions, random.random)
 
 
 def _require_asyncio() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 import attrs
 
-from jmsaio.client.browser import QueueBrowser, open_browser
+from jmsaio.client.browser import QueueBrowser
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
@@ -264,7 +264,7 @@ class Session(AsyncClosing):
             InvalidSelectorError: the selector is invalid.
             ObjectClosedError: the session is closed.
         """
-        return Opening(open_browser(self._runtime, as_destination(queue, "queue"), selector or None))
+        return Opening(QueueBrowser._create(self._runtime, as_destination(queue, "queue"), selector or None))
 
     async def unsubscribe(self, name: str, topic: Topic | None = None) -> None:
         """Delete a durable subscription of this client id with its messages.

@@ -208,11 +208,6 @@ class Deliveries:
         error._settle = acknowledge
         raise error
 
-    @property
-    def lingering(self) -> bool:
-        """Whether inboxes of closed consumers are open, which ``close_settled`` might close."""
-        return bool(self.inboxes.lingering)
-
     async def close_settled(self) -> None:
         """Close the inboxes of closed consumers whose deliveries are all settled."""
         if self.inboxes.lingering:

@@ -123,5 +123,5 @@ class Listeners:
                 self.deliveries.acknowledge_deferred(number)
             else:
                 await self.deliveries.redeliver_one(number)
-        if self.deliveries.lingering:  # rare; otherwise each message would cost a coroutine
+        if self.deliveries.inboxes.lingering:  # rare; otherwise each message would cost a coroutine
             await self.deliveries.close_settled()

@@ -186,18 +186,15 @@ class SessionInboxes:
         self.lingering.clear()
 
     async def _close(self, inbox: Inbox, unsettled: list[ReceivedRecord], timeout: float) -> None:
-        if self._hand_over(inbox):
+        """Close an inbox, or leave it to a session that has records of it and can keep it."""
+        transferred = inbox.receiver.transferred
+        if transferred and inbox.attached:
+            inbox.detach()
+        if any(adopter.keep(inbox, self.transport) for adopter in transferred.values()):
             inbox.give_back_left(unsettled)
             await inbox.stop(timeout)
         else:
             await inbox.aclose(timeout)
-
-    def _hand_over(self, inbox: Inbox) -> bool:
-        """Leave an inbox to a session that has records of it; return False if none has any, or none can keep it."""
-        transferred = inbox.receiver.transferred
-        if transferred and inbox.attached:
-            inbox.detach()
-        return any(adopter.keep(inbox, self.transport) for adopter in transferred.values())
 
 
 def _resolve(turns: list[asyncio.Future[None]]) -> None:

@@ -6,8 +6,6 @@ import logging
 import uuid
 from collections.abc import Iterator
 
-import attrs
-
 from jmsaio.client.callbacks.connection_state import ConnectionState, ConnectionStates
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.delivery.inbox import Inbox
@@ -27,7 +25,6 @@ from jmsaio.transport.clock import LoopTimers
 _log = logging.getLogger("jmsaio")
 
 
-@attrs.define(eq=False)
 class ConnectionRuntime:
     """The part of a connection that its sessions, producers, consumers and browsers use.
 
@@ -52,37 +49,34 @@ class ConnectionRuntime:
         states: the state of the connection to the broker.
     """
 
-    configuration: Configuration
-    transport: Transport
-    senders: SenderPool
-    broker: str
-    states: ConnectionStates
-    affinity: Affinity = attrs.field(factory=Affinity.here, init=False)
-    uuid: str = attrs.field(factory=lambda: str(uuid.uuid4()), init=False)
-    client_id: str | None = attrs.field(default=None, init=False)
-    connection_id: str = attrs.field(init=False)
-    state: State = attrs.field(default=State.STOPPED, init=False)
-    started: bool = attrs.field(default=False, init=False)  # for each message, instead of ``state``
-    reports: ExceptionReports = attrs.field(init=False)
-    inbox_bytes: Share = attrs.field(init=False)
-    inboxes: dict[SessionInboxes, None] = attrs.field(factory=dict, init=False)
-    temporaries: Temporaries = attrs.field(init=False)
-    timers: LoopTimers = attrs.field(init=False)
-    schemas: Schemas = attrs.field(init=False)
-    selectors: SelectorReader = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.connection_id = self.uuid
-        self.reports = ExceptionReports(self.states.calls)
-        self.timers = LoopTimers(self.transport.clock)
-        self.schemas = Schemas(self.transport.admin, self.transport.clock, self.reports)
-        period = self.configuration.refresh_server_side_filters_period
-        self.selectors = SelectorReader(self.transport.admin, self.timers, period, self.reports)
+    def __init__(
+        self,
+        configuration: Configuration,
+        transport: Transport,
+        senders: SenderPool,
+        broker: str,
+        states: ConnectionStates,
+    ) -> None:
+        self.configuration = configuration
+        self.transport = transport
+        self.senders = senders
+        self.broker = broker
+        self.states = states
+        self.affinity = Affinity.here()
+        self.uuid = self.connection_id = str(uuid.uuid4())
+        self.client_id: str | None = None
+        self.state = State.STOPPED
+        self.started = False  # for each message, instead of ``state``
+        self.reports = ExceptionReports(states.calls)
+        self.inbox_bytes = Share(configuration.receive_buffer_bytes // 2)  # the rest is for the transport
+        self.inboxes: dict[SessionInboxes, None] = {}
+        self.timers = LoopTimers(transport.clock)
+        self.schemas = Schemas(transport.admin, transport.clock, self.reports)
+        period = configuration.refresh_server_side_filters_period
+        self.selectors = SelectorReader(transport.admin, self.timers, period, self.reports)
         self.temporaries = Temporaries(
-            self.configuration, self.transport, self.senders, self.uuid, self.affinity, self.all_inboxes,
-            self.reports,
-        )  # fmt: skip
-        self.inbox_bytes = Share(self.configuration.receive_buffer_bytes // 2)  # the rest is for the transport
+            configuration, transport, senders, self.uuid, self.affinity, self.all_inboxes, self.reports
+        )
 
     def identify(self, client_id: str) -> None:
         """Set the client identifier."""

@@ -12,7 +12,6 @@ from contextlib import suppress
 from functools import partial
 
 import anyio
-import attrs
 
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.completion import Completions
@@ -21,7 +20,6 @@ from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listeners
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
-from jmsaio.client.lifetime.affinity import Affinity
 from jmsaio.client.lifetime.closing import BackgroundTask, Deadline
 from jmsaio.client.lifetime.opening import Closable
 from jmsaio.client.runtime.connection import ConnectionRuntime
@@ -32,7 +30,6 @@ from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
 
 
-@attrs.define(eq=False, init=False)
 class SessionRuntime:
     """The running part of one session.
 
@@ -53,21 +50,6 @@ class SessionRuntime:
         task: start and end of its own task, with the errors of its end.
     """
 
-    connection: ConnectionRuntime
-    affinity: Affinity
-    mode: AcknowledgeMode
-    callbacks: CallbackWorker
-    inboxes: SessionInboxes
-    deliveries: Deliveries
-    listeners: Listeners
-    completions: Completions
-    sends: PendingSends
-    children: dict[Closable, None]
-    failure: JMSError | None
-    closing: bool
-    consumers_closed: bool
-    task: BackgroundTask
-
     def __init__(
         self,
         connection: ConnectionRuntime,
@@ -83,8 +65,8 @@ class SessionRuntime:
         self.listeners = Listeners(self.deliveries, connection.reports, connection, self)
         self.completions = Completions(self, connection, self.callbacks)
         self.sends = PendingSends(lambda: connection.states.outage)
-        self.children = {}
-        self.failure = None
+        self.children: dict[Closable, None] = {}
+        self.failure: JMSError | None = None
         self.closing = self.consumers_closed = False
         self.task = BackgroundTask()
 

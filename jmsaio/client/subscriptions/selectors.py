@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Iterable
 from math import inf
 from weakref import WeakValueDictionary
 
@@ -60,8 +60,7 @@ class SubscriptionSelectors:
     """
 
     subscription: Subscription
-    _now: Callable[[], float]
-    _hurry: Callable[[SubscriptionSelectors], None]
+    _reader: SelectorReader
     by_topic: dict[str, Selector] = attrs.field(factory=dict, init=False)
     read: float = attrs.field(default=-inf, init=False)
     not_before: float = attrs.field(default=-inf, init=False)
@@ -76,7 +75,7 @@ class SubscriptionSelectors:
     @property
     def fresh(self) -> bool:
         """Whether they were read recently."""
-        return self._now() - self.read <= _FRESH
+        return self._reader.timers.clock.steady() - self.read <= _FRESH
 
     def rejects(self, record: ReceivedRecord) -> Rejection | None:
         """Return whether the selector of its topic excludes a record; UNSURE if it has to be read again first."""
@@ -90,9 +89,10 @@ class SubscriptionSelectors:
             pass
         if self.fresh:
             return Rejection.SUBSCRIPTION
-        if self._now() - self._asked >= _OFTEN:
-            self._asked = self._now()
-            self._hurry(self)
+        now = self._reader.timers.clock.steady()
+        if now - self._asked >= _OFTEN:
+            self._asked = now
+            self._reader.hurry((self,))
         return Rejection.UNSURE
 
     def update(self, texts: dict[str, str], now: float) -> None:
@@ -153,7 +153,7 @@ class SelectorReader:
         key = (subscription.identity, subscription.metadata.get(DESTINATION_TYPE))
         selectors = self._known.get(key)
         if selectors is None:
-            selectors = SubscriptionSelectors(subscription, self.timers.clock.steady, self._hurry)
+            selectors = SubscriptionSelectors(subscription, self)
             self._known[key] = selectors
         if self.admin is not None and not self._resting:
             await self._read(self.admin, selectors)
@@ -166,13 +166,9 @@ class SelectorReader:
         """Whether consumers don't wait for a reading, because the admin interface recently did not answer."""
         return self.timers.clock.steady() < self._not_before
 
-    def hurry(self) -> None:
-        """Read all selectors again soon."""
-        self._due.update(self._known.values())
-        self._some_due.set()
-
-    def _hurry(self, selectors: SubscriptionSelectors) -> None:
-        self._due.add(selectors)
+    def hurry(self, selectors: Iterable[SubscriptionSelectors] | None = None) -> None:
+        """Read selectors again soon; default: all."""
+        self._due.update(self._known.values() if selectors is None else selectors)
         self._some_due.set()
 
     async def run(self) -> None:

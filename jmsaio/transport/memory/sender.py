@@ -25,7 +25,7 @@ from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition, StoredRecord, weigh
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
-from jmsaio.transport.sequence_ids import SequenceIds
+from jmsaio.transport.sending import SequenceIds
 from jmsaio.transport.waiting import SLICE, Waiters
 
 #: A record that waits for memory: log, record, size, sequence id, token, transaction, and deadline.

@@ -28,7 +28,7 @@ from jmsaio.transport.pulsar.native.bridge import Bridge, end, ignore, open_toge
 from jmsaio.transport.pulsar.native.handles import ProducerHandle
 from jmsaio.transport.pulsar.native.options import MAX_MESSAGE_SIZE
 from jmsaio.transport.pulsar.producers.partition_producer import PartitionProducer, Window
-from jmsaio.transport.sequence_ids import SequenceIds
+from jmsaio.transport.sending import SequenceIds
 from jmsaio.transport.waiting import in_slices
 
 #: Size in characters below which a record is sent in a group: at most 4 bytes each, far below every size limit.
