@@ -89,7 +89,7 @@ class Deliveries:
         self.check_call()
         commands = self.ledger.acknowledge(number)
         if self.receipt_timeout is None and not self.inboxes.lingering:
-            refused = _settle_each(lambda inbox, records: inbox.acks.together(records), commands)
+            refused = _settle_each(Inbox.acknowledge_for_caller, commands)
             if refused is not None:
                 raise refused
         else:
@@ -131,7 +131,7 @@ class Deliveries:
         """Acknowledge a deferred delivery, in AUTO and DUPS_OK mode."""
         entry = self.ledger.take(number)
         if entry is not None:
-            entry[0].acks.together((entry[1],))
+            entry[0].acknowledge_for_caller((entry[1],))
 
     def undo_deferred(self, number: int) -> None:
         """Undo a deferred delivery, in AUTO and DUPS_OK mode; its message is the next one again, uncounted."""

@@ -65,9 +65,6 @@ class AckTurn:
         The first call of a turn acknowledges at once, so that its caller receives an error. Later calls in that turn
         are sent together at its end, as with ``soon``.
         """
-        if self._inbox.acknowledges_at_once:
-            self._inbox.acknowledge(records)
-            return
         if self._begun and not self._inbox.closed:
             self._waiting += records
             self._look()
@@ -419,13 +416,15 @@ class Inbox:
         else:
             self.wake()
 
-    @property
-    def acknowledges_at_once(self) -> bool:
-        """Whether the application's acknowledgements are sent at once, not at the end of the turn.
+    def acknowledge_for_caller(self, records: Sequence[ReceivedRecord]) -> None:
+        """Acknowledge records for the application, perhaps with others of this turn; see ``AckTurn.together``.
 
-        So are those of records that another receiver received, because it might be closing.
+        Records that another receiver received are settled there at once, because it might be closing.
         """
-        return self._acks_at_once or self.receiver.has_adopted
+        if self._acks_at_once or self.receiver.has_adopted:
+            self.acknowledge(records)
+        else:
+            self.acks.together(records)
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Acknowledge records."""

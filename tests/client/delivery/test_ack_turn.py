@@ -27,7 +27,6 @@ class Peer:
     """What stands behind a turn."""
 
     closed: bool = False
-    acknowledges_at_once: bool = False
     calls: list[list[int]] = attrs.field(factory=list)
     refusal: JMSError | None = None
     failures: list[JMSError] = attrs.field(factory=list)
@@ -100,14 +99,6 @@ async def test_nothing_waits_once_the_inbox_is_closed() -> None:
     peer.closed = True
     turn.together([numbered(2)])
     assert peer.calls == [[1], [2]]
-
-
-async def test_where_acknowledgements_are_cheap_none_of_a_caller_waits() -> None:
-    peer = Peer(acknowledges_at_once=True)
-    turn = peer.turn()
-    for entry in range(2):
-        turn.together([numbered(entry)])
-    assert peer.calls == [[0], [1]]
 
 
 async def test_a_task_that_gives_the_loop_no_turn_keeps_few_records_back() -> None:

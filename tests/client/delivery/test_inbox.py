@@ -271,6 +271,14 @@ async def test_what_waits_to_be_acknowledged_is_acknowledged_before_the_receiver
     assert receiver.calls == [("ack", 1), ("close",)]
 
 
+async def test_where_acknowledgements_are_cheap_none_of_a_caller_waits() -> None:
+    receiver = Receiver()
+    cheap = inbox(receiver, Filter(), acks_at_once=True)
+    for entry in range(2):
+        cheap.acknowledge_for_caller([numbered(entry)])
+    assert receiver.calls == [("ack", 0), ("ack", 1)]
+
+
 async def test_a_transport_that_refuses_them_says_so_to_the_next_receive() -> None:
     receiver = Receiver([numbered(1)])
     open = inbox(receiver, Filter())
