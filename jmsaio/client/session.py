@@ -416,7 +416,7 @@ class Session(AsyncClosing):
 
         Cancelling: the session continues to close.
         """
-        if self._runtime.closed:
+        if self._runtime.task.ended.is_set():
             self._runtime.task.errors.raise_once()
             return
         callback_context.refuse("close of a session", self._runtime)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import anyio
 import attrs
@@ -133,11 +132,7 @@ async def _create(transport: Transport, config: Configuration, topic: str, subsc
             config=attrs.evolve(config.consumer, receiver_queue_size=1),
             position=StartPosition.EARLIEST,
         ),
-        _nothing,
+        lambda: None,
     )
     await receiver.aclose(config.close_timeout)
     return False
-
-
-def _nothing(*_: Any) -> None:
-    """Ignore a wake-up."""

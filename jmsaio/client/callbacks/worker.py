@@ -1,8 +1,8 @@
 """Runs an application's callbacks: the message listeners and completion listeners of one session, in order.
 
 One worker runs them one at a time (Jakarta Messaging 3.1, 6.2.13 Serial execution of client code). With
-``listener_concurrency`` a session has more workers and no order. Workers are separate tasks next to the dispatch
-coroutine.
+``listener_concurrency`` a session has more workers and no order. Workers are separate tasks next to the one that
+fills the inboxes.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""From a transport's receiver to the application: inboxes, filters, dispatch, acknowledgement, redelivery."""
+"""From a transport's receiver to the application: inboxes, filters, listeners, acknowledgement, redelivery."""

@@ -1,6 +1,6 @@
 """``Inbox``: a consumer's use of one subscription, with the buffer of its received records.
 
-Only its close is asynchronous. The transport wakes the inbox, the session's dispatch coroutine fills and filters it,
+Only its close is asynchronous. The transport wakes the inbox, a coroutine of the session fills and filters it,
 consumers and listeners remove records, and records that the application returned are put at its front.
 """
 
@@ -187,7 +187,7 @@ class Inbox:
         session: InboxSession,
         filter: Filter,
         siblings: Siblings,
-        free_name: Callable[[], None],
+        free_name: Callable[[], None] | None = None,
         use_schema: bool = False,
     ) -> None:
         """Start to receive for a consumer.
@@ -196,7 +196,7 @@ class Inbox:
             session: fills the inbox.
             filter: selects the consumer's records.
             siblings: the consumers of this process on the same subscription.
-            free_name: called once when the consumer no longer uses the subscription's name.
+            free_name: called once when the consumer no longer uses the name of its named subscription.
             use_schema: see the attribute.
         """
         self._session = session
@@ -273,7 +273,11 @@ class Inbox:
             if eager:
                 self._refill = len(self.records) // 2
             return False
-        records = self._receive(room)
+        try:
+            records = self.receiver.own.receive(room)
+        except JMSError as error:
+            self.fail(error)
+            records = []
         if records:
             self._largest = max(records[0].size, records[-1].size, self._largest // 2)
             self.records.extend(self._wanted(records))
@@ -287,13 +291,6 @@ class Inbox:
     def _room(self) -> int:
         """Return for how many records the inbox has room, by number and by size, estimated from the latest ones."""
         return min(self.batch, self.share.each // max(1, self._largest) or 1) - len(self.records)
-
-    def _receive(self, limit: int) -> list[ReceivedRecord]:
-        try:
-            return self.receiver.own.receive(limit)
-        except JMSError as error:
-            self.fail(error)
-            return []
 
     def _wanted(self, records: list[ReceivedRecord]) -> list[ReceivedRecord]:
         plain = self.filter.plain
@@ -410,7 +407,7 @@ class Inbox:
 
     def _look_again(self) -> None:
         self._refill = -1
-        if self.by_priority:  # a task that always finds a message never yields to the dispatch
+        if self.by_priority:  # a task that always finds a message never yields to the fills
             while self.fill():
                 pass
         else:

@@ -59,9 +59,7 @@ class Redelivery:
 
     def delivery_count(self, record: ReceivedRecord) -> int:
         """Return JMSXDeliveryCount of a delivery of ``record``: 1 for the first."""
-        if self.counting:
-            return max(self._counts.get(record.message_id, 0), record.redelivery_count) + 1
-        return record.redelivery_count + 1
+        return max(self._counts.get(record.message_id, 0), record.redelivery_count) + 1
 
     def next(self, record: ReceivedRecord) -> Next:
         """Count one more return of ``record``, and return its next step."""

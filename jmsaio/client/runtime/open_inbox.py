@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from contextlib import AsyncExitStack
-from functools import partial
 
 import anyio
 import attrs
@@ -71,8 +70,9 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
         inbox = runtime.inboxes.take_over(subscription)
         if inbox is not None:
             undo.push_async_callback(_put_back, runtime, inbox)
-        free_name = _claim_name(connection, request, subscription) if request.kind in NAMED else _nothing
-        undo.callback(free_name)
+        free_name = _claim_name(connection, request, subscription) if request.kind in NAMED else None
+        if free_name is not None:
+            undo.callback(free_name)
         if inbox is not None:
             await inbox.receiver.own.resume(config.operation_timeout)
         else:
@@ -165,12 +165,7 @@ def _claim_name(
     topics = subscription.topics or (subscription.pattern or "",)
     shared = request.kind is not ConsumerKind.DURABLE
     use = in_process.ActiveSubscription(request.kind, topics, request.selector, request.no_local, shared)
-    in_process.claim_subscription(connection.broker, subscription.name, use)
-    return partial(in_process.release_subscription, connection.broker, subscription.name)
-
-
-def _nothing() -> None:
-    """Release no name."""
+    return in_process.claim_subscription(connection.broker, subscription.name, use)
 
 
 def _warn_of_unknown_terms(connection: ConnectionRuntime, can: Capabilities) -> None:

@@ -1,7 +1,8 @@
 """``SessionRuntime``: the running part of a Session: its tasks, sends and deliveries, and its orderly end.
 
-A session's task group runs in its own task, started by the connection's owner task; the dispatch coroutine and the
-callback workers are its children. ``close`` sends that task a request, so any task can call it in any order.
+A session's task group runs in its own task, started by the connection's owner task; the coroutine that fills the
+inboxes and the callback workers are its children. ``close`` sends that task a request, so any task can call it in any
+order.
 """
 
 from __future__ import annotations
@@ -79,11 +80,6 @@ class SessionRuntime:
     def close_timeout(self) -> float:
         """Maximum time of a whole close, in seconds."""
         return self.connection.configuration.close_timeout
-
-    @property
-    def closed(self) -> bool:
-        """Whether its tasks have ended."""
-        return self.task.ended.is_set()
 
     @property
     def ended_by_callback(self) -> bool:

@@ -8,6 +8,8 @@ Jakarta Messaging 3.1, 6.1.2 Client identifier; 8.3.3 Unshared durable subscript
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from jmsaio.client.subscriptions.plan import ConsumerKind
@@ -17,7 +19,7 @@ _client_ids: set[tuple[str, str]] = set()
 _subscriptions: dict[tuple[str, str], list[ActiveSubscription]] = {}  # one for each consumer
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class ActiveSubscription:
     """A consumer's use of a subscription: its kind, and the topics (or pattern) and options that it asked for."""
 
@@ -48,8 +50,8 @@ def release_client_id(broker: str, client_id: str) -> None:
     _client_ids.discard((broker, client_id))
 
 
-def claim_subscription(broker: str, name: str, use: ActiveSubscription) -> None:
-    """Register a consumer of a named subscription.
+def claim_subscription(broker: str, name: str, use: ActiveSubscription) -> Callable[[], None]:
+    """Register a consumer of a named subscription; return the function that unregisters it.
 
     Args:
         broker: the broker.
@@ -74,14 +76,13 @@ def claim_subscription(broker: str, name: str, use: ActiveSubscription) -> None:
             )
     uses.append(use)
 
+    def release() -> None:
+        if use in uses:
+            uses.remove(use)
+            if not uses:
+                del _subscriptions[broker, name]
 
-def release_subscription(broker: str, name: str) -> None:
-    """Unregister a consumer of a named subscription."""
-    uses = _subscriptions.get((broker, name), [])
-    if len(uses) <= 1:
-        _subscriptions.pop((broker, name), None)
-    else:
-        uses.pop()
+    return release
 
 
 def is_active(broker: str, name: str) -> bool:

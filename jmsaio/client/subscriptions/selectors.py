@@ -202,7 +202,9 @@ class SelectorReader:
 
     async def _read(self, admin: Admin, selectors: SubscriptionSelectors) -> None:
         subscription, now = selectors.subscription, self.timers.clock.steady()
-        if not subscription.durable or now < selectors.not_before or _is_temporary(subscription):
+        # No operator sets a selector on a temporary destination, which ends with its owner.
+        temporary = bool(subscription.topics) and all(map(is_temporary, subscription.topics))
+        if not subscription.durable or now < selectors.not_before or temporary:
             return
         try:
             with anyio.fail_after(_LONGEST):
@@ -247,11 +249,6 @@ class SelectorReader:
                         return
         except (JMSError, TimeoutError) as error:
             _log.info("whether the broker filters for subscription %s is not known: %s", subscription.name, error)
-
-
-def _is_temporary(subscription: Subscription) -> bool:
-    """Return whether all topics are temporary destinations: no operator sets a selector on what ends with its owner."""
-    return bool(subscription.topics) and all(map(is_temporary, subscription.topics))
 
 
 async def _text(admin: Admin, topic: str, name: str) -> str | None:

@@ -92,13 +92,13 @@ def use(
 
 def test_a_subscription_is_active_until_its_last_consumer_closes(name: Name) -> None:
     broker = name("broker")
-    for _ in range(2):
-        in_process.claim_subscription(broker, "s", use())
+    first, second = (in_process.claim_subscription(broker, "s", use()) for _ in range(2))
     assert in_process.is_active(broker, "s") and not in_process.is_active(name("other"), "s")
-    in_process.release_subscription(broker, "s")
-    assert in_process.is_active(broker, "s")
     for _ in range(2):
-        in_process.release_subscription(broker, "s")
+        first()
+        assert in_process.is_active(broker, "s")
+    for _ in range(2):
+        second()
         assert not in_process.is_active(broker, "s")
 
 
@@ -115,17 +115,17 @@ def test_a_second_consumer_has_the_kind_topic_and_selector_of_the_first(
     name: Name, second: in_process.ActiveSubscription, why: str
 ) -> None:
     broker = name("broker")
-    in_process.claim_subscription(broker, "s", use())
+    release = in_process.claim_subscription(broker, "s", use())
     with pytest.raises(jmsaio.JMSError, match=why):
         in_process.claim_subscription(broker, "s", second)
-    in_process.release_subscription(broker, "s")
+    release()
     assert not in_process.is_active(broker, "s")
 
 
 def test_an_unshared_subscription_has_one_consumer(name: Name) -> None:
     broker = name("broker")
-    in_process.claim_subscription(broker, "s", use(DURABLE, shared=False))
+    release = in_process.claim_subscription(broker, "s", use(DURABLE, shared=False))
     for second in (use(DURABLE, shared=False), use(DURABLE)):
         with pytest.raises(jmsaio.JMSError, match="in use by another consumer"):
             in_process.claim_subscription(broker, "s", second)
-    in_process.release_subscription(broker, "s")
+    release()

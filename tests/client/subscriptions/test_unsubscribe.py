@@ -217,12 +217,12 @@ async def test_nothing_is_deleted_when_one_of_several_topics_is_in_use() -> None
 
 async def test_one_that_this_process_uses_is_refused_before_the_broker_is_asked(name: Name) -> None:
     broker = name("broker")
-    in_process.claim_subscription(
+    release = in_process.claim_subscription(
         broker, "sub", in_process.ActiveSubscription(ConsumerKind.DURABLE, ("t",), None, no_local=False, shared=False)
     )
     with pytest.raises(jmsaio.IllegalStateError, match="active consumer, or unsettled"):
         await unsubscribe(None, load("memory:"), broker, None, "sub", jmsaio.Topic("t"))
-    in_process.release_subscription(broker, "sub")
+    release()
 
 
 @pytest.mark.parametrize(
