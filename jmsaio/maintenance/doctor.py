@@ -23,10 +23,9 @@ from jmsaio.errors import AdminError, JMSError, JMSSecurityError, NotFoundError,
 from jmsaio.maintenance.diagnosis import Facts
 from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition
 from jmsaio.transport.pulsar.admin import RestAdmin
-from jmsaio.transport.pulsar.admin.answers import understanding
+from jmsaio.transport.pulsar.admin.answers import NO_TRANSACTIONS, understanding
 from jmsaio.transport.pulsar.admin.paths import topic_path
 from jmsaio.transport.pulsar.admin.same_cluster import TOPIC
-from jmsaio.transport.pulsar.admin.storage import NO_TRANSACTIONS
 from jmsaio.transport.pulsar.native.connecting import Reach
 from jmsaio.transport.pulsar.transport import PulsarTransport
 

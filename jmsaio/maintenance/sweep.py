@@ -16,7 +16,7 @@ import attrs
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
-from jmsaio.transport.pulsar.admin.activity import Activity, SubscriptionActivity, latest
+from jmsaio.transport.pulsar.admin.answers import Activity, SubscriptionActivity, latest
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from jmsaio.transport.waiting import together
 

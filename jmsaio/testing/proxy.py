@@ -14,9 +14,8 @@ import anyio
 import anyio.to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from jmsaio.testing.direction import Direction, FrameFault, Rules, Traffic
 from jmsaio.testing.frames import Command, Part
-from jmsaio.testing.link import ConnectionPair
+from jmsaio.testing.link import ConnectionPair, Direction, FrameFault, Rules, Traffic
 
 T = TypeVar("T")
 

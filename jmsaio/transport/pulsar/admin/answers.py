@@ -1,14 +1,22 @@
-"""Validation of addresses and answers of the REST interface, and errors for refusals."""
+"""Addresses and answers of the REST interface: validation, errors for refusals, contents of the statistics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
+import attrs
+
 from jmsaio.errors import AdminError, ConfigurationError, JMSSecurityError, NotFoundError
+from jmsaio.model.partitions import split_partition
+from jmsaio.model.wire import EntryId, WireId
+from jmsaio.transport.base import Ledger, TopicLog
 from jmsaio.transport.pulsar.admin.credentials import Credentials, flaw
+from jmsaio.transport.pulsar.admin.paths import cursor_key, read_entry_id
 
 if TYPE_CHECKING:
     import httpx
@@ -77,3 +85,237 @@ def moved(url: str, location: str, status: int) -> str:
     if url.startswith("https:") and not target.startswith("https:"):
         raise AdminError(f"the broker redirects from {url} to the unprotected {target}", status)
     return target
+
+
+#: Answer of a broker without transactions, with status 503; it names the setting.
+NO_TRANSACTIONS = "not configured with transactionCoordinatorEnabled"
+#: States of a topic's transactions in which ``maxReadPosition`` is valid; during recovery it might be too late.
+_SETTLED = ("Ready", "NoSnapshot")
+#: States of a topic's storage in which its list counts the entries of all ledgers.
+_COUNTED = ("ClosedLedger", "CreatingLedger")
+
+
+def message_id_body(topic: str, message_id: WireId) -> dict[str, int | bool]:
+    """Return a message id as the body of a call; the broker checks that its partition is the addressed one."""
+    return {
+        "ledgerId": message_id.ledger, "entryId": message_id.entry, "partitionIndex": split_partition(topic)[1],
+        "batchIndex": -1, "isExcluded": False,
+    }  # fmt: skip
+
+
+def is_chunk_before_last(headers: Mapping[str, str]) -> bool:
+    """Return whether the headers of the answer for an entry describe a chunk other than the last of its message."""
+    return _chunks_behind(headers) > 0
+
+
+def is_last_chunk(headers: Mapping[str, str]) -> bool:
+    """Return whether the headers of the answer for an entry describe the last one of several chunks."""
+    return _chunks_behind(headers) == 0 and headers["X-Pulsar-chunk-id"] != "0"
+
+
+def _chunks_behind(headers: Mapping[str, str]) -> int:
+    """Return the number of chunks of the message that follow an entry; -1 if it is not a chunk."""
+    chunk, chunks = (headers.get(f"X-Pulsar-{name}") for name in ("chunk-id", "num-chunks-from-msg"))
+    return -1 if chunk is None or chunks is None else int(chunks) - int(chunk) - 1
+
+
+def has_advanced(internal: Any, subscription: str, message_id: WireId, what: str) -> bool:
+    """Return whether the cursor of ``subscription`` is at or after ``message_id``.
+
+    Args:
+        internal: answer of ``internalStats``.
+        subscription: name of the subscription.
+        message_id: target of the cursor.
+        what: the call, for errors.
+
+    Raises:
+        NotFoundError: the subscription does not exist.
+        AdminError: with status 409, ``message_id`` is after the topic's last entry; with status 200, the answer is
+            malformed.
+    """
+    with understanding(what):
+        cursor = (internal.get("cursors") or {}).get(cursor_key(subscription))
+        if cursor is None:
+            raise NotFoundError(f"{what}: no subscription {subscription}")
+        last = read_entry_id(internal["lastConfirmedEntry"])
+        wanted = (message_id.ledger, message_id.entry)
+        if wanted > last:
+            stored = _last_stored(internal, last)
+            end = (
+                "its start, as it is empty"
+                if stored is None
+                else f"its last entry, {WireId(*stored, message_id.partition)}"
+            )
+            raise AdminError(f"{what}: {message_id} is after {end}; advance no further than the last entry", 409)
+        target = _last_stored(internal, wanted)
+        return target is None or read_entry_id(cursor["markDeletePosition"]) >= target
+
+
+def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
+    """Return id, entries and bytes of each ledger, oldest first.
+
+    The list counts the entries of a ledger only once the ledger is closed, which it is not yet while its topic is
+    closing.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: not an answer of ``internalStats``.
+    """
+    found = [(int(one["ledgerId"]), int(one["entries"]), int(one["size"])) for one in internal["ledgers"]]
+    if found and not found[-1][1] and internal["state"] not in _COUNTED:
+        found[-1] = (found[-1][0], int(internal["currentLedgerEntries"]), int(internal["currentLedgerSize"]))
+    return found
+
+
+def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transactions: bool) -> TopicLog:
+    """Create the description of a topic's storage.
+
+    Args:
+        topic: full name of a topic without partitions, or of one partition.
+        internal: answer of ``internalStats``.
+        stats: answer of ``stats``.
+        buffer: answer of ``transactionBufferStats``; None if there is none.
+        has_transactions: whether the broker has transactions; without, everything stored is readable.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: an answer is malformed.
+    """
+    partition = split_partition(topic)[1]
+
+    def message_id(of: EntryId | None) -> WireId | None:
+        return None if of is None else WireId(*of, partition)
+
+    end = read_entry_id(internal["lastConfirmedEntry"])
+    readable: EntryId | None = end
+    if has_transactions:
+        settled = buffer is not None and buffer["state"] in _SETTLED
+        # messages might have been sent since the end was read
+        readable = min(read_entry_id(buffer["maxReadPosition"]), end) if settled else None
+    return TopicLog(
+        ledgers=tuple(Ledger(*one) for one in read_ledgers(internal)),
+        last=message_id(_last_stored(internal, end)),
+        last_readable=None if readable is None else message_id(_last_stored(internal, readable)),
+        is_readable_known=readable is not None,
+        deduplication=stats["deduplicationStatus"] == "Enabled",
+        kept_after=message_id(min(_durable_marks(internal, stats), default=None)),
+    )
+
+
+def _durable_marks(internal: Mapping[str, Any], stats: Any) -> list[EntryId]:
+    """Return the last acknowledged entry of each durable subscription; the broker keeps nothing for a reader's cursor.
+
+    A subscription created while nothing is stored starts before a ledger that might be deleted already, at its entry
+    -1, which says nothing about earlier entries.
+    """
+    cursors = internal.get("cursors") or {}
+    durable = [name for name, one in (stats.get("subscriptions") or {}).items() if one.get("isDurable")]
+    marks = [read_entry_id(cursors[key]["markDeletePosition"]) for key in map(cursor_key, durable) if key in cursors]
+    return [mark for mark in marks if mark[1] >= 0]
+
+
+def _last_stored(internal: Mapping[str, Any], entry: EntryId) -> EntryId | None:
+    """Return the last entry stored at or before ``entry``; None if there is none.
+
+    A cursor stops there if ``entry`` itself was never written: after the end of a closed ledger.
+    """
+    for ledger, entries, _ in reversed(read_ledgers(internal)):
+        last = min(entry[1], entries - 1) if ledger == entry[0] else entries - 1
+        if ledger <= entry[0] and last >= 0:
+            return ledger, last
+    return None
+
+
+_TIMES = ("lastConsumedFlowTimestamp", "lastConsumedTimestamp", "lastAckedTimestamp")
+
+
+@attrs.frozen
+class SubscriptionActivity:
+    """Activity of one subscription.
+
+    Attributes:
+        consumers: number of connected consumers.
+        last: last activity in milliseconds since the epoch; None if unknown.
+    """
+
+    consumers: int
+    last: int | None
+
+
+@attrs.frozen
+class Activity:
+    """Activity of a topic without partitions, or of one partition.
+
+    The broker's statistics contain the times when a subscription last requested messages
+    (``lastConsumedFlowTimestamp``), received some and acknowledged some. They lose these times when the topic is
+    reloaded, and never contain the time when a consumer left. Loading a topic creates a new ledger, whose creation is
+    therefore the earliest time with certain knowledge.
+
+    Attributes:
+        producers: number of connected producers.
+        last: last activity of the topic itself (created, loaded, message sent); None if unknown.
+        now: time of the broker in milliseconds since the epoch.
+        subscriptions: activity of the subscriptions by name.
+    """
+
+    producers: int
+    last: int | None
+    now: int
+    subscriptions: Mapping[str, SubscriptionActivity]
+
+    @property
+    def clients(self) -> int:
+        """Number of connected producers and consumers."""
+        return self.producers + sum(one.consumers for one in self.subscriptions.values())
+
+    @property
+    def last_of_all(self) -> int | None:
+        """Last activity of the topic and its subscriptions; None if unknown for one of them."""
+        return latest([self.last, *(one.last for one in self.subscriptions.values())])
+
+
+def latest(times: list[int | None]) -> int | None:
+    """Return the latest of ``times``; None if one is unknown."""
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(known) == len(times) else None
+
+
+def read_activity(
+    statistics: Mapping[str, Any], internal: Mapping[str, Any], published: str | None, now: str
+) -> Activity:
+    """Extract the activity from the broker's answers.
+
+    Args:
+        statistics: answer of ``stats``.
+        internal: answer of ``internalStats``.
+        published: ``X-Pulsar-Publish-Time`` of the last message; None if the topic stores none.
+        now: ``Date`` of an answer, so that this machine's clock is irrelevant.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: the answers are malformed.
+    """
+    loaded = _milliseconds(internal.get("lastLedgerCreatedTimestamp"))
+    sent = [] if published is None else [_milliseconds(published)]
+    cursors = internal.get("cursors") or {}
+    subscriptions = {}
+    for name, one in (statistics.get("subscriptions") or {}).items():
+        switched = _milliseconds((cursors.get(cursor_key(name)) or {}).get("lastLedgerSwitchTimestamp"))
+        times = [int(one[key]) if key in one else None for key in _TIMES]  # 0 means never
+        subscriptions[name] = SubscriptionActivity(
+            consumers=len(one.get("consumers") or ()), last=latest([loaded, switched, *times])
+        )
+    return Activity(
+        producers=len(statistics.get("publishers") or ()),
+        last=latest([loaded, *sent]),
+        now=int(parsedate_to_datetime(now).timestamp() * 1000),
+        subscriptions=subscriptions,
+    )
+
+
+def _milliseconds(text: str | None) -> int | None:
+    """Parse a time such as ``2026-11-21T06:02:37.282Z``; return None if it is missing or malformed."""
+    if not text:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return int(time.replace(tzinfo=time.tzinfo or UTC).timestamp() * 1000)

@@ -31,8 +31,22 @@ from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import Cursor, Ledger, StartPosition, SubscriptionStats, TopicLog, TopicStats
-from jmsaio.transport.pulsar.admin.activity import Activity, read_activity
-from jmsaio.transport.pulsar.admin.answers import base_url, error_of, moved, reason_of, understanding
+from jmsaio.transport.pulsar.admin.answers import (
+    NO_TRANSACTIONS,
+    Activity,
+    base_url,
+    error_of,
+    has_advanced,
+    is_chunk_before_last,
+    is_last_chunk,
+    message_id_body,
+    moved,
+    read_activity,
+    read_ledgers,
+    read_log,
+    reason_of,
+    understanding,
+)
 from jmsaio.transport.pulsar.admin.causes import cause_of, distrust, missing_tls
 from jmsaio.transport.pulsar.admin.credentials import Credentials, authorities, read_credentials, tls_context
 from jmsaio.transport.pulsar.admin.paths import (
@@ -47,15 +61,6 @@ from jmsaio.transport.pulsar.admin.paths import (
     transaction_buffer_path,
 )
 from jmsaio.transport.pulsar.admin.same_cluster import Check
-from jmsaio.transport.pulsar.admin.storage import (
-    NO_TRANSACTIONS,
-    has_advanced,
-    is_chunk_before_last,
-    is_last_chunk,
-    message_id_body,
-    read_ledgers,
-    read_log,
-)
 from jmsaio.transport.pulsar.admin.turns import creating
 from jmsaio.transport.topics import list_partitions
 from jmsaio.transport.waiting import together

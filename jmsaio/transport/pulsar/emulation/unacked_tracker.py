@@ -14,8 +14,7 @@ from jmsaio.transport.delay_queue import DelayQueue
 from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.emulation.unacked.admission import Admission
-from jmsaio.transport.pulsar.emulation.unacked.delayed_records import DelayedRecords
-from jmsaio.transport.pulsar.emulation.unacked.nack_tracker import NackTracker
+from jmsaio.transport.pulsar.emulation.unacked.nack_tracker import DelayedRecords, NackTracker
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Handover, PriorDeliveries
 from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
