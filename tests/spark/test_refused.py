@@ -21,9 +21,9 @@ from jmsaio.spark.batch import BatchReader
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.sending import write_batches
 from jmsaio.spark.stream import StreamReader
 from jmsaio.spark.task import read_range
-from jmsaio.spark.writing import write_batches
 from tests.spark.use import send
 from tests.support.issuer import Issuer
 from tests.support.refusals import REFUSALS, Brokers, secrets_of
