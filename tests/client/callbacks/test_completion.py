@@ -151,7 +151,7 @@ async def test_close_tells_every_listener_also_when_the_broker_is_silent(
             await asyncio.sleep(3600)
 
     listener, silent = Hangs(), Silent()
-    async with jmsaio.connect(url, close_timeout=0.3) as connection:
+    async with jmsaio.connect(url, close_timeout=2) as connection:
         session = await connection.create_session()
         producer = await session.create_producer(jmsaio.Queue(name("silent")))
         if hanging:

@@ -161,7 +161,7 @@ async def test_the_issuers_certificate_is_checked(oauth_broker: OAuthBroker, tmp
             connection.create_session() as session,
         ):
             await session.create_producer(session.create_queue("oauth-tls"))
-        assert len(issuer.issued) in (2, 3)  # a slow connect looks for a refusal, with a token of its own
+        assert len(issuer.issued) >= 2  # a slow connect looks for a refusal, with a token of its own
 
 
 async def test_without_a_file_both_protocols_trust_what_certifi_has(
@@ -174,7 +174,7 @@ async def test_without_a_file_both_protocols_trust_what_certifi_has(
         options = oauth_broker.options("oauth2", issuer.parameters())
         async with jmsaio.connect(options) as connection, connection.create_session() as session:
             await session.create_producer(session.create_queue("oauth-certifi"))
-        assert len(issuer.issued) in (2, 3)  # as above
+        assert len(issuer.issued) >= 2  # as above
 
 
 async def test_rest_forgets_a_token_that_the_broker_refuses(oauth_broker: OAuthBroker, issuer: Issuer) -> None:
