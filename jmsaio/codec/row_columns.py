@@ -123,19 +123,19 @@ _parts_of: Final[Callable[[ReceivedRecord], tuple[Any, ...]]] = attrgetter(*_Par
 class _Shape:
     """Records with the same names in the same order.
 
+    It does not refer to their groups: such a circle would keep their payloads until the next garbage collection.
+
     Attributes:
         properties: names of the properties.
         common: returns the texts of kind and type words of a record.
         kept: names of the other texts, which differ between records.
         own: returns these texts of a record.
-        groups: the records, by their kind and type words.
     """
 
     properties: Texts
     common: Callable[[Mapping[str, str]], Texts]
     kept: Texts
     own: Callable[[Mapping[str, str]], Texts]
-    groups: dict[Texts, _Group] = attrs.field(init=False, factory=dict)
 
 
 @attrs.define(eq=False)
@@ -177,7 +177,7 @@ class ColumnMaker:
         self._namespace = namespace
         self._check_body = check_body
         self._shapes: dict[Texts, _Shape | None] = {}
-        self._groups: list[_Group] = []
+        self._groups: dict[tuple[Texts, Texts], _Group] = {}  # by names and shared texts
         self._rows: list[RawRow] = []
         self._numbers: list[int] = []  # numbers of these rows among all
 
@@ -214,18 +214,18 @@ class ColumnMaker:
         if shape is None:
             return None
         shared = shape.common(wire)
-        found = shape.groups.get(shared)
+        found = self._groups.get((names, shared))
         if found is None and len(self._groups) < _GROUPS:
             words = properties.read_texts(wire, None, None)[1]
-            found = shape.groups[shared] = _Group(shape, shared, wire.get(MESSAGE_TYPE, "bytes"), words)
-            self._groups.append(found)
+            found = _Group(shape, shared, wire.get(MESSAGE_TYPE, "bytes"), words)
+            self._groups[names, shared] = found
         return found
 
     def columns(self) -> RowColumns:
         """Return the columns of all added records."""
         parts = [
             (group.numbers, list(_columns(group, self._namespace, self._check_body)))
-            for group in self._groups
+            for group in self._groups.values()
             if group.numbers
         ]
         if self._rows or not parts:

@@ -31,6 +31,7 @@ async def test_the_broker_answers_but_the_subscription_is_anothers(scene: Scene)
     assert scene.look(1) == []
     await scene.answer(scene.asked)
     assert scene.look(2, 3, 4) == []
+    await scene.answer(scene.asked)  # it asks the broker while no consumer is connected
     scene.admin.consumers = 1
     await scene.watch.look_for_reasons(4.5)
     assert scene.told == []
