@@ -58,14 +58,16 @@ if TYPE_CHECKING:
     from jmsaio.client.browser import Enumeration, QueueBrowser
     from jmsaio.client.callbacks.completion import CompletionListener
     from jmsaio.client.callbacks.connection_state import ConnectionState, StateChange
-    from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
+    from jmsaio.client.connection import Connection, ConnectionMetaData, ConnectionStats, ExceptionListener
     from jmsaio.client.consumer import MessageConsumer, MessageListener
     from jmsaio.client.context import Context
+    from jmsaio.client.delivery.stats import ConsumerStats
     from jmsaio.client.factory import ConnectionFactory, connect
     from jmsaio.client.jms_producer import JMSProducer
     from jmsaio.client.producer import MessageProducer
     from jmsaio.client.request import QueueRequestor, TopicRequestor
     from jmsaio.client.senders.pending import Receipt
+    from jmsaio.client.senders.stats import ProducerStats
     from jmsaio.client.session import Session
 
 __all__ = [
@@ -81,7 +83,9 @@ __all__ = [
     "ConnectionFactory",
     "ConnectionMetaData",
     "ConnectionState",
+    "ConnectionStats",
     "ConsumerBusyError",
+    "ConsumerStats",
     "Context",
     "DeliveryMode",
     "Destination",
@@ -118,6 +122,7 @@ __all__ = [
     "ObjectClosedError",
     "ObjectMessage",
     "OperationTimeoutError",
+    "ProducerStats",
     "Queue",
     "QueueBrowser",
     "QueueRequestor",
@@ -155,6 +160,8 @@ _CLIENT: Final = {
     "ConnectionFactory": "factory",
     "ConnectionMetaData": "connection",
     "ConnectionState": "callbacks.connection_state",
+    "ConnectionStats": "connection",
+    "ConsumerStats": "delivery.stats",
     "Context": "context",
     "Enumeration": "browser",
     "ExceptionListener": "connection",
@@ -162,6 +169,7 @@ _CLIENT: Final = {
     "MessageConsumer": "consumer",
     "MessageListener": "consumer",
     "MessageProducer": "producer",
+    "ProducerStats": "senders.stats",
     "QueueBrowser": "browser",
     "QueueRequestor": "request",
     "Receipt": "senders.pending",

@@ -17,14 +17,15 @@ NOT_IMPORTED = ("click", "rich", "httpx", "pyspark", "pyarrow", "matplotlib", "r
 
 EXPORTS = """
     AcknowledgeMode AdminError BrokerUnavailableError Byte BytesMessage Char CompletionListener
-    ConfigurationError Connection ConnectionFactory ConnectionMetaData ConnectionState ConsumerBusyError Context
+    ConfigurationError Connection ConnectionFactory ConnectionMetaData ConnectionState ConnectionStats
+    ConsumerBusyError ConsumerStats Context
     DeliveryMode Destination Double Enumeration ExceptionListener Float ForkError IllegalArgumentError
     IllegalStateError Int InvalidClientIDError InvalidDestinationError InvalidSelectorError JMSError JMSProducer
     JMSSecurityError JavaObject Long MalformedMessageError MapMessage Message MessageConsumer MessageEOFError
     MessageFormatError MessageListener MessageNotReadableError MessageNotWriteableError MessageProducer
     MessageTooLargeError NotFoundError NullValueError NumberFormatError ObjectClosedError ObjectMessage
-    OperationTimeoutError Queue QueueBrowser QueueRequestor Receipt ResourceAllocationError Schema Selector
-    SelectorRuntimeError SendError SendInDoubtError Session Short StateChange StreamMessage TemporaryQueue
+    OperationTimeoutError ProducerStats Queue QueueBrowser QueueRequestor Receipt ResourceAllocationError Schema
+    Selector SelectorRuntimeError SendError SendInDoubtError Session Short StateChange StreamMessage TemporaryQueue
     TemporaryTopic TextMessage Topic TopicRequestor TransactionInDoubtError TransactionInProgressError
     TransactionRolledBackError TransportError UnsupportedOperationError WireId __version__ connect
 """

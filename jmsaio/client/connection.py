@@ -19,11 +19,14 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.connection_state import ConnectionState, StateCallback, StateChange
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
-from jmsaio.client.lifetime.closing import BackgroundTask, Deadline
+from jmsaio.client.delivery.stats import ConsumerStats
+from jmsaio.client.lifetime.closing import BackgroundTask, Deadline, FirstError
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
+from jmsaio.client.producer import MessageProducer
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.session import SessionRuntime
+from jmsaio.client.senders.stats import ProducerStats
 from jmsaio.client.session import Session
 from jmsaio.client.subscriptions import in_process
 from jmsaio.config import Configuration
@@ -33,6 +36,7 @@ from jmsaio.errors import (
     IllegalStateError,
     ObjectClosedError,
 )
+from jmsaio.model.destinations import TemporaryQueue, TemporaryTopic
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.headers import JMSX
 from jmsaio.model.modes import AcknowledgeMode
@@ -333,6 +337,26 @@ class Connection(AsyncClosing):
         await self._runtime.transport.ping(limit)
         return clock.steady() - begin
 
+    def stats(self) -> ConnectionStats:
+        """Return what the connection and its open producers and consumers have done so far, in numbers.
+
+        Raises ObjectClosedError.
+        """
+        self._check_open()
+        children = [child for runtime in self._runtimes for child in runtime.children]
+        return ConnectionStats(
+            state=self.state,
+            reconnects=self._runtime.states.reconnects,
+            sessions=len(self._runtimes),
+            producers=tuple(child.stats() for child in children if isinstance(child, MessageProducer)),
+            consumers=tuple(
+                inbox.stats(held[inbox])
+                for runtime in self._runtimes
+                for held in (runtime.deliveries.ledger.counts(),)
+                for inbox in runtime.inboxes.open
+            ),
+        )
+
     @property
     def closed(self) -> bool:
         """Whether ``close`` was called."""
@@ -341,6 +365,41 @@ class Connection(AsyncClosing):
     def get_closed(self) -> bool:
         """Return ``closed``."""
         return self.closed
+
+    async def drain(self, timeout: Duration) -> None:
+        """End the work in progress, then close the connection.
+
+        Every consumer is drained, as ``MessageConsumer.drain`` says, except those of temporary destinations: replies to
+        pending requests still arrive. Then sends get their outcomes, and the connection is closed, which takes up to
+        ``close_timeout`` more.
+
+        Args:
+            timeout: maximum seconds until everything is settled.
+
+        Raises:
+            OperationTimeoutError: something was not settled in time; the connection is closed nevertheless.
+            JMSError: another error while closing, likewise.
+            IllegalStateError: called from a listener or completion listener of this connection.
+            IllegalArgumentError: a negative timeout.
+
+        Cancelling: consumers that were drained stay closed; call ``close``.
+        """
+        self._runtime.affinity.check()
+        deadline, errors = Deadline.after(seconds(timeout, "timeout")), FirstError()
+        callback_context.refuse("drain of a connection", self._runtime)
+        while drains := [
+            drain
+            for runtime in self._runtimes
+            for inbox, drain in runtime.drains.items()
+            if not (runtime.closing or isinstance(inbox.destination, TemporaryQueue | TemporaryTopic))
+        ]:
+            async with anyio.create_task_group() as group:
+                for drain in drains:
+                    group.start_soon(errors.guard, partial(drain, deadline))
+        for runtime in list(self._runtimes):
+            await errors.guard(partial(runtime.settle_sends, deadline.left()))
+        await errors.guard(self.close)
+        errors.raise_once()
 
     async def close(self) -> None:
         """Close the connection and everything created from it, within ``close_timeout``. Idempotent.
@@ -464,3 +523,24 @@ class ConnectionMetaData:
     def get_jmsx_property_names(self) -> Iterator[str]:
         """Return the names of the supported JMSX properties, as an iterator."""
         return iter(self.jmsx_property_names)
+
+
+@public
+@created_by("connection.stats")
+@attrs.frozen(kw_only=True)
+class ConnectionStats:
+    """Counters of a connection and of its open producers and consumers.
+
+    Attributes:
+        state: the state of the connection to the broker.
+        reconnects: how often the connection was lost and restored.
+        sessions: number of open sessions.
+        producers: open producers, in order of their creation in each session.
+        consumers: open consumers, likewise.
+    """
+
+    state: ConnectionState
+    reconnects: int
+    sessions: int
+    producers: tuple[ProducerStats, ...]
+    consumers: tuple[ConsumerStats, ...]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
 import anyio
 import attrs
 
+from jmsaio.client.callbacks import callback_context
+from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.worker import function_of
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener
 from jmsaio.client.delivery.schemas import SchemaNeededError
+from jmsaio.client.delivery.stats import ConsumerStats
+from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.codec import RecordSource, decode_with
@@ -23,6 +27,7 @@ from jmsaio.errors import (
     MalformedMessageError,
     MessageFormatError,
     ObjectClosedError,
+    OperationTimeoutError,
 )
 from jmsaio.model.arguments import check_class, with_article
 from jmsaio.model.destinations import Destination
@@ -139,7 +144,27 @@ class MessageConsumer(AsyncClosing):
         message = await self._receive_deferred(timeout)
         if message is None:
             raise TimeoutError("no message to process: the time-out passed, or the consumer was closed")
-        number = self._deferred
+        async with self._settling(message, self._deferred):
+            yield message
+
+    async def deliveries(self) -> AsyncIterator[AbstractAsyncContextManager[Message]]:
+        """Iterate over messages, each to be settled by its own block, until the consumer is closed or drained.
+
+            async for delivery in consumer.deliveries():
+                async with delivery as message:
+                    ...
+
+        A block acknowledges its message, or has it redelivered, as ``process`` does. Raises as ``receive``.
+        """
+        while not self.closed or self._runtime.failure is not None:
+            message = await self._receive_deferred(None)
+            if message is None:
+                return
+            yield self._settling(message, self._deferred)
+
+    @asynccontextmanager
+    async def _settling(self, message: Message, number: int) -> AsyncIterator[Message]:
+        """Settle a delivery: acknowledge it when the block succeeds, else redeliver its message."""
         try:
             yield message
         except BaseException:
@@ -380,6 +405,10 @@ class MessageConsumer(AsyncClosing):
         """Return ``no_local``."""
         return self.no_local
 
+    def stats(self) -> ConsumerStats:
+        """Return what the consumer has received so far, in numbers."""
+        return self._inbox.stats(self._runtime.deliveries.ledger.counts()[self._inbox])
+
     @property
     def closed(self) -> bool:
         """Whether the consumer or its session was closed."""
@@ -405,11 +434,49 @@ class MessageConsumer(AsyncClosing):
             self._closed = True  # its subscription belongs to the parent
             return
         self._runtime.affinity.check()
+        await self._close_by(Deadline.after(self._runtime.close_timeout))
+
+    async def drain(self, timeout: Duration) -> None:
+        """Deliver nothing more, wait until the delivered messages are settled, and close the consumer. Idempotent.
+
+        A waiting receive returns None, and iteration ends. Messages that were not delivered return to the broker at
+        once, for other consumers. Running listeners and blocks continue until they return.
+
+        Args:
+            timeout: maximum seconds for all of it.
+
+        Raises:
+            OperationTimeoutError: some messages are not settled in time. They still can be settled until the session
+                is closed; the consumer is closed.
+            IllegalStateError: called from the consumer's own listener.
+            IllegalArgumentError: a negative timeout.
+
+        Cancelling: the consumer is closed.
+        """
+        limit = seconds(timeout, "timeout")
+        callback_context.refuse("drain of a consumer", self, (CallbackKind.LISTENER,))
+        await self._drain_by(Deadline.after(limit))
+
+    async def _drain_by(self, deadline: Deadline) -> None:
+        if not self.closed:
+            self._runtime.affinity.check()
+            await self._close_by(deadline)
+        with anyio.move_on_after(deadline.left()):
+            await self._runtime.inboxes.settled(self._inbox)
+        left = self._runtime.deliveries.ledger.counts()[self._inbox]
+        if left:
+            raise OperationTimeoutError(
+                f"{self._inbox.destination!r}: {left} delivered messages are not settled; acknowledge them, or give "
+                "drain more time"
+            )
+
+    async def _close_by(self, deadline: Deadline) -> None:
         self._closed = True
         self._listener = None
+        self._runtime.drains.pop(self._inbox, None)
         self._inbox.notify()
-        await self._runtime.close_consumer(self._inbox)
-        with anyio.move_on_after(self._runtime.close_timeout):
+        await self._runtime.close_consumer(self._inbox, deadline)
+        with anyio.move_on_after(deadline.left()):
             if self._learning is not None:
                 self._learning.cancel()
             while self._receiving:

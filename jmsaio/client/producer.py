@@ -17,6 +17,7 @@ from jmsaio.client.producers.plain_sends import UNSET, PlainSends
 from jmsaio.client.producers.stamper import SendSettings, Stamper
 from jmsaio.client.producers.targets import Target, Targets
 from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin
+from jmsaio.client.senders.stats import ProducerStats, SendCounts
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.codec.schemas.writing import SchemaWriter
 from jmsaio.errors import ObjectClosedError
@@ -72,11 +73,12 @@ class MessageProducer(AsyncClosing):
     _schema: SchemaWriter | None  # schema of all its messages
     _closed: bool = attrs.field(default=False, init=False)
     _now: int = attrs.field(default=0, init=False)  # milliseconds; time of the last send on the general path
+    _counts: SendCounts = attrs.field(factory=SendCounts, init=False)
     _plain: PlainSends = attrs.field(init=False)
 
     @_plain.default
     def _fast_path(self) -> PlainSends:
-        plain = PlainSends(self._runtime, self._transacting, self._targets, self._stamper)
+        plain = PlainSends(self._runtime, self._transacting, self._targets, self._stamper, self._counts)
         if self._schema is not None:
             plain.stop()
         return plain
@@ -244,9 +246,12 @@ class MessageProducer(AsyncClosing):
             record = with_sticky_key(record, work.sticky_key)
         send = PendingSend(loop=loop)
         send.message_id = stamp.message_id
-        send.origin = SendOrigin(sends, work, target.destination, stamp.timestamp)
+        send.origin = SendOrigin(sends, work, target.destination, stamp.timestamp, self._counts)
         sender.send(record, send, transaction)
         sends.count += 1
+        self._counts.sent += 1
+        self._counts.bytes += len(record.payload or b"")
+        self._counts.last_activity = self._now
         if not sends.alone:
             sends.begin_turn(loop)
         stamp_sent(sent, stamp, target.destination)
@@ -425,6 +430,13 @@ class MessageProducer(AsyncClosing):
     def set_disable_message_timestamp(self, value: bool) -> None:
         """Set ``disable_message_timestamp``."""
         self.disable_message_timestamp = value
+
+    def stats(self) -> ProducerStats:
+        """Return what the producer has sent so far, in numbers."""
+        counts = self._counts
+        pending = counts.sent - counts.confirmed - counts.in_doubt - counts.failed
+        own = None if self._targets.own is None else self._targets.own.destination
+        return ProducerStats(destination=own, in_flight=pending, **attrs.asdict(counts))
 
     @property
     def closed(self) -> bool:

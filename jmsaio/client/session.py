@@ -254,7 +254,9 @@ class Session(AsyncClosing):
 
     async def _consumer(self, request: ConsumerRequest) -> MessageConsumer:
         inbox = await open_inbox(self._runtime, request)
-        return MessageConsumer(self._runtime, inbox, request.selector, request.no_local)
+        consumer = MessageConsumer(self._runtime, inbox, request.selector, request.no_local)
+        self._runtime.drains[inbox] = consumer._drain_by
+        return consumer
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> Opening[QueueBrowser]:
         """Create a browser, which reads a queue without consuming messages; see ``QueueBrowser``.

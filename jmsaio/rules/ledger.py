@@ -10,6 +10,7 @@ consumers; group scope is this message and all received before it; individual sc
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from itertools import takewhile
 from typing import Generic, TypeVar
 
@@ -79,6 +80,10 @@ class DeliveryLedger(Generic[Inbox, Record]):
     def concerns(self, inbox: Inbox) -> bool:
         """Return whether an inbox has unsettled deliveries."""
         return any(held is inbox for held, _ in self._entries.values())
+
+    def counts(self) -> Counter[Inbox]:
+        """Return the number of unsettled deliveries of each inbox."""
+        return Counter(inbox for inbox, _ in self._entries.values())
 
     def _take(self, numbers: list[int]) -> list[tuple[Inbox, list[Record]]]:
         grouped: dict[int, tuple[Inbox, list[Record]]] = {}

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 import jmsaio
+from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport.base import StartPosition
 from tests.client.helpers import full_name
@@ -48,7 +49,7 @@ async def test_a_cancelled_opening_leaves_no_subscription(
             await asyncio.wait([task])
             if not (scope.cancelled_caught and task.cancelled()):  # it was ready before
                 for inbox in list(session._runtime.inboxes.open):
-                    await session._runtime.close_consumer(inbox)
+                    await session._runtime.close_consumer(inbox, Deadline.after(5))
     async with asyncio.timeout(20):
         while await left(connection, topic):
             await asyncio.sleep(0.05)

@@ -60,11 +60,13 @@ class ConnectionStates:
         calls: calls the callbacks.
         last: the last change.
         outage: why the connection is lost, or was when it was closed; None if it is not known to be lost.
+        reconnects: how often the connection was lost and restored.
     """
 
     calls: SerialCalls = attrs.field(factory=SerialCalls)
     last: StateChange = StateChange(ConnectionState.CONNECTING)
     outage: JMSError | None = attrs.field(default=None, init=False)
+    reconnects: int = attrs.field(default=0, init=False)
     _callbacks: dict[StateCallback, None] = attrs.field(factory=dict, init=False)
     _waiters: Waiters = attrs.field(factory=Waiters, init=False)
 
@@ -73,6 +75,8 @@ class ConnectionStates:
         change = StateChange(state, error)
         if self.last.state is ConnectionState.CLOSED or change == self.last:
             return
+        if state is ConnectionState.CONNECTED and self.last.state is ConnectionState.RECONNECTING:
+            self.reconnects += 1
         self.last = change
         if state is not ConnectionState.CLOSED:  # what is pending then still fails because of the outage
             self.outage = error

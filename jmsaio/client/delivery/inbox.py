@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Protocol
 
 import attrs
@@ -17,6 +18,7 @@ import attrs
 from jmsaio.client.delivery.filter import Filter, may_expire
 from jmsaio.client.delivery.redelivery import Next, Redelivery, Unread
 from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
+from jmsaio.client.delivery.stats import ConsumerStats, ReceiveCounts
 from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.codec.headers import expiration, priority
 from jmsaio.codec.properties import as_dead_letter
@@ -43,6 +45,8 @@ _SOON = 1.0
 _MOST_ACKS, _LONGEST_TURN = 32, 0.001
 #: Maximum number of batches that siblings hand over before the first record is taken.
 _HANDED = 8
+
+_size_of = attrgetter("size")
 
 
 @attrs.define(eq=False)
@@ -161,6 +165,7 @@ class Inbox:
     siblings: Siblings = attrs.field(factory=Siblings, init=False)
     unread: Unread = attrs.field(init=False)
     acks: AckTurn = attrs.field(init=False)
+    counts: ReceiveCounts = attrs.field(factory=ReceiveCounts, init=False)
     records: deque[ReceivedRecord] | PriorityBuffer = attrs.field(init=False)
     wanted: bool = attrs.field(default=False, init=False)
     failure: JMSError | None = attrs.field(default=None, init=False)
@@ -280,6 +285,9 @@ class Inbox:
             records = []
         if records:
             self._largest = max(records[0].size, records[-1].size, self._largest // 2)
+            self.counts.received += len(records)
+            self.counts.bytes += sum(map(_size_of, records))
+            self.counts.last_activity = self.timers.milliseconds()
             self.records.extend(self._wanted(records))
             if self.records:
                 self.notify()
@@ -314,6 +322,7 @@ class Inbox:
         return wanted
 
     def _reject(self, record: ReceivedRecord, rejection: Rejection) -> None:
+        self.counts.rejected += 1
         decided = self.filter.fate(rejection)
         if decided is Fate.GIVE_BACK:
             self.siblings.reject(self, record)
@@ -426,6 +435,7 @@ class Inbox:
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
         """Acknowledge records."""
         self.receiver.acknowledge(records, transaction)
+        self.counts.acknowledged += len(records)
         if self.redelivery.counting:
             for record in records:
                 self.redelivery.forget(record)
@@ -439,6 +449,7 @@ class Inbox:
     def redeliver(self, records: Sequence[ReceivedRecord]) -> None:
         """Redeliver records that the application returned, in order, before later ones."""
         first: list[ReceivedRecord] = []
+        self.counts.redelivered += len(records)
         for record in records:
             match self.redelivery.next(record):
                 case Next.DEAD_LETTER:
@@ -454,6 +465,13 @@ class Inbox:
             self.records.extendleft(reversed(self._wanted(first)))
             self.notify()
             self.wake()
+
+    def stats(self, in_flight: int) -> ConsumerStats:
+        """Return what the inbox has done so far, with its number of unsettled deliveries."""
+        return ConsumerStats(
+            destination=self.destination, subscription=self.subscription.name, buffered=len(self.records),
+            in_flight=in_flight, **attrs.asdict(self.counts),
+        )  # fmt: skip
 
     def _give_back_unread(self, record: ReceivedRecord) -> None:
         """Return a record that can't be read to the broker, after its delay."""

@@ -25,6 +25,7 @@ from jmsaio.errors import JMSError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
 from jmsaio.transport.base import Subscription, Transport
+from jmsaio.transport.waiting import Waiters
 
 #: Number of fills before other tasks of the loop run.
 _FILLS_A_TURN = 8
@@ -53,6 +54,7 @@ class SessionInboxes:
     lingering: dict[Inbox, None] = attrs.field(factory=dict, init=False)
     _marked: dict[Inbox, None] = attrs.field(factory=dict, init=False)
     _wake: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
+    _settled: Waiters = attrs.field(factory=Waiters, init=False)  # for the last delivery of a lingering inbox
     _turns: list[asyncio.Future[None]] = attrs.field(factory=list, init=False)
     _ended: bool = attrs.field(default=False, init=False)  # whether ``run`` has ended
     _closing: bool = attrs.field(default=False, init=False)
@@ -136,6 +138,7 @@ class SessionInboxes:
             # The broker can filter by the metadata, and keeps that of the first consumer.
             if inbox.subscription.metadata == subscription.metadata and inbox.failure is None:
                 del self.lingering[inbox]
+                self._settled.wake()
                 inbox.free_name()
                 return inbox
         return None
@@ -157,8 +160,17 @@ class SessionInboxes:
         self.lingering[inbox] = None
         return True
 
+    async def settled(self, inbox: Inbox) -> None:
+        """Wait until a closed consumer's deliveries are settled, or another consumer took them over.
+
+        Cancelling changes nothing.
+        """
+        while inbox in self.lingering and self.ledger.concerns(inbox):
+            await self._settled.wait()
+
     async def close_settled(self, deadline: Deadline) -> None:
         """Close the lingering inboxes whose deliveries are all settled."""
+        self._settled.wake()
         for inbox in [one for one in self.lingering if not one.receiver.transferred and not self.ledger.concerns(one)]:
             self.lingering.pop(inbox, None)
             self._marked.pop(inbox, None)
@@ -184,6 +196,7 @@ class SessionInboxes:
                     await asyncio.sleep(0)
         self.open.clear()
         self.lingering.clear()
+        self._settled.wake()
 
     async def _close(self, inbox: Inbox, unsettled: list[ReceivedRecord], timeout: float) -> None:
         """Close an inbox, or leave it to a session that has records of it and can keep it."""

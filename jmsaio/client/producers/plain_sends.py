@@ -35,6 +35,7 @@ from jmsaio.client.producers.stamper import SendSettings, Stamper
 from jmsaio.client.producers.targets import Targets
 from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.pool import PooledSender
+from jmsaio.client.senders.stats import SendCounts
 from jmsaio.codec import Stamp
 from jmsaio.codec.plain import MAPS, PACKED, PlainWriter
 from jmsaio.errors import JMSError
@@ -105,6 +106,7 @@ class PlainSends:
         transacting: its local transaction, or None.
         targets: the producer's destinations.
         stamper: its settings and message ids.
+        counts: its counters.
 
     Attributes:
         writer: writes records of str and bytes in the form that the transport reads.
@@ -114,6 +116,7 @@ class PlainSends:
     _transacting: LocalTransaction | None
     _targets: Targets
     _stamper: Stamper
+    _counts: SendCounts
     writer: PlainWriter[Any, Any] = attrs.field(init=False)
     _stopped: bool = attrs.field(default=False, init=False)
     _common: _Common | None = attrs.field(default=None, init=False)  # of sends with the producer's settings
@@ -197,6 +200,9 @@ class PlainSends:
         send.message_id, send.origin = message_id, common.origin
         sender.send(record, send, common.transaction)
         sends.count += 1
+        counts = self._counts
+        counts.sent += 1
+        counts.bytes += len(payload)  # type: ignore[arg-type]  # bytes
         sends.turn = now
         if not sends.alone:
             sends.begin_turn(loop)
@@ -220,9 +226,10 @@ class PlainSends:
         if pooled is None:
             return None
         stamp = self._stamper.stamp(now, None, settings, checked)
+        self._counts.last_activity = now
         common = _Common(
             now, settings, pooled, pooled.sender, None if work is None else work.handle,
-            SendOrigin(runtime.sends, work, target.destination, stamp.timestamp),
+            SendOrigin(runtime.sends, work, target.destination, stamp.timestamp, self._counts),
             not settings.disable_message_id, stamp, {},
         )  # fmt: skip
         if varied is _UNVARIED:

@@ -45,6 +45,7 @@ class SessionRuntime:
         completions: its completion listeners.
         sends: sent messages without an outcome.
         children: producers and the like, which are closed with it.
+        drains: drains the open consumer of an inbox by a deadline.
         failure: why the session ended by itself, or None.
         closing: whether ``close`` was called, or it ended by itself.
         consumers_closed: whether its consumers no longer deliver messages.
@@ -67,6 +68,7 @@ class SessionRuntime:
         self.completions = Completions(self, connection, self.callbacks)
         self.sends = PendingSends(lambda: connection.states.outage)
         self.children: dict[Closable, None] = {}
+        self.drains: dict[Inbox, Callable[[Deadline], Awaitable[None]]] = {}
         self.failure: JMSError | None = None
         self.closing = self.consumers_closed = False
         self.task = BackgroundTask()
@@ -212,11 +214,10 @@ class SessionRuntime:
             await asyncio.sleep(0)  # an outcome reaches the completions one turn of the loop after its send ended
         await self._wait_for_callbacks(deadline.left())
 
-    async def close_consumer(self, inbox: Inbox) -> None:
+    async def close_consumer(self, inbox: Inbox, deadline: Deadline) -> None:
         """Close the inbox of a closed consumer, or keep it until its deliveries are settled."""
         self.listeners.unset(inbox)
         self.inboxes.linger(inbox)  # before the first await: however this call ends, the session closes the inbox
-        deadline = Deadline.after(self.close_timeout)
         await self._wait_for_callbacks(deadline.left(1))
         await self.inboxes.close_settled(deadline)
         transferred = bool(inbox.receiver.transferred)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import anyio
 import attrs
 
+from jmsaio.client.senders.stats import SendCounts
 from jmsaio.errors import JMSError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.public import public
@@ -88,12 +89,14 @@ class SendOrigin:
         work: the unit of work it belongs to, or None.
         destination: destination of the messages.
         timestamp: JMSTimestamp of the messages.
+        counts: counters of the producer.
     """
 
     sends: PendingSends
     work: UnitOfWork[Transaction] | None
     destination: Destination
     timestamp: int
+    counts: SendCounts
 
 
 class PendingSend(asyncio.Future[Receipt]):
@@ -169,6 +172,7 @@ class PendingSends:
                 if message_id is None and place is not None:
                     message_id = str(place)
                 send.set_result(new(Receipt, (message_id, place, origin.destination, origin.timestamp)))
+            origin.counts.confirmed += 1
             if origin.work is not None:
                 origin.work.send_ended(None)
             sends = origin.sends
@@ -210,8 +214,13 @@ class PendingSends:
 
 def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
     """Fail sends. Each receives its own error, because an error that is raised collects its traceback."""
+    in_doubt = isinstance(error, SendInDoubtError)
     for send in group:
         origin = send.origin
+        if in_doubt:
+            origin.counts.in_doubt += 1
+        else:
+            origin.counts.failed += 1
         own = origin.sends.explained(error)
         if own is error and send is not group[0]:
             own = copy.copy(error)

@@ -15,6 +15,7 @@ from jmsaio.client.callbacks.completion import Completions, Functions
 from jmsaio.client.callbacks.worker import CallbackWorker
 from jmsaio.client.senders.pending import PendingSend, PendingSends, SendOrigin
 from jmsaio.client.senders.pool import SenderPool
+from jmsaio.client.senders.stats import SendCounts
 from tests.client.helpers import Listener, text
 
 Name = Callable[[str], str]
@@ -296,7 +297,7 @@ async def test_a_pair_of_functions_is_a_completion_listener(session: jmsaio.Sess
 def unanswered() -> PendingSend:
     """A send that never has an outcome."""
     send = PendingSend(loop=asyncio.get_running_loop())
-    send.origin = SendOrigin(PendingSends(), None, jmsaio.Queue("orders"), 0)
+    send.origin = SendOrigin(PendingSends(), None, jmsaio.Queue("orders"), 0, SendCounts())
     return send
 
 

@@ -46,6 +46,19 @@ async def test_an_idle_connection_notices_an_outage_and_its_end(disturbed: Distu
     assert [change.error is None for change in told] == [True, True, False, True, True]
 
 
+async def test_a_connection_counts_its_reconnects(disturbed: Disturbed) -> None:
+    async with jmsaio.connect(disturbed.url) as connection:
+        assert connection.stats() == jmsaio.ConnectionStats(
+            state=CONNECTED, reconnects=0, sessions=0, producers=(), consumers=()
+        )
+        with disturbed.outage():
+            await until(connection, RECONNECTING)
+        await until(connection, CONNECTED)
+        assert connection.stats().reconnects == 1
+    with pytest.raises(jmsaio.ObjectClosedError):
+        connection.stats()
+
+
 async def test_a_connection_that_only_sends_notices_an_outage(disturbed: Disturbed) -> None:
     async with jmsaio.connect(disturbed.url) as connection, connection.create_session() as session:
         producer = await session.create_producer(session.create_queue(f"state-{uuid.uuid4()}"))

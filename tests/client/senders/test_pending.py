@@ -11,6 +11,7 @@ import pytest
 
 import jmsaio
 from jmsaio.client.senders.pending import Lines, PendingSend, PendingSends, Receipt, SendOrigin
+from jmsaio.client.senders.stats import SendCounts
 from jmsaio.errors import (
     BrokerUnavailableError,
     JMSError,
@@ -35,7 +36,7 @@ def started(
 ) -> PendingSend:
     """A send that the transport has taken."""
     send = PendingSend(loop=asyncio.get_running_loop())
-    send.message_id, send.origin = message_id, SendOrigin(sends, work, Queue("orders"), 99)
+    send.message_id, send.origin = message_id, SendOrigin(sends, work, Queue("orders"), 99, SendCounts())
     sends.count += 1
     return send
 

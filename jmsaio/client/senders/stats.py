@@ -1,0 +1,47 @@
+"""What a producer has sent so far, in numbers."""
+
+from __future__ import annotations
+
+import attrs
+
+from jmsaio.model.destinations import Destination
+from jmsaio.model.public import created_by, public
+
+
+@attrs.define(eq=False)
+class SendCounts:
+    """Counters of one producer, which every send updates; `ProducerStats` has the attributes that mean the same."""
+
+    sent: int = 0
+    confirmed: int = 0
+    in_doubt: int = 0
+    failed: int = 0
+    bytes: int = 0
+    last_activity: int | None = None
+
+
+@public
+@created_by("producer.stats or connection.stats")
+@attrs.frozen(kw_only=True)
+class ProducerStats:
+    """Counters of one producer since it was created.
+
+    Attributes:
+        destination: its destination, or None if each send names one.
+        sent: messages passed to the transport.
+        confirmed: messages that the broker confirmed.
+        in_doubt: messages without an answer of the broker, which might be stored.
+        failed: messages that were certainly not stored.
+        in_flight: messages whose outcome is not known yet.
+        bytes: bytes of the bodies of all sent messages.
+        last_activity: time of the last send, in milliseconds since the epoch; None before the first.
+    """
+
+    destination: Destination | None
+    sent: int
+    confirmed: int
+    in_doubt: int
+    failed: int
+    in_flight: int
+    bytes: int
+    last_activity: int | None
