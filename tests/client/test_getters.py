@@ -41,8 +41,8 @@ CALLS: dict[type[Any], str] = {
     ),
     jmsaio.Connection: (
         "client_id close closed configuration create_queue_session create_session create_topic_session "
-        "exception_listener last_change metadata on_state ping queue_browser_read_max set_client_id "
-        "set_exception_listener start state state_changes stop"
+        "drain exception_listener last_change metadata on_state ping queue_browser_read_max set_client_id "
+        "set_exception_listener start state state_changes stats stop"
     ),
     jmsaio.Session: (
         "acknowledge acknowledge_mode close closed commit create_browser create_bytes_message create_consumer "
@@ -55,11 +55,11 @@ CALLS: dict[type[Any], str] = {
     jmsaio.MessageProducer: (
         "close closed delivery_delay delivery_mode destination disable_message_id disable_message_timestamp "
         "priority publish send send_async set_delivery_delay set_delivery_mode set_disable_message_id "
-        "set_disable_message_timestamp set_priority set_time_to_live time_to_live"
+        "set_disable_message_timestamp set_priority set_time_to_live stats time_to_live"
     ),
     jmsaio.MessageConsumer: (
-        "close closed destination message_listener message_selector no_local process receive receive_body "
-        "receive_body_no_wait receive_no_wait set_message_listener"
+        "close closed deliveries destination drain message_listener message_selector no_local process receive "
+        "receive_body receive_body_no_wait receive_no_wait set_message_listener stats"
     ),
     jmsaio.QueueBrowser: (
         "close message_selector queue stream"
