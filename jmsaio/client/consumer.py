@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Protocol, TypeVar
 
 import anyio
@@ -33,6 +33,7 @@ from jmsaio.model.arguments import check_class, with_article
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.tracing import EndpointTrace
 from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.clock import Timer
@@ -67,6 +68,8 @@ class MessageConsumer(AsyncClosing):
     _receiving: bool = False
     _needed: SchemaNeededError | None = None  # schema that the next message needs
     _learning: anyio.CancelScope | None = None
+    _trace: EndpointTrace | None = attrs.field(default=None, init=False)
+    _received: Callable[[Message], None] | None = None  # traces the current receive
     _deferred: int = 0  # the delivery that the caller of ``_take`` settles
     _returned: asyncio.Future[None] | None = None  # done once a receive has returned, for close
     _source: RecordSource = attrs.field(init=False)  # codec of its messages
@@ -75,6 +78,7 @@ class MessageConsumer(AsyncClosing):
         connection = self._runtime.connection
         namespace = connection.configuration.system_namespace
         inbox = self._inbox
+        self._trace = inbox.trace
         self._source = RecordSource(inbox.destination, namespace, connection.schemas.reader, inbox.use_schema)
 
     async def receive(self, timeout: Duration | None = None) -> Message | None:
@@ -165,12 +169,13 @@ class MessageConsumer(AsyncClosing):
     @asynccontextmanager
     async def _settling(self, message: Message, number: int) -> AsyncIterator[Message]:
         """Settle a delivery: acknowledge it when the block succeeds, else redeliver its message."""
-        try:
-            yield message
-        except BaseException:
-            await self._runtime.deliveries.redeliver_one(number)
-            raise
-        await self._runtime.deliveries.acknowledge_one(number)
+        with nullcontext() if self._trace is None else self._trace.processing(message):
+            try:
+                yield message
+            except BaseException:
+                await self._runtime.deliveries.redeliver_one(number)
+                raise
+            await self._runtime.deliveries.acknowledge_one(number)
 
     def __aiter__(self) -> AsyncIterator[Message]:
         self._check_open()
@@ -198,6 +203,8 @@ class MessageConsumer(AsyncClosing):
             raise IllegalStateError("the consumer has a message listener; unset it before you receive")
         if self._receiving:
             raise IllegalStateError("another receive of this consumer is waiting; use one consumer for each task")
+        if self._trace is not None:
+            self._received = self._trace.receiving()
 
     def _take(self, deferred: bool) -> Message | None:
         """Deliver and return the next message; with ``deferred`` the caller settles ``self._deferred``."""
@@ -213,6 +220,8 @@ class MessageConsumer(AsyncClosing):
                 return None
             if message is not None:
                 self._deferred = runtime.deliveries.deliver(inbox, record, message, deferred)
+                if self._trace is not None and self._received is not None:
+                    self._received(message)
                 return message
         return None
 

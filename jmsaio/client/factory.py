@@ -27,6 +27,7 @@ from jmsaio.config import Configuration, ConnectOptions, FactoryOptions, load
 from jmsaio.errors import BrokerUnavailableError, IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
 from jmsaio.model.arguments import check_optional_text
 from jmsaio.model.durations import Duration, seconds
+from jmsaio.model.messages.tracing import Tracing
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import public
 from jmsaio.rules.routing import make_route
@@ -53,6 +54,7 @@ class _Connecting:
     read_max: int | None = None
     wait: float = 0.0
     on_state: StateCallback | None = None
+    tracing: Tracing | None = None
 
 
 @public
@@ -120,6 +122,7 @@ class ConnectionFactory(AsyncClosing):
         queue_browser_read_max: int | None = None,
         wait: Duration = 0,
         on_state: StateCallback | None = None,
+        tracing: Tracing | None = None,
     ) -> Opening[Connection]:
         """Create a stopped connection; ``await`` it or use ``async with``.
 
@@ -132,6 +135,7 @@ class ConnectionFactory(AsyncClosing):
             wait: seconds for which an unavailable broker is tried again, with a log line for each try; 0: none.
             on_state: called with each change of the connection's state, first with CONNECTING; see
                 ``Connection.on_state``.
+            tracing: traces the connection's messages, such as ``jmsaio.otel.OpenTelemetry()``; None: no cost.
 
         Raises:
             ConfigurationError: a limit that is not an integer.
@@ -145,7 +149,7 @@ class ConnectionFactory(AsyncClosing):
 
         Cancelling leaves nothing open.
         """
-        how = _Connecting(user, password, client_id, queue_browser_read_max, seconds(wait, "wait"), on_state)
+        how = _Connecting(user, password, client_id, queue_browser_read_max, seconds(wait, "wait"), on_state, tracing)
         return Opening(self._connect(how, owned=False))
 
     create_queue_connection = create_topic_connection = create_connection  # its names in JMS 1.1
@@ -201,7 +205,7 @@ class ConnectionFactory(AsyncClosing):
         if how.read_max is not None:
             config = attrs.evolve(config, queue_browser_read_max=how.read_max)
         assert self._transport is not None and self._senders is not None  # set together
-        runtime = ConnectionRuntime(config, self._transport, self._senders, config.service_url, states)
+        runtime = ConnectionRuntime(config, self._transport, self._senders, config.service_url, states, how.tracing)
         connection = Connection(runtime, partial(self._connection_closed, owned))
         self._connections[connection] = None
         try:
@@ -299,6 +303,7 @@ def connect(
     client_id: str | None = None,
     wait: Duration = 0,
     on_state: StateCallback | None = None,
+    tracing: Tracing | None = None,
     **options: Unpack[ConnectOptions],
 ) -> Opening[Connection]:
     """Create a connection with its own factory: ``async with jmsaio.connect(...) as connection``, or await it.
@@ -306,7 +311,9 @@ def connect(
     The connection is started unless ``auto_start=False``. Arguments and errors are those of ``ConnectionFactory`` and
     ``ConnectionFactory.create_connection``.
     """
-    how = _Connecting(user, password, client_id, wait=seconds(wait, "wait"), on_state=on_state)
+    how = _Connecting(
+        user, password, client_id, wait=seconds(wait, "wait"), on_state=on_state, tracing=tracing
+    )  # fmt: skip
     return Opening(_open(config, how, options))
 
 

@@ -16,9 +16,10 @@ from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.producers.plain_sends import UNSET, PlainSends
 from jmsaio.client.producers.stamper import SendSettings, Stamper
 from jmsaio.client.producers.targets import Target, Targets
-from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin
+from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin, TracedSend
 from jmsaio.client.senders.stats import ProducerStats, SendCounts
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
+from jmsaio.codec.properties import write as write_properties
 from jmsaio.codec.schemas.writing import SchemaWriter
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.destinations import Destination
@@ -27,8 +28,10 @@ from jmsaio.model.messages.body import Sendable, outgoing, outgoing_value
 from jmsaio.model.messages.foreign import write_back
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property
+from jmsaio.model.messages.tracing import Tracing
 from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.public import created_by, public
+from jmsaio.model.wire import OutgoingRecord
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime.local_transaction import LocalTransaction
@@ -74,12 +77,17 @@ class MessageProducer(AsyncClosing):
     _closed: bool = attrs.field(default=False, init=False)
     _now: int = attrs.field(default=0, init=False)  # milliseconds; time of the last send on the general path
     _counts: SendCounts = attrs.field(factory=SendCounts, init=False)
+    _tracing: Tracing | None = attrs.field(init=False)
     _plain: PlainSends = attrs.field(init=False)
+
+    @_tracing.default
+    def _traces(self) -> Tracing | None:
+        return self._runtime.connection.tracing
 
     @_plain.default
     def _fast_path(self) -> PlainSends:
         plain = PlainSends(self._runtime, self._transacting, self._targets, self._stamper, self._counts)
-        if self._schema is not None:
+        if self._schema is not None or self._tracing is not None:
             plain.stop()
         return plain
 
@@ -223,39 +231,55 @@ class MessageProducer(AsyncClosing):
             raise ObjectClosedError("the producer is closed; create a new one")
         if completion_listener is not UNSET:
             completion_listener = checked(completion_listener)
-        if message is UNSET:
-            target, given = self._targets.default(), destination_or_message
-        else:
-            target, given = self._targets.other(destination_or_message), message
-        schema = self._schema
-        sent, foreign = outgoing(given, log_left_out) if schema is None else outgoing_value(given, log_left_out)
-        if properties is not None:
-            sent._put_properties(properties)
+        target, given, sent, foreign = self._outgoing(destination_or_message, message, properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay, settings or self._stamper.settings)
-        record = encode(sent, stamp, schema)
+        record = encode(sent, stamp, self._schema)
+        send = PendingSend(loop=loop) if self._tracing is None else self._traced(self._tracing, target, sent, record)
         sends, transaction = runtime.sends, None
         pooled = self._targets.pooled(target)
         sender = None if pooled is None else pooled.sender
-        if (
-            sender is None or sender.full or self._transacting is not None or self._now != sends.turn
-            or target.topic in sends.lines
-        ):  # fmt: skip
-            sender, transaction = await self._prepare(target)
-        work = None if self._transacting is None else self._transacting.work
-        if work is not None and work.sticky_key is not None and work.sticky_key != stamp.sticky_key:
-            record = with_sticky_key(record, work.sticky_key)
-        send = PendingSend(loop=loop)
-        send.message_id = stamp.message_id
-        send.origin = SendOrigin(sends, work, target.destination, stamp.timestamp, self._counts)
-        sender.send(record, send, transaction)
+        try:
+            if (
+                sender is None or sender.full or self._transacting is not None or self._now != sends.turn
+                or target.topic in sends.lines
+            ):  # fmt: skip
+                sender, transaction = await self._prepare(target)
+            work = None if self._transacting is None else self._transacting.work
+            if work is not None and work.sticky_key is not None and work.sticky_key != stamp.sticky_key:
+                record = with_sticky_key(record, work.sticky_key)
+            send.message_id = stamp.message_id
+            send.origin = SendOrigin(sends, work, target.destination, stamp.timestamp, self._counts)
+            sender.send(record, send, transaction)
+        except BaseException as error:
+            if isinstance(send, TracedSend):
+                send.trace.failed(error)
+            raise
         sends.count += 1
-        self._counts.sent += 1
-        self._counts.bytes += len(record.payload or b"")
-        self._counts.last_activity = self._now
+        self._counts.add(record, self._now)
         if not sends.alone:
             sends.begin_turn(loop)
         stamp_sent(sent, stamp, target.destination)
         self._hand_back(sent, given if foreign else None, completion_listener, send)
+        return send
+
+    def _outgoing(
+        self, destination_or_message: Any, message: Any, properties: Mapping[str, Property] | None
+    ) -> tuple[Target, Any, Message, bool]:
+        """Return the target of a send, the object given, its message, and whether that is a copy of a foreign one."""
+        if message is UNSET:
+            target, given = self._targets.default(), destination_or_message
+        else:
+            target, given = self._targets.other(destination_or_message), message
+        sent, foreign = outgoing(given, log_left_out) if self._schema is None else outgoing_value(given, log_left_out)
+        if properties is not None:
+            sent._put_properties(properties)
+        return target, given, sent, foreign
+
+    def _traced(self, tracing: Tracing, target: Target, sent: Message, record: OutgoingRecord) -> TracedSend:
+        """Begin to trace a send, and add the trace's context to its record."""
+        send = TracedSend(loop=self._runtime.affinity.loop)
+        send.trace = tracing.at(target.destination, self._runtime.connection.broker).sending(sent)
+        write_properties(send.trace.context, record.properties)
         return send
 
     def _hand_back(self, sent: Message, foreign: Any, listener: Any, send: PendingSend) -> None:

@@ -14,7 +14,7 @@ RINGS = {
     **dict.fromkeys(("codec", "selector", "rules"), 1),
     **dict.fromkeys(("transport",), 2),
     "client": 3,
-    **dict.fromkeys(("__init__", "__main__", "cli", "testing", "guide", "demo", "health"), 4),
+    **dict.fromkeys(("__init__", "__main__", "cli", "testing", "guide", "demo", "health", "otel"), 4),
     **dict.fromkeys(("bench", "launcher", "maintenance"), 4),
     "spark": 4,
 }

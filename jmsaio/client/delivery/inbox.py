@@ -24,6 +24,7 @@ from jmsaio.codec.headers import expiration, priority
 from jmsaio.codec.properties import as_dead_letter
 from jmsaio.errors import JMSError, MalformedMessageError
 from jmsaio.model.destinations import Destination
+from jmsaio.model.messages.tracing import EndpointTrace
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Fate, Rejection
 from jmsaio.rules.priority import PriorityBuffer
@@ -138,6 +139,7 @@ class Inbox:
         batch: maximum number of records in the inbox.
         share: maximum bytes in the inbox, shared with others.
         timers: timers on the transport's clock.
+        trace: traces its messages, or None.
         filter: selects the consumer's records.
         siblings: the consumers of this process on the same subscription.
         unread: records reported to the application as unreadable.
@@ -161,6 +163,7 @@ class Inbox:
     share: Share = attrs.field(factory=lambda: Share(INBOX_BYTES))
     timers: LoopTimers = attrs.field(factory=LoopTimers)
     _acks_at_once: bool = False  # not at the end of the turn
+    trace: EndpointTrace | None = None
     filter: Filter = attrs.field(factory=Filter, init=False)
     siblings: Siblings = attrs.field(factory=Siblings, init=False)
     unread: Unread = attrs.field(init=False)
@@ -436,6 +439,8 @@ class Inbox:
         """Acknowledge records."""
         self.receiver.acknowledge(records, transaction)
         self.counts.acknowledged += len(records)
+        if self.trace is not None:
+            self.trace.settled("ack", records)
         if self.redelivery.counting:
             for record in records:
                 self.redelivery.forget(record)
@@ -450,6 +455,8 @@ class Inbox:
         """Redeliver records that the application returned, in order, before later ones."""
         first: list[ReceivedRecord] = []
         self.counts.redelivered += len(records)
+        if self.trace is not None:
+            self.trace.settled("nack", records)
         for record in records:
             match self.redelivery.next(record):
                 case Next.DEAD_LETTER:

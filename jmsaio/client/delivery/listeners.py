@@ -12,12 +12,13 @@ import attrs
 
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
-from jmsaio.client.callbacks.worker import Job, run_inside
+from jmsaio.client.callbacks.worker import Job, call, run_inside
 from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.schemas import SchemaNeededError
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.tracing import EndpointTrace
 from jmsaio.model.wire import ReceivedRecord
 
 
@@ -115,7 +116,10 @@ class Listeners:
             return
         number = self.deliveries.deliver(inbox, record, message, deferred=True)
         callback = CallbackContext(CallbackKind.LISTENER, self.connection, self.session, listener.consumer)
-        error = await run_inside(callback, listener.function, message, in_thread=listener.in_thread)
+        if inbox.trace is None:
+            error = await run_inside(callback, listener.function, message, in_thread=listener.in_thread)
+        else:
+            error = await run_inside(callback, _traced, inbox.trace, listener, message, in_thread=False)
         if error is not None:
             self.reports.add(error, f"the listener of {inbox.destination!r} failed on message {message.jms_message_id}")
         if self.deliveries.self_acknowledging:
@@ -125,3 +129,8 @@ class Listeners:
                 await self.deliveries.redeliver_one(number)
         if self.deliveries.inboxes.lingering:  # rare; otherwise each message would cost a coroutine
             await self.deliveries.close_settled()
+
+
+async def _traced(trace: EndpointTrace, listener: Listener, message: Message) -> None:
+    with trace.processing(message):
+        await call(listener.function, message, in_thread=listener.in_thread)

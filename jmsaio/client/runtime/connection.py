@@ -17,6 +17,7 @@ from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.subscriptions.selectors import SelectorReader
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSSecurityError
+from jmsaio.model.messages.tracing import Tracing
 from jmsaio.rules.lifecycle import Event, State, advance
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import LinkChange, Transport
@@ -47,6 +48,7 @@ class ConnectionRuntime:
         schemas: the schemas of messages that other libraries sent.
         selectors: reads the selectors that operators set on subscriptions.
         states: the state of the connection to the broker.
+        tracing: traces its messages, or None.
     """
 
     def __init__(
@@ -56,12 +58,14 @@ class ConnectionRuntime:
         senders: SenderPool,
         broker: str,
         states: ConnectionStates,
+        tracing: Tracing | None = None,
     ) -> None:
         self.configuration = configuration
         self.transport = transport
         self.senders = senders
         self.broker = broker
         self.states = states
+        self.tracing = tracing
         self.affinity = Affinity.here()
         self.uuid = self.connection_id = str(uuid.uuid4())
         self.client_id: str | None = None

@@ -214,7 +214,7 @@ def _refuse_emulation(config: Configuration, request: ConsumerRequest, subscript
 def _make_inbox(
     connection: ConnectionRuntime, destination: Destination, subscription: Subscription, receiver: Receiver
 ) -> Inbox:
-    config, can = connection.configuration, connection.transport.capabilities
+    config, can, tracing = connection.configuration, connection.transport.capabilities, connection.tracing
     policy = subscription.config.dead_letter
     redelivery = Redelivery(
         config=subscription.config,
@@ -233,6 +233,7 @@ def _make_inbox(
         share=connection.inbox_bytes,
         timers=connection.timers,
         acks_at_once=can.acknowledges_at_once,
+        trace=None if tracing is None else tracing.at(without_query(destination), connection.broker, subscription.name),
     )
 
 

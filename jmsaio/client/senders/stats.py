@@ -6,6 +6,7 @@ import attrs
 
 from jmsaio.model.destinations import Destination
 from jmsaio.model.public import created_by, public
+from jmsaio.model.wire import OutgoingRecord
 
 
 @attrs.define(eq=False)
@@ -18,6 +19,12 @@ class SendCounts:
     failed: int = 0
     bytes: int = 0
     last_activity: int | None = None
+
+    def add(self, record: OutgoingRecord, now: int) -> None:
+        """Count a record that was passed to the transport at ``now``, in milliseconds."""
+        self.sent += 1
+        self.bytes += 0 if record.payload is None else len(record.payload)
+        self.last_activity = now
 
 
 @public
