@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+from warnings import warn
 
 from jmsaio.errors import (
     AdminError,
@@ -40,6 +41,7 @@ from jmsaio.errors import (
     UnsupportedOperationError,
 )
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from jmsaio.model.java_names import python_name
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
@@ -187,7 +189,11 @@ if not TYPE_CHECKING:  # with __getattr__, a type checker would accept every nam
 
     def __getattr__(name: str) -> Any:
         if name not in _CLIENT:
-            raise AttributeError(f"module 'jmsaio' has no attribute {name!r}")
+            known = python_name(name, __all__)
+            if known is None:
+                raise AttributeError(f"module 'jmsaio' has no attribute {name!r}")
+            warn(f"write jmsaio.{known} instead of {name}, its name in Java", DeprecationWarning, stacklevel=2)
+            return getattr(import_module("jmsaio"), known)
         value = globals()[name] = getattr(import_module(f"jmsaio.client.{_CLIENT[name]}"), name)
         return value
 

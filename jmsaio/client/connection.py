@@ -10,7 +10,7 @@ import logging
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 import anyio
 import attrs
@@ -33,6 +33,7 @@ from jmsaio.config import Configuration
 from jmsaio.errors import (
     ConfigurationError,
     IllegalArgumentError,
+    IllegalArgumentTypeError,
     IllegalStateError,
     ObjectClosedError,
 )
@@ -193,12 +194,13 @@ class Connection(AsyncClosing):
                 await runtime.wait_idle(deadline.left())
 
     def create_session(
-        self, mode: AcknowledgeMode = AcknowledgeMode.AUTO, *, acknowledge_scope: str | None = None
+        self, mode: AcknowledgeMode = AcknowledgeMode.AUTO, *java: Never, acknowledge_scope: str | None = None
     ) -> Opening[Session]:
         """Create a session; ``await`` it or use ``async with``.
 
         Args:
             mode: when the session acknowledges.
+            java: nothing; Java's arguments get an answer.
             acknowledge_scope: ``"session"`` (``acknowledge`` settles all messages that the session delivered) or
                 ``"group"`` (this message and all delivered before it); default: the connection's option, ``"session"``.
 
@@ -209,6 +211,11 @@ class Connection(AsyncClosing):
             TransportError: TRANSACTED, and the broker can't report whether it supports transactions.
             ObjectClosedError: the connection is closed.
         """
+        if java:
+            raise IllegalArgumentTypeError(
+                "write create_session(AcknowledgeMode.AUTO), or TRANSACTED; create_queue_session(transacted, mode) has "
+                "the arguments of Java's createSession"
+            )
         return Opening(self._create_session(AcknowledgeMode.of(mode), acknowledge_scope))
 
     def create_queue_session(self, transacted: bool, mode: AcknowledgeMode) -> Opening[Session]:

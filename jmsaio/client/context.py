@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import attrs
 
@@ -36,6 +36,11 @@ from jmsaio.model.public import created_by, public
 @attrs.define(eq=False)
 class Context(AsyncClosing):
     """JMSContext: a connection and a session in one. Created by factories and contexts; ``async with`` closes it."""
+
+    AUTO_ACKNOWLEDGE: ClassVar = AcknowledgeMode.AUTO
+    CLIENT_ACKNOWLEDGE: ClassVar = AcknowledgeMode.CLIENT
+    DUPS_OK_ACKNOWLEDGE: ClassVar = AcknowledgeMode.DUPS_OK
+    SESSION_TRANSACTED: ClassVar = AcknowledgeMode.TRANSACTED
 
     _connection: Connection
     _contexts: set[Context]  # open ones of the connection, which is closed with the last of them

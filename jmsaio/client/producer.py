@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Never, TypedDict, Unpack, overload
 
 import attrs
 
@@ -21,7 +21,7 @@ from jmsaio.client.senders.stats import ProducerStats, SendCounts
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.codec.properties import write as write_properties
 from jmsaio.codec.schemas.writing import SchemaWriter
-from jmsaio.errors import ObjectClosedError
+from jmsaio.errors import IllegalArgumentTypeError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration
 from jmsaio.model.messages.body import Sendable, outgoing, outgoing_value
@@ -100,7 +100,7 @@ class MessageProducer(AsyncClosing):
         destination_or_message: Any,
         message: Any = UNSET,
         /,
-        *,
+        *java: Never,
         properties: Mapping[str, Property] | None = None,
         delivery_mode: DeliveryMode | None = None,
         priority: int | None = None,
@@ -119,6 +119,7 @@ class MessageProducer(AsyncClosing):
             priority: 0 to 9; default the producer's.
             time_to_live: seconds, 0 forever; default the producer's.
             delivery_delay: seconds; default the producer's.
+            java: nothing; Java's arguments get an answer.
 
         Returns:
             The receipt, with the message's ids.
@@ -133,6 +134,11 @@ class MessageProducer(AsyncClosing):
 
         Cancelling: it is unknown whether the message was sent; the producer stays usable.
         """
+        if java:
+            raise IllegalArgumentTypeError(
+                "the options of a send are keywords: send(message, delivery_mode=DeliveryMode.PERSISTENT, priority=4, "
+                "time_to_live=60), with seconds"
+            )
         if (
             message is UNSET and delivery_mode is None and priority is None and time_to_live is None
             and delivery_delay is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import anyio
 import attrs
@@ -13,7 +13,13 @@ import attrs
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer, SendOptions, log_left_out
-from jmsaio.errors import IllegalStateError, InvalidDestinationError, JMSError, ObjectClosedError
+from jmsaio.errors import (
+    IllegalArgumentTypeError,
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    ObjectClosedError,
+)
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.body import Sendable, outgoing
@@ -173,7 +179,7 @@ async def _end(listening: RequestSession, queue: TemporaryQueue | None) -> None:
 
 
 @created_by("QueueRequestor.open or TopicRequestor.open")
-@attrs.define(eq=False)
+@attrs.define(eq=False, init=False)
 class _Requestor(AsyncClosing):
     """JMS's simple requestor: one request at a time; the next message on the temporary destination is its reply."""
 
@@ -181,6 +187,11 @@ class _Requestor(AsyncClosing):
     _producer: MessageProducer
     _replies: TemporaryQueue | TemporaryTopic
     _consumer: MessageConsumer
+
+    def __init__(self, *opened: Any) -> None:
+        if len(opened) < len(attrs.fields(_Requestor)):  # Java's arguments: a constructor can't wait for the broker
+            raise IllegalArgumentTypeError(f"write await {type(self).__name__}.open(session, destination)")
+        self.__attrs_init__(*opened)
 
     @classmethod
     async def _open(

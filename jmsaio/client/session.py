@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 import attrs
 
@@ -47,6 +47,11 @@ class Session(AsyncClosing):
 
     Many tasks can use a producer at once, but only one task at a time can use a consumer.
     """
+
+    AUTO_ACKNOWLEDGE: ClassVar = AcknowledgeMode.AUTO
+    CLIENT_ACKNOWLEDGE: ClassVar = AcknowledgeMode.CLIENT
+    DUPS_OK_ACKNOWLEDGE: ClassVar = AcknowledgeMode.DUPS_OK
+    SESSION_TRANSACTED: ClassVar = AcknowledgeMode.TRANSACTED
 
     _runtime: SessionRuntime
     _transacting: LocalTransaction | None

@@ -19,6 +19,9 @@ from jmsaio.testing.link import ConnectionPair, Direction, FrameFault, Rules, Tr
 
 T = TypeVar("T")
 
+#: Turns of the loop after which an accepted connection is known; before, breaking all would leave it out.
+_ACCEPTING = 3
+
 
 class FaultProxy:
     """A TCP proxy with faults on demand, in front of a broker or any other TCP server.
@@ -184,13 +187,7 @@ class FaultProxy:
 
     def take_down(self) -> None:
         """Break all connections and refuse new ones."""
-
-        def change() -> None:
-            if self._server is not None:
-                self._server.close()
-            self._reset_all()
-
-        self._call(change)
+        self._running.call(self._break_all)
 
     def bring_up(self) -> None:
         """Accept connections again, at the same port."""
@@ -296,13 +293,20 @@ class FaultProxy:
         )
         self._port = self._server.sockets[0].getsockname()[1]
 
+    async def _break_all(self) -> list[ConnectionPair]:
+        """Stop listening, and break all connections; return these."""
+        if self._server is not None:
+            self._server.close()
+        for _ in range(_ACCEPTING):
+            await asyncio.sleep(0)
+        links = list(self._links)
+        self._reset_all()
+        return links
+
     async def _end(self) -> None:
         for timer in self._timers:
             timer.cancel()
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-        links = list(self._links)
-        self._reset_all()
+        links = await self._break_all()
+        self._server = None
         await asyncio.gather(*(link.task for link in links if link.task is not None), return_exceptions=True)
         await asyncio.sleep(0)  # the sockets are closed in the next step of the loop

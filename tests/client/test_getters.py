@@ -45,6 +45,7 @@ CALLS: dict[type[Any], str] = {
         "set_exception_listener start state state_changes stats stop"
     ),
     jmsaio.Session: (
+        "AUTO_ACKNOWLEDGE CLIENT_ACKNOWLEDGE DUPS_OK_ACKNOWLEDGE SESSION_TRANSACTED "
         "acknowledge acknowledge_mode close closed commit create_browser create_bytes_message create_consumer "
         "create_durable_consumer create_durable_subscriber create_map_message create_message create_object_message "
         "create_producer create_publisher create_queue create_receiver create_sender create_shared_consumer "
@@ -65,6 +66,7 @@ CALLS: dict[type[Any], str] = {
         "close message_selector queue stream"
     ),
     jmsaio.Context: (
+        "AUTO_ACKNOWLEDGE CLIENT_ACKNOWLEDGE DUPS_OK_ACKNOWLEDGE SESSION_TRANSACTED "
         "acknowledge auto_start client_id close closed commit create_browser create_bytes_message create_consumer "
         "create_context create_durable_consumer create_map_message create_message create_object_message "
         "create_producer create_queue create_shared_consumer create_shared_durable_consumer create_stream_message "
