@@ -280,7 +280,8 @@ OPTIONS: Final = (
 _CONNECTION: Final = (
     (
         "authPlugin`, `authParams",
-        "credentials as for `jmsaio.connect`, except that `authParams` refers to the secret: see [secrets](#secrets)",
+        "credentials as for `jmsaio.connect`, except that `authParams` refers to the secret: see "
+        "[secrets](spark-operation.md#secrets)",
     ),
     (
         "webServiceUrl`, `jms.*`, `producerConfig.*`, `consumerConfig.*`, `tls...",
