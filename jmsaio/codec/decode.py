@@ -59,7 +59,7 @@ class RecordSource:
 
 
 class RawSource(RecordSource):
-    """Reads the readable parts of records that ``decode`` refuses: properties are texts, as received."""
+    """Reads the readable parts of records that ``decode_with`` refuses: properties are texts, as received."""
 
     __slots__ = ()
 
@@ -85,7 +85,7 @@ class RawSource(RecordSource):
 
 
 def decode_raw(record: ReceivedRecord, destination: Destination | None, default_namespace: str) -> BytesMessage:
-    """Create the message of a record that ``decode`` refuses, from its bytes, with its properties as texts."""
+    """Create the message of a record that ``decode_with`` refuses, from its bytes, with its properties as texts."""
     payload = record.payload
     source = RawSource(destination, default_namespace)
     message = BytesMessage._received(source, record, b"" if payload is None else payload)
@@ -94,10 +94,10 @@ def decode_raw(record: ReceivedRecord, destination: Destination | None, default_
     return message
 
 
-def decode(
-    record: ReceivedRecord, destination: Destination | None, default_namespace: str = "public/default"
-) -> Message:
+def decode_with(record: ReceivedRecord, source: RecordSource) -> Message:
     """Decode a record to a message.
+
+    Only the message and its text are created: everything else is read from the record on first use.
 
     JMSPulsarMessageType decides its class; with an unknown kind it is a plain Message. Without a kind (a producer that
     is not JMS) it is a BytesMessage, or a TextMessage if its schema is STRING and it is UTF-8. With ``useSchema``, a
@@ -107,19 +107,10 @@ def decode(
 
     Args:
         record: as received.
-        destination: JMSDestination, the consumer's destination; None in a browser of unknown origin.
-        default_namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
+        source: values that all messages of a consumer share.
 
     Raises:
         MalformedMessageError: the payload does not fit the type; carries the record. Nothing is acknowledged.
-    """
-    return decode_with(record, RecordSource(destination, default_namespace))
-
-
-def decode_with(record: ReceivedRecord, source: RecordSource) -> Message:
-    """Decode one of many messages of a consumer; ``source`` holds their common values.
-
-    Only the message and its text are created: everything else is read from the record on first use.
     """
     kind = record.get(MESSAGE_TYPE)
     payload = record.payload

@@ -1,8 +1,8 @@
 """Converts records to rows of a table and back, without creating messages.
 
-A row has the values that ``decode`` would return: headers by the rules of ``codec.headers``, properties by those of
-``codec.properties``. Texts are kept as on the wire, so nothing is converted twice. If ``decode`` would raise, the row
-has the reason.
+A row has the values that ``decode_with`` would return: headers by the rules of ``codec.headers``, properties by those
+of ``codec.properties``. Texts are kept as on the wire, so nothing is converted twice. If ``decode_with`` would raise,
+the row has the reason.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class RawRow(NamedTuple):
 
     Attributes:
         body_type: the kind of message on the wire: ``text``, ``bytes``, ``map``, ``stream``, ``object``, or ``header``
-            for one without a body; ``bytes`` if a producer that is not JMS set none. Any other word is kept; ``decode``
-            treats such a message as one without a body.
+            for one without a body; ``bytes`` if a producer that is not JMS set none. Any other word is kept;
+            ``decode_with`` treats such a message as one without a body.
         text: body of a text message; None for Pulsar's null value, or if the payload is not UTF-8.
         data: payload of every other message, and of a text that is not UTF-8; None for Pulsar's null value.
         object_format: how Python reads the String of an object message: ``json``, or None to keep it unchanged.

@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 
-from jmsaio.codec import Stamp, decode, encode, headers
+from jmsaio.codec import Stamp, encode, headers
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model import wire
 from jmsaio.model.headers import RESERVED
@@ -22,7 +22,7 @@ from jmsaio.model.messages.object_message import ObjectMessage
 from tests.codec import golden_files
 from tests.codec.described import build
 from tests.codec.generated import Generator
-from tests.kit.records import Record
+from tests.kit.records import Record, decode
 
 #: Bytes of address space that the program may use.
 MEMORY = 1 << 30

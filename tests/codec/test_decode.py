@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.codec import RecordSource, Stamp, decode, decode_raw, decode_with, encode
+from jmsaio.codec import RecordSource, Stamp, decode_raw, decode_with, encode
 from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
 from jmsaio.errors import MalformedMessageError, MessageEOFError, MessageFormatError, MessageNotWriteableError
 from jmsaio.model.destinations import Queue
@@ -22,7 +22,7 @@ from jmsaio.model.wire import ReceivedRecord
 from tests.codec.described import build, describe
 from tests.codec.generated import Generator
 from tests.codec.test_golden import canonical_body, expanded_body
-from tests.kit.records import Record, UnreadableRecord
+from tests.kit.records import Record, UnreadableRecord, decode
 
 STAMP = Stamp("ID:a:1:2", "connection", 10, 10, 10)
 RECORD = '{"type": "record", "name": "Order", "fields": [{"name": "a", "type": "int"}]}'

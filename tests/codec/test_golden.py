@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from jmsaio.codec import decode, encode
+from jmsaio.codec import encode
 from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.wire import DELIVERY_COUNT
 from tests.codec import golden_files
 from tests.codec.cases import Described, all_cases, value
 from tests.codec.described import build, describe, describe_value, value_of
 from tests.java.golden import write_golden_files
-from tests.kit.records import Record
+from tests.kit.records import Record, decode
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.codec import Stamp, decode, encode, headers
+from jmsaio.codec import Stamp, encode, headers
 from jmsaio.codec.rows import to_record, to_row
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic
@@ -19,7 +19,7 @@ from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.values import Long, Short
 from jmsaio.model.wire import OutgoingRecord
 from tests.codec import strategies
-from tests.kit.records import Record
+from tests.kit.records import Record, decode
 
 NS = "public/default"
 UUID = "4dd16fe9-2a3a-43c2-ae6d-2ba6fdd0e5bf"

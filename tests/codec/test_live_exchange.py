@@ -13,7 +13,7 @@ import pytest
 from anyio import to_thread
 
 import jmsaio
-from jmsaio.codec import Stamp, decode, encode
+from jmsaio.codec import Stamp, encode
 from jmsaio.model.messages.object_message import ObjectMessage
 from jmsaio.model.wire import OutgoingRecord
 from tests.codec.cases import Described, value
@@ -21,7 +21,7 @@ from tests.codec.described import build, describe, destination
 from tests.codec.generated import Generator
 from tests.codec.test_golden import canonical_body, expanded_body
 from tests.java.peer import JavaPeer, queue
-from tests.kit.records import Record
+from tests.kit.records import Record, decode
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.codec import decode, properties
+from jmsaio.codec import properties
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.headers import RESERVED
 from jmsaio.model.values import Byte, Float, Long, Short
 from tests.codec import strategies
-from tests.kit.records import Record
+from tests.kit.records import Record, decode
 
 names = st.from_regex(r"[a-zA-Z_$][a-zA-Z0-9_$]*", fullmatch=True).filter(
     lambda name: name not in properties.HIDDEN and not name.endswith(("_jsmtype", "_jmstype")) and "JMSX" not in name

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jmsaio.codec import Stamp, bodies, decode, encode, properties, rows
+from jmsaio.codec import Stamp, bodies, encode, properties, rows
 from jmsaio.codec.rows import RawRow, to_record, to_row
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.destinations import Queue, Topic
@@ -23,7 +23,7 @@ from tests.codec.described import build
 from tests.codec.fuzz import Fuzzer
 from tests.codec.generated import Generator
 from tests.codec.strategies import same
-from tests.kit.records import Record, UnreadableRecord
+from tests.kit.records import Record, UnreadableRecord, decode
 
 CASES = golden_files.cases()
 UNCHANGED = [case for case in CASES if "forward" not in case]

@@ -7,8 +7,11 @@ from typing import Any, Final, Protocol, Self
 
 import attrs
 
+from jmsaio.codec import RecordSource, decode_with
 from jmsaio.errors import JMSError, MalformedMessageError
-from jmsaio.model.wire import EXPIRATION, OutgoingRecord, WireId
+from jmsaio.model.destinations import Destination
+from jmsaio.model.messages.message import Message
+from jmsaio.model.wire import EXPIRATION, OutgoingRecord, ReceivedRecord, WireId
 
 #: An AVRO schema with a logical type, an array and a map.
 ORDER: Final[dict[str, Any]] = {
@@ -36,6 +39,11 @@ def record(
     return OutgoingRecord(
         body, dict(properties), key, deliver_at=deliver_at, priority=priority, sequence_id=sequence_id
     )
+
+
+def decode(record: ReceivedRecord, destination: Destination | None) -> Message:
+    """The message of one record, as a consumer of the default namespace decodes it."""
+    return decode_with(record, RecordSource(destination, "public/default"))
 
 
 @attrs.define(eq=False)

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from jmsaio.codec import decode, encode
+from jmsaio.codec import encode
 from jmsaio.codec.properties import value_of
 from jmsaio.codec.rows import to_row
 from jmsaio.spark.model.body_json import read_json
@@ -25,7 +25,7 @@ from tests.codec.generated import Generator
 from tests.codec.test_golden import canonical_body, expanded_body
 from tests.codec.test_live_exchange import SYSTEM, short, stamp
 from tests.java.peer import JavaPeer, queue
-from tests.kit.records import Record
+from tests.kit.records import Record, decode
 from tests.spark.use import read
 from tests.support.broker import TestBroker
 from tests.support.java import class_path

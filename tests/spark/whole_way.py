@@ -33,7 +33,6 @@ from pyspark.sql import SparkSession
 
 import jmsaio
 from jmsaio import launcher
-from jmsaio.codec import decode
 from jmsaio.codec.properties import value_of
 from jmsaio.launcher.maven import fetch_jars
 from jmsaio.spark.jobs.extent import ArchiveOrder
@@ -47,7 +46,7 @@ from tests.codec.test_golden import canonical_body, expanded_body
 from tests.codec.test_live_exchange import short
 from tests.java.peer import JavaPeer, queue
 from tests.kit.java_fixtures import JAVA_SOURCES
-from tests.kit.records import Record
+from tests.kit.records import Record, decode
 from tests.spark import session
 from tests.spark.use import read
 from tests.support.broker import SERVICE_URL, WEB_URL, TestBroker, external_broker

@@ -7,11 +7,11 @@ import pytest
 import jmsaio
 from jmsaio.client.context import Context
 from jmsaio.client.session import Session
-from jmsaio.codec import Stamp, bodies, decode, encode
+from jmsaio.codec import Stamp, bodies, encode
 from jmsaio.model.messages.kinds import KINDS, MessageKind
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.sequential import SequentialMessage
-from tests.kit.records import Record
+from tests.kit.records import Record, decode
 
 BODIES: dict[type | None, object] = {
     str: "tea",
