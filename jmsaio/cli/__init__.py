@@ -1,5 +1,5 @@
-"""The ``jmsaio`` command: demo, send, receive, browse, bench, broker, doctor, sweep, spark, guide. click and rich are
-imported only here.
+"""The ``jmsaio`` command: demo, send, receive, browse, bench, broker, doctor, queues, topics, stats, subscriptions,
+sweep, spark, guide. click and rich are imported only here.
 
 Exit codes: 0 done, 1 error, 2 wrong usage (an argument, an option, a configuration), 3 nothing found (no message to
 receive or browse, no broker running), 4 stored messages lost, 5 something left out (by a Spark job), 130 interrupted,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import traceback
 from collections.abc import Sequence
@@ -18,7 +19,8 @@ from jmsaio.cli.guide import guide
 from jmsaio.cli.receive import receive
 from jmsaio.cli.send import SendingStopped, send
 from jmsaio.cli.spark.group import spark
-from jmsaio.cli.subscription import subscription
+from jmsaio.cli.states import queues, stats, topics
+from jmsaio.cli.subscription import subscriptions
 from jmsaio.cli.sweep import sweep
 from jmsaio.cli.tour import demo
 from jmsaio.errors import (
@@ -61,7 +63,9 @@ def app(context: click.Context) -> None:
     show_help_alone(context)
 
 
-for command in (demo, send, receive, browse, bench, broker, doctor, subscription, sweep, spark, guide):
+for command in (
+    demo, send, receive, browse, bench, broker, doctor, queues, topics, stats, subscriptions, sweep, spark, guide,
+):  # fmt: skip
     app.add_command(command)
 
 
@@ -83,6 +87,10 @@ def _add_debug(command: click.Command) -> None:
 
 
 _add_debug(app)
+#: The earlier name of ``subscriptions``, which is not listed.
+_EARLIER = copy.copy(subscriptions)
+_EARLIER.hidden = True
+app.add_command(_EARLIER, "subscription")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,22 +1,81 @@
-"""``jmsaio subscription``: changes settings of a subscription of a queue or topic."""
+"""``jmsaio subscriptions``: lists, changes and deletes subscriptions of queues and topics."""
 
 from __future__ import annotations
 
 import click
 
-from jmsaio.cli.common.connecting import connection_options, destination, read_connection, run
-from jmsaio.cli.common.exits import OK
+from jmsaio.cli.common.asking import agreed, yes_option
+from jmsaio.cli.common.connecting import broker_options, connection_options, destination, read_connection, run
+from jmsaio.cli.common.exits import ERROR, NOTHING, OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
+from jmsaio.cli.states import open_admin, write_states
+from jmsaio.config import Configuration, load
+from jmsaio.model.destinations import Topic, resolve
 
 
 @click.group(invoke_without_command=True)
 @click.pass_context
-def subscription(context: click.Context) -> None:
-    """Change settings of a subscription."""
+def subscriptions(context: click.Context) -> None:
+    """List, change and delete subscriptions. Queues have one, named jms-queue by default."""
     show_help_alone(context)
 
 
-@subscription.command("set-selector")
+@subscriptions.command("list")
+@click.argument("target", metavar="DESTINATION")
+@broker_options
+@json_option
+def show(target: str, url: str | None, settings: tuple[str, ...], as_json: bool | None) -> int:
+    """List the subscriptions of a topic or queue, and of each of its partitions.
+
+    The exit code is 3 if it has none.
+    """
+    return run(_show(load(read_connection(url, settings)), target, make_output(as_json)))
+
+
+@subscriptions.command()
+@click.argument("target", metavar="DESTINATION")
+@click.argument("name", metavar="SUBSCRIPTION")
+@broker_options
+@click.option("--force", is_flag=True, help="Delete it even if consumers are connected; they are disconnected.")
+@yes_option
+@json_option
+def delete(
+    target: str, name: str, url: str | None, settings: tuple[str, ...], force: bool, yes: bool, as_json: bool | None
+) -> int:  # fmt: skip
+    """Delete a subscription and its messages. SUBSCRIPTION is the name that 'subscriptions list' shows.
+
+    The exit code is 1 if it has consumers (see --force), does not exist, or the question is answered with no.
+    """
+    config = load(read_connection(url, settings))
+    if not agreed(f"delete subscription {name} of {target} and its messages?", yes):
+        return ERROR
+    return run(_delete(config, target, name, force, make_output(as_json)))
+
+
+async def _show(config: Configuration, target: str, output: Output) -> int:
+    from jmsaio.maintenance.overview import read_states
+
+    async with open_admin(config) as admin:
+        found = [each for each in await read_states(admin, config, Topic(target)) if each.subscription is not None]
+    write_states(output, found)
+    if not found:
+        output.remark(f"{printable(target)} has no subscription")
+        return NOTHING
+    return OK
+
+
+async def _delete(config: Configuration, target: str, name: str, force: bool, output: Output) -> int:
+    async with open_admin(config) as admin:
+        for topic in resolve(Topic(target), config.system_namespace).topics:
+            await admin.delete_subscription(topic, name, force)
+    if output.as_json:
+        output.record({"destination": target, "subscription": name, "deleted": True})
+    else:
+        output.line(printable(f"subscription {name} of {target} is deleted"))
+    return OK
+
+
+@subscriptions.command("set-selector")
 @click.argument("target", metavar="DESTINATION")
 @click.argument("selector", required=False, default="")
 @connection_options

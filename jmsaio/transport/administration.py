@@ -86,11 +86,41 @@ class TopicLog:
     kept_after: WireId | None = None
 
 
+@attrs.frozen(kw_only=True)
+class ConsumerStats:
+    """Statistics of one connected consumer.
+
+    Attributes:
+        name: its name.
+        address: address of its client; "" if the broker does not report it.
+        unacknowledged: number of messages sent to it that it has not acknowledged; Pulsar counts them only on shared
+            subscriptions.
+        last_acknowledged: time of its last acknowledgement, or else of its connection, in milliseconds since the epoch;
+            None if the broker does not report it.
+        blocked: whether the broker sends nothing more until it acknowledges.
+    """
+
+    name: str
+    address: str = ""
+    unacknowledged: int = 0
+    last_acknowledged: int | None = None
+    blocked: bool = False
+
+
 @attrs.frozen
 class SubscriptionStats:
     """Statistics of one subscription; Pulsar counts a batch as one in ``backlog``.
 
-    ``active_consumer``: name of the only consumer that receives messages; None if it is unknown or there are several.
+    Attributes:
+        name: its name.
+        type: how its consumers share it, in Pulsar's terms.
+        backlog: number of messages not acknowledged.
+        consumers: number of connected consumers.
+        properties: its properties.
+        active_consumer: name of the only consumer that receives messages; None if it is unknown or there are several.
+        connected: connected consumers. With several partitions, those of one index are combined.
+        delayed: number of messages that wait for their delivery time; 0 if the broker does not report it.
+        rate: messages sent to consumers per second; None if the broker does not report it.
     """
 
     name: str
@@ -99,14 +129,29 @@ class SubscriptionStats:
     consumers: int
     properties: Mapping[str, str] = attrs.field(factory=dict)
     active_consumer: str | None = None
+    connected: tuple[ConsumerStats, ...] = ()
+    delayed: int = 0
+    rate: float | None = None
+
+    @property
+    def unacknowledged(self) -> int:
+        """Number of messages that connected consumers hold."""
+        return sum(one.unacknowledged for one in self.connected)
 
 
 @attrs.frozen
 class TopicStats:
-    """Statistics of a topic: the number of connected producers, and subscriptions by name."""
+    """Statistics of a topic.
+
+    Attributes:
+        producers: number of connected producers.
+        subscriptions: subscriptions by name.
+        rate: messages received from producers per second; None if the broker does not report it.
+    """
 
     producers: int
     subscriptions: Mapping[str, SubscriptionStats]
+    rate: float | None = None
 
 
 class Admin(Protocol):

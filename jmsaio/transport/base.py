@@ -28,6 +28,9 @@ from jmsaio.transport.administration import (
     Admin as Admin,
 )
 from jmsaio.transport.administration import (
+    ConsumerStats as ConsumerStats,
+)
+from jmsaio.transport.administration import (
     Cursor as Cursor,
 )
 from jmsaio.transport.administration import (

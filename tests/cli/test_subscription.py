@@ -10,7 +10,9 @@ import pytest
 import jmsaio
 from jmsaio.cli.app import main
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.subscription import _set
+from jmsaio.cli.subscription import _delete, _set, _show
+from jmsaio.config import load
+from jmsaio.errors import AdminError, NotFoundError
 from tests.support.broker import TestBroker
 
 
@@ -50,3 +52,35 @@ def test_a_topic_needs_a_name_and_a_queue_has_none(wrong: list[str], capsys: pyt
 def test_alone_it_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["subscription"]) == 0
     assert "set-selector" in capsys.readouterr().out
+
+
+async def test_subscriptions_are_listed_and_deleted(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    loaded, output = load(config), Output(as_json=True)
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        consumer = await session.create_shared_durable_consumer(session.create_topic("news"), "sub")
+        assert await _show(loaded, "news", output) == 0
+        assert json.loads(capsys.readouterr().out)["subscription"] == "sub"
+        with pytest.raises(AdminError, match="consumers"):
+            await _delete(loaded, "news", "sub", False, output)
+        await consumer.close()
+        assert await _delete(loaded, "news", "sub", False, output) == 0
+        assert json.loads(capsys.readouterr().out)["deleted"] is True
+        assert await _show(loaded, "news", output) == 3
+        with pytest.raises(NotFoundError):
+            await _delete(loaded, "news", "sub", True, output)
+
+
+@pytest.mark.broker
+async def test_both_names_of_the_group_work_on_a_real_broker(
+    pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic, where = f"subscriptions-{uuid.uuid4()}", ["-u", pulsar_broker.url, "--json"]
+    async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
+        await (await session.create_shared_durable_consumer(session.create_topic(topic), "sub")).close()
+    assert await anyio.to_thread.run_sync(main, ["subscription", "list", topic, *where]) == 0
+    assert json.loads(capsys.readouterr().out)["subscription"] == "sub"
+    arguments = ["subscriptions", "delete", topic, "sub", *where]
+    assert await anyio.to_thread.run_sync(main, arguments) == 2
+    assert "--yes" in capsys.readouterr().err
+    assert await anyio.to_thread.run_sync(main, [*arguments, "--yes"]) == 0
+    assert await anyio.to_thread.run_sync(main, ["subscriptions", "list", topic, *where]) == 3

@@ -9,7 +9,16 @@ from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
-from jmsaio.transport.base import PLUGIN, Cursor, Ledger, StartPosition, SubscriptionStats, TopicLog, TopicStats
+from jmsaio.transport.base import (
+    PLUGIN,
+    ConsumerStats,
+    Cursor,
+    Ledger,
+    StartPosition,
+    SubscriptionStats,
+    TopicLog,
+    TopicStats,
+)
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_named, subscriptions_of
 
@@ -194,4 +203,9 @@ def _stats(name: str, parts: list[BrokerSubscription]) -> SubscriptionStats:
         backlog=sum(part.size for part in parts),
         consumers=len({consumer.port for part in parts for consumer in part.consumers}),
         properties=dict(parts[0].properties),
+        connected=tuple(
+            ConsumerStats(name=consumer.name, unacknowledged=len(consumer.held))
+            for part in parts
+            for consumer in part.consumers
+        ),
     )

@@ -14,7 +14,7 @@ import attrs
 from jmsaio.errors import AdminError, ConfigurationError, JMSSecurityError, NotFoundError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, WireId
-from jmsaio.transport.base import Ledger, TopicLog
+from jmsaio.transport.base import ConsumerStats, Ledger, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.pulsar.admin.credentials import Credentials, flaw
 from jmsaio.transport.pulsar.admin.paths import cursor_key, read_entry_id
 
@@ -222,6 +222,48 @@ def _last_stored(internal: Mapping[str, Any], entry: EntryId) -> EntryId | None:
         if ledger <= entry[0] and last >= 0:
             return ledger, last
     return None
+
+
+def read_stats(found: Mapping[str, Any]) -> TopicStats:
+    """Create the statistics of a topic.
+
+    Args:
+        found: answer of ``stats`` or ``partitioned-stats``.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: the answer is malformed.
+    """
+    subscriptions = {
+        name: SubscriptionStats(
+            name=name,
+            type=one.get("type") or "None",
+            backlog=int(one.get("msgBacklog", 0)),
+            consumers=len(one.get("consumers") or ()),
+            properties=one.get("subscriptionProperties") or {},
+            active_consumer=_active(one),
+            connected=tuple(_read_consumer(consumer) for consumer in one.get("consumers") or ()),
+            delayed=int(one.get("msgDelayed", 0)),
+            rate=float(one.get("msgRateOut", 0)),
+        )
+        for name, one in (found.get("subscriptions") or {}).items()
+    }
+    return TopicStats(len(found.get("publishers") or ()), subscriptions, float(found.get("msgRateIn", 0)))
+
+
+def _read_consumer(found: Mapping[str, Any]) -> ConsumerStats:
+    return ConsumerStats(
+        name=found.get("consumerName") or "",
+        address=found.get("address") or "",
+        unacknowledged=int(found.get("unackedMessages", 0)),
+        last_acknowledged=int(found.get("lastAckedTimestamp", 0)) or _milliseconds(found.get("connectedSince")),
+        blocked=bool(found.get("blockedConsumerOnUnackedMsgs", False)),
+    )
+
+
+def _active(statistics: Mapping[str, Any]) -> str | None:
+    """Return the active consumer of a subscription, unless another one has the same name."""
+    active: str | None = statistics.get("activeConsumerName")
+    return active if [one.get("consumerName") for one in statistics.get("consumers") or ()].count(active) == 1 else None
 
 
 _TIMES = ("lastConsumedFlowTimestamp", "lastConsumedTimestamp", "lastAckedTimestamp")

@@ -30,7 +30,7 @@ from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
-from jmsaio.transport.base import Cursor, Ledger, StartPosition, SubscriptionStats, TopicLog, TopicStats
+from jmsaio.transport.base import Cursor, Ledger, StartPosition, TopicLog, TopicStats
 from jmsaio.transport.pulsar.admin.answers import (
     NO_TRANSACTIONS,
     Activity,
@@ -44,6 +44,7 @@ from jmsaio.transport.pulsar.admin.answers import (
     read_activity,
     read_ledgers,
     read_log,
+    read_stats,
     reason_of,
     understanding,
 )
@@ -173,18 +174,7 @@ class RestAdmin:
             path, query = f"{path}/stats", _STATS
         found = await self._call("GET", path, query=query, what=f"statistics of {topic}")
         with understanding(f"statistics of {topic}"):
-            subscriptions = {
-                name: SubscriptionStats(
-                    name=name,
-                    type=one.get("type") or "None",
-                    backlog=int(one.get("msgBacklog", 0)),
-                    consumers=len(one.get("consumers") or ()),
-                    properties=one.get("subscriptionProperties") or {},
-                    active_consumer=_active(one),
-                )
-                for name, one in (found.get("subscriptions") or {}).items()
-            }
-            return TopicStats(len(found.get("publishers") or ()), subscriptions)
+            return read_stats(found)
 
     async def backlog(self, topic: str, subscription: str) -> int:
         """Count the messages kept for a subscription, up to the broker's own limit (10,000 entries by default)."""
@@ -548,9 +538,3 @@ def _passes(error: BaseException) -> bool:
 def _schema(found: Mapping[str, Any]) -> Schema:
     """Parse a schema."""
     return Schema(found["type"], found.get("data") or "", found.get("properties") or {})
-
-
-def _active(statistics: Mapping[str, Any]) -> str | None:
-    """Return the active consumer of a subscription, unless another one has the same name."""
-    active: str | None = statistics.get("activeConsumerName")
-    return active if [one.get("consumerName") for one in statistics.get("consumers") or ()].count(active) == 1 else None

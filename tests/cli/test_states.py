@@ -1,0 +1,136 @@
+"""``jmsaio queues``, ``jmsaio topics`` and ``jmsaio stats``."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import uuid
+from typing import Any
+
+import anyio.to_thread
+import pytest
+from rich.console import Console
+
+import jmsaio
+from jmsaio.cli.app import main
+from jmsaio.cli.common.output import Output
+from jmsaio.cli.states import _list, _stats
+from jmsaio.config import load
+from jmsaio.errors import NotFoundError
+from jmsaio.model.destinations import Queue, Topic
+from tests.support.broker import TestBroker
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+async def test_queues_and_topics_are_listed_apart(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
+    loaded, output = load(config), Output(as_json=True)
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        assert await _list(loaded, True, None, output) == 3
+        producer = await session.create_producer(session.create_queue("orders"))
+        await producer.send("a")
+        await producer.send("b")
+        await session.create_shared_durable_consumer(session.create_topic("news"), "readers")
+        capsys.readouterr()
+        assert await _list(loaded, True, None, output) == 0
+        [queue] = lines(capsys)
+        assert (queue["name"], queue["backlog"], queue["consumers"], queue["producers"]) == ("orders", 2, 0, 1)
+        assert await _list(loaded, False, None, output) == 0
+        [topic] = lines(capsys)
+        assert (topic["name"], topic["subscription"], topic["consumers"]) == ("news", "readers", 1)
+
+
+async def test_a_table_is_redrawn_on_a_terminal(config: dict[str, Any]) -> None:
+    screen = io.StringIO()
+    output = Output(as_json=False, console=Console(file=screen, force_terminal=True, width=120))
+    async with jmsaio.connect(config) as connection, connection.create_session() as session:
+        await (await session.create_consumer(session.create_queue("orders"))).close()
+        task = asyncio.create_task(_list(load(config), True, 0.1, output))
+        while "orders" not in screen.getvalue():
+            await asyncio.sleep(0.01)
+        await (await session.create_consumer(session.create_queue("later"))).close()
+        async with asyncio.timeout(10):
+            while "later" not in screen.getvalue():
+                await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert "unacknowledged" in screen.getvalue()
+
+
+async def test_an_idle_consumer_is_named_with_what_it_holds(
+    config: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with (
+        jmsaio.connect(config) as connection,
+        connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session,
+    ):
+        queue = session.create_queue("orders?consumerConfig.consumerName=idler")
+        producer = await session.create_producer(session.create_queue("orders"))
+        for number in range(8):
+            await producer.send(str(number))
+        consumer = await session.create_consumer(queue)
+        assert await consumer.receive(5) is not None
+        assert await _stats(load(config), Queue("orders"), Output(as_json=True)) == 0
+        [state] = lines(capsys)
+        assert (state["unacknowledged"], state["connected"][0]["unacknowledged"]) == (8, 8)
+        name = state["connected"][0]["name"]
+        assert state["reasons"] == [f"consumer {name} holds 8 unacknowledged messages"]
+        assert await _stats(load(config), Queue("orders"), Output(as_json=False)) == 0
+        assert "holds 8 unacknowledged messages" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("destination", [Queue("none"), Topic("none")])
+async def test_an_unknown_destination_is_reported(config: dict[str, Any], destination: Queue | Topic) -> None:
+    async with jmsaio.connect(config):
+        with pytest.raises(NotFoundError, match="check its name"):
+            await _stats(load(config), destination, Output(as_json=True))
+
+
+@pytest.mark.parametrize("command", [["queues"], ["topics"], ["stats", "orders"]])
+def test_the_embedded_broker_of_another_process_is_refused(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "-u", "memory:"]) == 2
+    assert "lives in one process only" in capsys.readouterr().err
+
+
+def test_two_urls_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["queues", "pulsar://h", "-u", "pulsar://h"]) == 2
+    assert "once" in capsys.readouterr().err
+
+
+@pytest.mark.broker
+async def test_the_commands_on_a_real_broker(pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]) -> None:
+    queue, url = f"states-{uuid.uuid4()}", pulsar_broker.url
+
+    async def command(*arguments: str) -> list[dict[str, Any]]:
+        capsys.readouterr()
+        assert await anyio.to_thread.run_sync(main, [*arguments, "-u", url, "--json"]) == 0
+        return lines(capsys)
+
+    async with (
+        jmsaio.connect(url) as connection,
+        connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session,
+    ):
+        producer = await session.create_producer(session.create_queue(queue))
+        for number in range(8):
+            await producer.send(str(number))
+        [waiting] = await command("stats", queue)
+        assert waiting["backlog"] == 8
+        assert waiting["reasons"] == ["no consumer is connected; 8 messages wait"]
+        consumer = await session.create_consumer(session.create_queue(queue))
+        assert await consumer.receive(10) is not None
+        [found] = [one for one in await command("queues") if one["name"] == queue]
+        assert (found["consumers"], found["producers"]) == (1, 1)
+        assert queue not in {one["name"] for one in await command("topics")}
+        async with asyncio.timeout(60):
+            while not (state := (await command("stats", queue))[0])["reasons"]:
+                await asyncio.sleep(1)
+        [holder] = state["connected"]
+        assert holder["unacknowledged"] == 8
+        assert holder["idle"] >= 10
+        [reason] = state["reasons"]
+        assert reason.startswith(f"consumer {holder['name']} ({holder['address']}) holds 8 unacknowledged messages")
