@@ -14,6 +14,7 @@ from jmsaio.cli.broker import broker
 from jmsaio.cli.browse import browse
 from jmsaio.cli.common.exits import BROKEN_PIPE, DATA_LOSS, ERROR, INTERRUPTED, OK, USAGE
 from jmsaio.cli.common.output import show_help_alone
+from jmsaio.cli.dlq import dlq
 from jmsaio.cli.doctor import doctor
 from jmsaio.cli.guide import guide
 from jmsaio.cli.receive import receive
@@ -23,6 +24,8 @@ from jmsaio.cli.states import queues, stats, topics
 from jmsaio.cli.subscription import subscriptions
 from jmsaio.cli.sweep import sweep
 from jmsaio.cli.tour import demo
+from jmsaio.cli.transfer import copy as copy_messages
+from jmsaio.cli.transfer import move, purge
 from jmsaio.errors import (
     BrokerUnavailableError,
     ConfigurationError,
@@ -64,7 +67,8 @@ def app(context: click.Context) -> None:
 
 
 for command in (
-    demo, send, receive, browse, bench, broker, doctor, queues, topics, stats, subscriptions, sweep, spark, guide,
+    demo, send, receive, browse, bench, broker, doctor, queues, topics, stats, subscriptions, move,
+    copy_messages, purge, dlq, sweep, spark, guide,
 ):  # fmt: skip
     app.add_command(command)
 

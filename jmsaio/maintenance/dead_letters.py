@@ -7,6 +7,7 @@ none of them: the Java client keeps an existing ``REAL_TOPIC``, whatever topic t
 
 from __future__ import annotations
 
+import enum
 import itertools
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -56,9 +57,26 @@ _OF_LETTERS: Final = frozenset(
 REDRIVE_CURSOR: Final = f"{JOB_PREFIX}redrive"
 
 
+class Transfer(enum.Enum):
+    """What is done with each selected message.
+
+    Attributes:
+        REDRIVE: a dead letter is sent to its origin or to ``to``, without the properties of a dead letter, and then
+            acknowledged.
+        MOVE: a message is sent to ``to`` unchanged, and then acknowledged.
+        COPY: a message is sent to ``to`` unchanged, and stays where it is.
+        PURGE: a message is acknowledged.
+    """
+
+    REDRIVE = "redrive"
+    MOVE = "move"
+    COPY = "copy"
+    PURGE = "purge"
+
+
 @attrs.frozen(kw_only=True)
 class RedriveRequest:
-    """Dead letters to redrive, and their target.
+    """Dead letters to redrive, or messages to move, copy or purge, and their target.
 
     Attributes:
         destination: the dead letters. A queue's subscription is ``jms-queue``, or the one that the name ends with
@@ -71,6 +89,9 @@ class RedriveRequest:
         max_redrives: skip dead letters that were already redriven this many times.
         dry_run: only count: nothing is sent, and everything is returned to the broker.
         patience: seconds without a delivery after which the rest of a topic counts as unreachable.
+        transfer: what is done with each one. ``MOVE`` and ``COPY`` need ``to``, and only ``REDRIVE`` has
+            ``max_redrives``.
+        limit: maximum number of messages selected; None: all.
     """
 
     destination: Queue | Topic
@@ -80,6 +101,8 @@ class RedriveRequest:
     max_redrives: int = 3
     dry_run: bool = False
     patience: float = 5.0
+    transfer: Transfer = Transfer.REDRIVE
+    limit: int | None = None
 
     def target(self, configuration: Configuration) -> str | None:
         """Return the full name of the topic ``to``; None if each dead letter is sent to its origin.
@@ -130,6 +153,12 @@ def redrive_count(wire: Mapping[str, str]) -> int:
     """
     text = wire.get(REDRIVE_COUNT, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
+
+
+def unchanged(record: ReceivedRecord) -> OutgoingRecord:
+    """Build the record of a moved or copied message: its JMSMessageID, JMSTimestamp and all properties are kept."""
+    wire = dict(record.properties)
+    return OutgoingRecord(record.payload, wire, record.key, record.event_time, priority=headers.priority(wire))
 
 
 def redriven(letter: ReceivedRecord, now: int) -> OutgoingRecord:
@@ -223,8 +252,11 @@ async def plan_redrive(
     if target is not None and isinstance(request.to, Queue) and not request.dry_run:
         name = resolve(request.to, configuration.system_namespace).subscription or configuration.queue_subscription_name
         await precreate(transport, configuration, target, name, LoopTimers(transport.clock))
+    topics = await letter_topics(admin, resolved, request.of)
+    if request.transfer is not Transfer.REDRIVE and target in topics:
+        raise InvalidDestinationError(f"{request.destination} is the target, too: name another destination")
     ranges = []
-    for topic in await _partitions(admin, await letter_topics(admin, resolved, request.of)):
+    for topic in await _partitions(admin, topics):
         name, durable, exists = await _subscription(admin, configuration, resolved, request, topic)
         end = await transport.end(topic)
         if end is None or (exists and await _is_done(admin, topic, name, end)):
@@ -248,11 +280,13 @@ async def _subscription(
     known = (await admin.stats(topic)).subscriptions
     named = None if request.of is not None else resolved.subscription
     # A queue's subscription that was created later has every dead letter, including sent ones.
-    if named is None and REDRIVE_CURSOR in known:
+    if named is None and REDRIVE_CURSOR in known and request.transfer is Transfer.REDRIVE:
         return REDRIVE_CURSOR, True, True
     queue = named or configuration.queue_subscription_name
     if (isinstance(request.destination, Queue) or request.of is not None) and queue in known:
         return queue, True, True
+    if request.transfer is not Transfer.REDRIVE:
+        raise NotFoundError(f"{topic} has no subscription {queue}: {request.destination} is not a queue")
     if named is not None:
         raise NotFoundError(f"{topic} has no subscription {named}, which {request.destination} names")
     if request.dry_run:

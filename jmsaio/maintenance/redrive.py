@@ -1,4 +1,7 @@
-"""Redrive of dead letters: each is sent to its origin, and acknowledged when the broker has stored it."""
+"""Redrive of dead letters, and moving, copying and purging of a queue's messages.
+
+Each message is sent to its target, and acknowledged when the broker has stored it there.
+"""
 
 from __future__ import annotations
 
@@ -18,12 +21,15 @@ from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, Oper
 from jmsaio.maintenance.dead_letters import (
     LetterRange,
     RedriveRequest,
+    Transfer,
     has_unseen,
     origin_of,
     plan_redrive,
     redrive_count,
     redriven,
+    unchanged,
 )
+from jmsaio.model.destinations import Queue
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.routing import make_route
@@ -99,9 +105,21 @@ def summarize(outcomes: Iterable[Redriven]) -> dict[str, Any]:
 
 
 async def redrive_all(transport: Transport, configuration: Configuration, request: RedriveRequest) -> list[Redriven]:
-    """Redrive dead letters of all topics and partitions concurrently; see ``plan_redrive`` and ``redrive``."""
+    """Carry out a request for all topics and partitions, concurrently unless it has a limit.
+
+    See ``plan_redrive`` and ``redrive``.
+    """
     ranges = await plan_redrive(transport, configuration, request)
-    return await together(redrive(transport, configuration, request, letters) for letters in ranges)
+    if request.limit is None:
+        return await together(redrive(transport, configuration, request, letters) for letters in ranges)
+    found: list[Redriven] = []
+    for letters in ranges:
+        done = sum(sum(each.sent.values()) for each in found)
+        if done >= request.limit:
+            break
+        rest = attrs.evolve(request, limit=request.limit - done)
+        found.append(await redrive(transport, configuration, rest, letters))
+    return found
 
 
 async def redrive(
@@ -193,6 +211,8 @@ class _Redriving:
     _left: Counter[Left] = attrs.field(init=False, factory=Counter)
     _errors: dict[str, None] = attrs.field(init=False, factory=dict)
     _not_selected: int = attrs.field(init=False, default=0)
+    # Number of messages selected, for the limit.
+    _selected: int = attrs.field(init=False, default=0)
     _at_end: bool = attrs.field(init=False, default=False)
     _failed: bool = attrs.field(init=False, default=False)
     _complete: bool = attrs.field(init=False, default=False)
@@ -204,7 +224,7 @@ class _Redriving:
         """Receive dead letters and send each, or hold it, until the last one, or until the broker delivers no more."""
         loop = asyncio.get_running_loop()
         last = loop.time()
-        while not self._at_end:
+        while not (self._at_end or self._is_limited()):
             self._woken.clear()
             records = self._receiver.receive(_AT_ONCE)
             for record in records:
@@ -234,7 +254,7 @@ class _Redriving:
         message_id, end = record.message_id, self._letters.end
         if _in_order(message_id) >= _in_order(end):
             self._at_end = True
-        if _in_order(message_id) > _in_order(end):
+        if _in_order(message_id) > _in_order(end) or (self._is_limited() and message_id not in self._seen):
             self._hold(record)
         elif message_id not in self._seen:
             self._seen.add(message_id)
@@ -242,31 +262,53 @@ class _Redriving:
         elif message_id in self._in_flight:  # here and below: the connection was lost meanwhile
             self._in_flight[message_id].append(record)
         elif message_id in self._stored:
-            self._acknowledge([record])
+            self._release([record])
         else:
             self._hold(record)
 
+    def _is_limited(self) -> bool:
+        """Return True if no further message is to be selected."""
+        return self._request.limit is not None and self._selected >= self._request.limit
+
     async def _decide(self, record: ReceivedRecord) -> None:
-        """Send a dead letter, or hold it."""
+        """Send, acknowledge or hold a message."""
         try:
             if self._selector is not None and self._selector.matches_record(record, header) is not True:
                 self._not_selected += 1
-            elif (target := self._find_target(record.properties)) is not None:
-                outgoing = redriven(record, round(self._transport.clock.now() * 1000))
+            elif self._request.transfer is Transfer.PURGE:
+                self._selected += 1
+                self._sent[self._letters.topic] += 1
                 if not self._request.dry_run:
-                    sender, message_id = await self._outlets.sender(target), record.message_id
-                    sender.send(outgoing, _Copy(message_id, target))
-                    self._in_flight[message_id] = [record]  # outcomes are never reported during the call
+                    self._stored.add(record.message_id)
+                    self._acknowledge([record])
                     return
-                await self._outlets.check(target)
-                self._sent[target] += 1
+            elif (target := self._find_target(record.properties)) is not None:
+                self._selected += 1
+                if await self._send(record, target):
+                    return
         except JMSError as error:
             self._leave(Left.FAILED, f"{record.message_id}: {error}")
         self._hold(record)
 
+    async def _send(self, record: ReceivedRecord, target: str) -> bool:
+        """Send a copy; return False in a dry run, which only checks the target."""
+        plain = self._request.transfer is not Transfer.REDRIVE
+        outgoing = unchanged(record) if plain else redriven(record, round(self._transport.clock.now() * 1000))
+        if not self._request.dry_run:
+            sender, message_id = await self._outlets.sender(target), record.message_id
+            sender.send(outgoing, _Copy(message_id, target))
+            self._in_flight[message_id] = [record]  # outcomes are never reported during the call
+            return True
+        if not (plain and isinstance(self._request.to, Queue)):  # the queue would be created
+            await self._outlets.check(target)
+        self._sent[target] += 1
+        return False
+
     def _find_target(self, wire: Mapping[str, str]) -> str | None:
         """Return the topic to send a dead letter to; None if it is left, for a reason that is counted."""
         target = self._target or origin_of(wire)
+        if self._request.transfer is not Transfer.REDRIVE:
+            return target  # the plan has checked it
         if target is None:
             text = "a dead letter without REAL_TOPIC does not name its origin: name a destination (--to)"
             self._leave(Left.NO_ORIGIN, text)
@@ -286,11 +328,19 @@ class _Redriving:
             if error is None:
                 self._sent[target] += 1
                 self._stored.add(letter)
-                self._acknowledge(records)
+                self._release(records)
             else:
                 self._leave(Left.FAILED, f"{target}: {error}")
                 for record in records:
                     self._hold(record)
+
+    def _release(self, records: Sequence[ReceivedRecord]) -> None:
+        """Acknowledge messages whose copies are stored; hold those that are only copied."""
+        if self._request.transfer is not Transfer.COPY:
+            self._acknowledge(records)
+            return
+        for record in records:
+            self._hold(record)
 
     def _acknowledge(self, records: Sequence[ReceivedRecord]) -> None:
         try:
@@ -328,6 +378,8 @@ class _Redriving:
 
     async def _has_seen_all(self) -> bool:
         """Return True if no other consumer holds any: whether the last one was received does not show that."""
+        if self._is_limited():
+            return True
         admin = self._transport.admin
         if admin is None or not self._letters.durable:  # a subscription that ends with this call is not shared
             return self._at_end

@@ -9,8 +9,9 @@ from typing import Any, ParamSpec, TypeVar
 import click
 
 from jmsaio.cli.common.connecting import broker_options
-from jmsaio.cli.common.exits import OK, PARTLY
-from jmsaio.cli.common.output import Output, make_output, printable, show_help_alone
+from jmsaio.cli.common.exits import OK
+from jmsaio.cli.common.outcome import write_outcome
+from jmsaio.cli.common.output import Output, make_output, show_help_alone
 from jmsaio.cli.spark.letter_table import markdown_of, panels_of, samples_of, table_of
 from jmsaio.cli.spark.options import (
     full_name,
@@ -156,20 +157,4 @@ def redrive(
     else:
         with running(output, master, chosen) as (session, _):
             summary = redrive_letters(session, connection, request)
-    return _write_redriven(output, summary)
-
-
-def _write_redriven(output: Output, summary: dict[str, Any]) -> int:
-    if not output.as_json:
-        for target, count in summary["targets"].items():
-            output.line(printable(f"to {target}: {count}"))
-        for text in summary["errors"]:
-            output.line(printable(f"error: {text}"))
-        for topic in summary["unseen"]:
-            output.line(printable(f"{topic}: not all were handed out; other consumers might hold the rest"))
-    parts = [f"{summary['sent']} dead letters {'to send' if summary['dry_run'] else 'sent'}"]
-    if summary["not_selected"]:
-        parts.append(f"{summary['not_selected']} not selected")
-    parts += [f"{count} left ({reason})" for reason, count in summary["left"].items()]
-    write_summary(output, summary, ", ".join(parts))
-    return PARTLY if summary["left"] or summary["unseen"] or summary["errors"] else OK
+    return write_outcome(output, summary)

@@ -1,0 +1,114 @@
+"""``jmsaio move``, ``jmsaio copy``, ``jmsaio purge``: the messages of a queue, selected by a selector."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+import click
+
+from jmsaio.cli.common.asking import agreed, yes_option
+from jmsaio.cli.common.connecting import broker_options, read_connection, run
+from jmsaio.cli.common.exits import ERROR
+from jmsaio.cli.common.outcome import write_outcome
+from jmsaio.cli.common.output import Output, json_option, make_output
+from jmsaio.config import Configuration, load
+from jmsaio.model.destinations import Queue
+
+if TYPE_CHECKING:
+    from jmsaio.maintenance.dead_letters import RedriveRequest
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def transfer_options(command: Callable[P, T]) -> Callable[P, T]:
+    """Add the options of a command that changes selected messages."""
+    options = [
+        click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that match this selector."),
+        click.option("-n", "--count", "limit", type=click.IntRange(min=1), help="Maximum number; default: all."),
+        click.option("--dry-run", is_flag=True, help="Only report what would be done."),
+        json_option,
+    ]
+    return functools.reduce(lambda done, option: option(done), reversed(options), broker_options(command))
+
+
+@click.command()
+@click.argument("source", metavar="QUEUE")
+@click.argument("target", metavar="TARGET")
+@transfer_options
+@yes_option
+def move(source: str, target: str, yes: bool, **options: Any) -> int:
+    """Move messages from QUEUE to the queue TARGET, each acknowledged when the broker has stored it in TARGET.
+
+    JMSMessageID, JMSTimestamp and all properties are kept. An interrupted command loses nothing: run it again, and it
+    continues; a message can then be in TARGET twice. Messages sent after the start are ignored.
+
+    The exit code is 5 if something was left, such as messages held by other consumers.
+    """
+    return transfer("move", Queue(source), Queue(target), yes, **options)
+
+
+@click.command()
+@click.argument("source", metavar="QUEUE")
+@click.argument("target", metavar="TARGET")
+@transfer_options
+def copy(source: str, target: str, **options: Any) -> int:
+    """Copy messages from QUEUE to the queue TARGET; they also stay in QUEUE.
+
+    JMSMessageID, JMSTimestamp and all properties are kept. While the command runs, consumers of QUEUE don't receive the
+    messages that it has copied. An interrupted command loses nothing; run again, it copies everything again.
+
+    The exit code is 5 if something was left out, such as messages held by other consumers.
+    """
+    return transfer("copy", Queue(source), Queue(target), True, **options)
+
+
+@click.command()
+@click.argument("source", metavar="QUEUE")
+@transfer_options
+@yes_option
+def purge(source: str, yes: bool, **options: Any) -> int:
+    """Delete messages from QUEUE. Messages sent after the start are kept.
+
+    The exit code is 5 if something was left, such as messages held by other consumers.
+    """
+    return transfer("purge", Queue(source), None, yes, **options)
+
+
+def transfer(
+    kind: str, source: Queue, target: Queue | None, yes: bool, *, url: str | None, settings: tuple[str, ...],
+    selector: str | None, limit: int | None, dry_run: bool, as_json: bool | None,
+) -> int:  # fmt: skip
+    """Ask if needed, then move, copy or delete messages of a queue. ``kind`` is a value of ``Transfer``."""
+    from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer
+
+    request = RedriveRequest(
+        destination=source, to=target, selector=selector, limit=limit, dry_run=dry_run, transfer=Transfer(kind)
+    )
+    config = load(read_connection(url, settings))
+    where = "" if target is None else f" to {target}"
+    what = "messages" if selector is None else f"messages that match {selector}"
+    if not dry_run and not agreed(f"{kind} {what} of {source}{where}?", yes):
+        return ERROR
+    return run(carry_out(config, request, make_output(as_json)))
+
+
+async def carry_out(config: Configuration, request: RedriveRequest, output: Output) -> int:
+    """Carry out a request, and write its summary. The exit code is ``PARTLY`` if something was left."""
+    from jmsaio.maintenance.redrive import redrive_all, summarize
+    from jmsaio.transport.registry import connected
+
+    began, kind = time.monotonic(), request.transfer.value
+    shown = output.remarks.is_terminal and not output.as_json
+    async with connected(config) as transport:
+        with output.remarks.status(f"{kind}: working") if shown else nullcontext():
+            outcomes = await redrive_all(transport, config, request)
+    summary = {
+        "job": kind, "dry_run": request.dry_run, "destination": str(request.destination), **summarize(outcomes),
+        "seconds": round(time.monotonic() - began, 3),
+    }  # fmt: skip
+    return write_outcome(output, summary)

@@ -1,0 +1,176 @@
+"""``jmsaio move``, ``jmsaio copy`` and ``jmsaio purge``."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import jmsaio
+from jmsaio.cli.app import main
+from jmsaio.cli.common.output import Output
+from jmsaio.cli.transfer import carry_out
+from jmsaio.config import load
+from jmsaio.errors import InvalidDestinationError, NotFoundError
+from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer, require_admin
+from jmsaio.model.destinations import Queue
+from jmsaio.transport.base import Admin
+from jmsaio.transport.registry import connected
+from tests.support.broker import TestBroker
+
+
+async def fill(url: str, queue: str, *texts: str) -> dict[str, tuple[str | None, int]]:
+    """Send messages; return the id and timestamp of each text."""
+    found = {}
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        producer = await session.create_producer(session.create_queue(queue))
+        for number, text in enumerate(texts):
+            message = session.create_text_message(text)
+            await producer.send(message, properties={"number": number})
+            found[text] = (message.jms_message_id, message.jms_timestamp)
+    return found
+
+
+async def waiting(url: str, queue: str) -> list[Any]:
+    """Return the messages of a queue, which stay there."""
+    async with (
+        jmsaio.connect(url, auto_start=False) as connection,
+        connection.create_session() as session,
+        session.create_browser(session.create_queue(queue)) as browser,
+    ):
+        return [message async for message in browser.stream()]
+
+
+async def texts(url: str, queue: str) -> list[str]:
+    return [message.text for message in await waiting(url, queue)]
+
+
+async def start(*command: str) -> asyncio.subprocess.Process:
+    """Start a command in its own process."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "jmsaio", *command, "--json", stdout=asyncio.subprocess.DEVNULL
+    )
+
+
+async def interrupt(admin: Admin, command: list[str], target: str, number: signal.Signals, later: float) -> None:
+    """Start a command, and send it a signal some seconds after it has stored a message, unless it ends before."""
+    topic = f"persistent://public/default/{target}"
+
+    async def stored() -> int:
+        try:
+            return sum(one.entries for one in await admin.ledgers(topic))
+        except NotFoundError:
+            return 0
+
+    before, process = await stored(), await start(*command)
+    async with asyncio.timeout(60):
+        while process.returncode is None and await stored() == before:
+            await asyncio.sleep(0.005)
+    await asyncio.sleep(later)
+    if process.returncode is None:
+        process.send_signal(number)
+    await process.wait()
+
+
+async def carry(url: str, kind: Transfer, source: str, target: str | None, **more: Any) -> int:
+    to = None if target is None else Queue(target)
+    request = RedriveRequest(destination=Queue(source), to=to, transfer=kind, patience=2.0, **more)
+    return await carry_out(load(url), request, Output(as_json=True))
+
+
+async def test_a_moved_message_keeps_its_id_timestamp_and_properties(url: str, name: Callable[[str], str]) -> None:
+    source, target = name("source"), name("target")
+    async with jmsaio.connect(url):
+        sent = await fill(url, source, "a", "b", "c")
+        assert await carry(url, Transfer.MOVE, source, target, selector="number > 0") == 0
+        assert await texts(url, source) == ["a"]
+        moved = await waiting(url, target)
+        assert {one.text: (one.jms_message_id, one.jms_timestamp) for one in moved} == {
+            text: sent[text] for text in ("b", "c")
+        }
+        assert [one.get_int_property("number") for one in moved] == [1, 2]
+
+
+async def test_a_copied_message_is_in_both_queues(url: str, name: Callable[[str], str]) -> None:
+    source, target = name("source"), name("target")
+    async with jmsaio.connect(url):
+        await fill(url, source, "a", "b", "c")
+        assert await carry(url, Transfer.COPY, source, target, limit=2) == 0
+        assert await texts(url, source) == ["a", "b", "c"]
+        assert await texts(url, target) == ["a", "b"]
+
+
+async def test_purge_deletes_what_is_selected(url: str, name: Callable[[str], str]) -> None:
+    source = name("source")
+    async with jmsaio.connect(url):
+        await fill(url, source, "a", "b", "c")
+        assert await carry(url, Transfer.PURGE, source, None, selector="number <> 1") == 0
+        assert await texts(url, source) == ["b"]
+        assert await carry(url, Transfer.PURGE, source, None) == 0
+        assert await texts(url, source) == []
+
+
+@pytest.mark.parametrize("kind", [Transfer.MOVE, Transfer.COPY, Transfer.PURGE])
+async def test_a_dry_run_changes_nothing(
+    kind: Transfer, url: str, name: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = name("source"), None if kind is Transfer.PURGE else name("target")
+    async with jmsaio.connect(url):
+        await fill(url, source, "a", "b")
+        assert await carry(url, kind, source, target, dry_run=True) == 0
+        assert json.loads(capsys.readouterr().out)["sent"] == 2
+        assert await texts(url, source) == ["a", "b"]
+
+
+async def test_a_limit_stops_at_exactly_that_many(url: str, name: Callable[[str], str]) -> None:
+    source, target = name("source"), name("target")
+    async with jmsaio.connect(url):
+        await fill(url, source, "a", "b", "c")
+        assert await carry(url, Transfer.MOVE, source, target, limit=1) == 0
+        assert (await texts(url, source), await texts(url, target)) == (["b", "c"], ["a"])
+
+
+async def test_a_queue_is_not_its_own_target(url: str, name: Callable[[str], str]) -> None:
+    source = name("source")
+    async with jmsaio.connect(url):
+        await fill(url, source, "a")
+        with pytest.raises(InvalidDestinationError, match="name another destination"):
+            await carry(url, Transfer.MOVE, source, source)
+        with pytest.raises(NotFoundError):
+            await carry(url, Transfer.MOVE, name("none"), source)
+        assert await texts(url, source) == ["a"]
+
+
+@pytest.mark.parametrize("command", [["move", "a", "b"], ["purge", "a"]])
+def test_without_a_terminal_yes_is_required(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*command, "-u", "pulsar://127.0.0.1:1"]) == 2
+    assert "--yes" in capsys.readouterr().err
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("kind", ["move", "copy"])
+async def test_an_interrupted_command_loses_nothing(
+    kind: str, number: signal.Signals, pulsar_broker: TestBroker, name: Callable[[str], str]
+) -> None:
+    """Every message is in at least one queue after each interrupt, and the next run finishes the work."""
+    url, source, target, seed = pulsar_broker.url, name("source"), name("target"), random.randrange(10**6)
+    chance, sent = random.Random(seed), {str(index) for index in range(2000)}
+    await fill(url, source, *sorted(sent))
+    command = [kind, source, target, "-u", url, *(["--yes"] if kind == "move" else [])]
+    async with connected(load(url)) as transport:
+        for _ in range(3):
+            await interrupt(require_admin(transport), command, target, number, chance.uniform(0, 0.2))
+            here, there = set(await texts(url, source)), set(await texts(url, target))
+            assert here | there == sent, f"seed {seed}"
+            assert kind == "move" or here == sent, f"seed {seed}"
+    process = await start(*command)
+    assert await process.wait() == 0
+    assert set(await texts(url, target)) == sent, f"seed {seed}"
+    assert set(await texts(url, source)) == (set() if kind == "move" else sent), f"seed {seed}"
