@@ -12,7 +12,7 @@ from jmsaio.config import Configuration
 from jmsaio.errors import NotFoundError
 from jmsaio.model.destinations import Queue, Topic, resolve, short_name
 from jmsaio.model.partitions import split_partition
-from jmsaio.transport.administration import Admin, ConsumerStats, SubscriptionStats, TopicStats
+from jmsaio.transport.administration import Admin, ConnectedConsumer, SubscriptionStats, TopicStats
 from jmsaio.transport.topics import list_partitions, list_topics
 from jmsaio.transport.waiting import together
 
@@ -143,7 +143,7 @@ def explain(stats: SubscriptionStats, now: float) -> Sequence[str]:
     return reasons
 
 
-def _explain_consumer(one: ConsumerStats, now: float) -> str | None:
+def _explain_consumer(one: ConnectedConsumer, now: float) -> str | None:
     idle = None if one.last_acknowledged is None else (now - one.last_acknowledged) / 1000
     if not one.unacknowledged or (idle is not None and idle < IDLE and not one.blocked):
         return None

@@ -87,7 +87,7 @@ class TopicLog:
 
 
 @attrs.frozen(kw_only=True)
-class ConsumerStats:
+class ConnectedConsumer:
     """Statistics of one connected consumer.
 
     Attributes:
@@ -129,7 +129,7 @@ class SubscriptionStats:
     consumers: int
     properties: Mapping[str, str] = attrs.field(factory=dict)
     active_consumer: str | None = None
-    connected: tuple[ConsumerStats, ...] = ()
+    connected: tuple[ConnectedConsumer, ...] = ()
     delayed: int = 0
     rate: float | None = None
 

@@ -28,7 +28,7 @@ from jmsaio.transport.administration import (
     Admin as Admin,
 )
 from jmsaio.transport.administration import (
-    ConsumerStats as ConsumerStats,
+    ConnectedConsumer as ConnectedConsumer,
 )
 from jmsaio.transport.administration import (
     Cursor as Cursor,

@@ -11,13 +11,13 @@ from jmsaio.config import load
 from jmsaio.maintenance.dead_letters import require_admin
 from jmsaio.maintenance.overview import explain, list_states, read_states
 from jmsaio.model.destinations import Topic
-from jmsaio.transport.base import ConsumerStats, StartPosition, SubscriptionStats
+from jmsaio.transport.base import ConnectedConsumer, StartPosition, SubscriptionStats
 from jmsaio.transport.registry import connected
 
 NOW = 1_000_000
-IDLE = ConsumerStats(name="idler", address="10.0.0.1:5", unacknowledged=8, last_acknowledged=NOW - 60_000)
-BUSY = ConsumerStats(name="worker", unacknowledged=3, last_acknowledged=NOW - 2_000)
-BLOCKED = ConsumerStats(name="worker", unacknowledged=3, last_acknowledged=NOW - 2_000, blocked=True)
+IDLE = ConnectedConsumer(name="idler", address="10.0.0.1:5", unacknowledged=8, last_acknowledged=NOW - 60_000)
+BUSY = ConnectedConsumer(name="worker", unacknowledged=3, last_acknowledged=NOW - 2_000)
+BLOCKED = ConnectedConsumer(name="worker", unacknowledged=3, last_acknowledged=NOW - 2_000, blocked=True)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ BLOCKED = ConsumerStats(name="worker", unacknowledged=3, last_acknowledged=NOW -
     ],
 )  # fmt: skip
 def test_each_reason_is_a_sentence(
-    backlog: int, consumers: tuple[ConsumerStats, ...], delayed: int, reasons: list[str]
+    backlog: int, consumers: tuple[ConnectedConsumer, ...], delayed: int, reasons: list[str]
 ) -> None:
     stats = SubscriptionStats("s", "Shared", backlog, len(consumers), connected=consumers, delayed=delayed)
     assert list(explain(stats, NOW)) == reasons

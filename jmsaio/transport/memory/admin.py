@@ -11,7 +11,7 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import (
     PLUGIN,
-    ConsumerStats,
+    ConnectedConsumer,
     Cursor,
     Ledger,
     StartPosition,
@@ -204,7 +204,7 @@ def _stats(name: str, parts: list[BrokerSubscription]) -> SubscriptionStats:
         consumers=len({consumer.port for part in parts for consumer in part.consumers}),
         properties=dict(parts[0].properties),
         connected=tuple(
-            ConsumerStats(name=consumer.name, unacknowledged=len(consumer.held))
+            ConnectedConsumer(name=consumer.name, unacknowledged=len(consumer.held))
             for part in parts
             for consumer in part.consumers
         ),

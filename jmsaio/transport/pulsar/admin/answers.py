@@ -14,7 +14,7 @@ import attrs
 from jmsaio.errors import AdminError, ConfigurationError, JMSSecurityError, NotFoundError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, WireId
-from jmsaio.transport.base import ConsumerStats, Ledger, SubscriptionStats, TopicLog, TopicStats
+from jmsaio.transport.base import ConnectedConsumer, Ledger, SubscriptionStats, TopicLog, TopicStats
 from jmsaio.transport.pulsar.admin.credentials import Credentials, flaw
 from jmsaio.transport.pulsar.admin.paths import cursor_key, read_entry_id
 
@@ -250,8 +250,8 @@ def read_stats(found: Mapping[str, Any]) -> TopicStats:
     return TopicStats(len(found.get("publishers") or ()), subscriptions, float(found.get("msgRateIn", 0)))
 
 
-def _read_consumer(found: Mapping[str, Any]) -> ConsumerStats:
-    return ConsumerStats(
+def _read_consumer(found: Mapping[str, Any]) -> ConnectedConsumer:
+    return ConnectedConsumer(
         name=found.get("consumerName") or "",
         address=found.get("address") or "",
         unacknowledged=int(found.get("unackedMessages", 0)),
