@@ -6,8 +6,10 @@ import ast
 import asyncio
 import inspect
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -118,6 +120,14 @@ def test_each_python_block_runs_as_pasted(
     if SECURE in source:
         source = secured(source, request)
     execute(source, str(block))
+
+
+@pytest.mark.parametrize("block", all_blocks("java"), ids=str)
+def test_each_java_block_compiles(block: Block, javac: Callable[..., Path], tmp_path: Path) -> None:
+    [name] = re.findall(r"^public class (\w+)", block.text, re.MULTILINE)
+    source = tmp_path / f"{name}.java"
+    source.write_text(block.text, encoding="utf-8")
+    assert (javac([source]) / f"{name}.class").exists()
 
 
 def command_of(words: list[str]) -> list[str]:
