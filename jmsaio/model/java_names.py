@@ -13,6 +13,8 @@ _CLASSES: Final = {
     "JMSConsumer": "MessageConsumer",
     "JMSContext": "Context",
     "PulsarConnectionFactory": "ConnectionFactory",
+    "PulsarQueue": "Queue",
+    "PulsarTopic": "Topic",
     "QueueConnection": "Connection",
     "QueueConnectionFactory": "ConnectionFactory",
     "QueueReceiver": "MessageConsumer",
