@@ -12,11 +12,12 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
+from jmsaio.client.callbacks.traced import TracedSend, told
 from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.producers.plain_sends import UNSET, PlainSends
 from jmsaio.client.producers.stamper import SendSettings, Stamper
 from jmsaio.client.producers.targets import Target, Targets
-from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin, TracedSend
+from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin
 from jmsaio.client.senders.stats import ProducerStats, SendCounts
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.codec.properties import write as write_properties
@@ -258,7 +259,7 @@ class MessageProducer(AsyncClosing):
             sender.send(record, send, transaction)
         except BaseException as error:
             if isinstance(send, TracedSend):
-                send.trace.failed(error)
+                told(send.trace.failed, error)
             raise
         sends.count += 1
         self._counts.add(record, self._now)

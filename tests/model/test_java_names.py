@@ -15,7 +15,8 @@ from jmsaio.model.java_names import python_name
 CLASSES = {
     "JMSContext": "Context", "JMSConsumer": "MessageConsumer", "JMSException": "JMSError",
     "JMSRuntimeException": "JMSError", "PulsarConnectionFactory": "ConnectionFactory",
-    "PulsarQueue": "Queue", "PulsarTopic": "Topic", "ActiveMQConnectionFactory": "ConnectionFactory", "RMQConnectionFactory": "ConnectionFactory",
+    "PulsarQueue": "Queue", "PulsarTopic": "Topic", "ActiveMQConnectionFactory": "ConnectionFactory",
+    "RMQConnectionFactory": "ConnectionFactory",
     "QueueConnectionFactory": "ConnectionFactory", "TopicConnectionFactory": "ConnectionFactory",
     "QueueConnection": "Connection", "TopicConnection": "Connection", "QueueSession": "Session",
     "TopicSession": "Session", "QueueReceiver": "MessageConsumer", "TopicSubscriber": "MessageConsumer",

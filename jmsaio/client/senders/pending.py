@@ -15,7 +15,6 @@ import attrs
 from jmsaio.client.senders.stats import SendCounts
 from jmsaio.errors import JMSError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.destinations import Destination
-from jmsaio.model.messages.tracing import SendTrace
 from jmsaio.model.public import public
 from jmsaio.model.wire import WireId
 from jmsaio.rules.unit_of_work import UnitOfWork
@@ -114,36 +113,6 @@ class PendingSend(asyncio.Future[Receipt]):
 
     message_id: str | None
     origin: SendOrigin
-
-
-class TracedSend(PendingSend):
-    """A PendingSend that reports its outcome to a trace, too.
-
-    Attributes:
-        trace: the trace.
-    """
-
-    __slots__ = ("trace",)
-
-    trace: SendTrace
-
-    def set_result(self, receipt: Receipt) -> None:
-        """Set the receipt."""
-        self.trace.sent(receipt.jms_message_id)
-        super().set_result(receipt)
-
-    def set_exception(self, error: BaseException | type[BaseException]) -> None:
-        """Set the error."""
-        assert isinstance(error, BaseException)  # senders pass no classes
-        self.trace.failed(error)
-        super().set_exception(error)
-
-    def cancel(self, msg: object = None) -> bool:
-        """Cancel the future; the message's outcome remains unknown to its sender."""
-        cancelled = super().cancel(msg)
-        if cancelled:
-            self.trace.failed(asyncio.CancelledError("the future of the send was cancelled"))
-        return cancelled
 
 
 class PendingSends:

@@ -28,7 +28,11 @@ class SendTrace(Protocol):
 
 
 class EndpointTrace(Protocol):
-    """The messages of one destination, or of one consumer. No method waits or raises."""
+    """The messages of one destination, or of one consumer.
+
+    No method waits. What one raises is logged, except by ``sending``, whose caller receives it, and by ``processing``,
+    where it counts as an error of the block.
+    """
 
     def sending(self, message: Message) -> SendTrace:
         """Record that a send has begun."""

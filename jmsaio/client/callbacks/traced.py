@@ -1,0 +1,55 @@
+"""How a trace is told of messages: its errors change nothing for them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from jmsaio.client.senders.pending import PendingSend, Receipt
+from jmsaio.model.messages.tracing import SendTrace
+
+_log = logging.getLogger("jmsaio")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def told(method: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T | None:
+    """Call a method of a trace; if it raises, log the error and return None."""
+    try:
+        return method(*arguments, **keywords)
+    except Exception:
+        _log.exception("tracing failed; messages are not affected")
+        return None
+
+
+class TracedSend(PendingSend):
+    """A PendingSend that reports its outcome to a trace, too.
+
+    Attributes:
+        trace: the trace.
+    """
+
+    __slots__ = ("trace",)
+
+    trace: SendTrace
+
+    def set_result(self, receipt: Receipt) -> None:
+        """Set the receipt."""
+        told(self.trace.sent, receipt.jms_message_id)
+        super().set_result(receipt)
+
+    def set_exception(self, error: BaseException | type[BaseException]) -> None:
+        """Set the error."""
+        assert isinstance(error, BaseException)  # senders pass no classes
+        told(self.trace.failed, error)
+        super().set_exception(error)
+
+    def cancel(self, msg: object = None) -> bool:
+        """Cancel the future; the message's outcome remains unknown to its sender."""
+        cancelled = super().cancel(msg)
+        if cancelled:
+            told(self.trace.failed, asyncio.CancelledError("the future of the send was cancelled"))
+        return cancelled
