@@ -15,7 +15,7 @@ import pytest
 
 import jmsaio
 from jmsaio.testing import FaultProxy, embedded_broker
-from tests.support.broker import LaunchedBroker, TestBroker, external_broker
+from tests.support.broker import NEVER_KILLED, LaunchedBroker, TestBroker, external_broker
 from tests.support.issuer import Issuer
 from tests.support.secure import OAuthBroker, SecureBroker
 from tests.support.workers import shared_folder
@@ -34,7 +34,7 @@ def pulsar_broker(pytestconfig: pytest.Config) -> TestBroker:
     external = external_broker()
     if external is not None:
         return external
-    broker = LaunchedBroker(shared_folder(pytestconfig) / "shared-broker", memory="1g")
+    broker = LaunchedBroker(shared_folder(pytestconfig) / "shared-broker", memory="1g", settings=NEVER_KILLED)
     broker.start()
     return broker  # its end comes with the end of the run: another process may need it still
 
