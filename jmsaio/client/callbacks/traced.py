@@ -1,4 +1,4 @@
-"""How a trace is told of messages: its errors change nothing for them."""
+"""Calls of a trace: what one raises is logged, and changes nothing for messages."""
 
 from __future__ import annotations
 
