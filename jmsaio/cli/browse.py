@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 
 from jmsaio.cli.common.connecting import connection_options, read_connection, run
 from jmsaio.cli.common.exits import NOTHING, OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable
 from jmsaio.cli.receive import write
+from jmsaio.model.messages.message import Message
 from jmsaio.selector import Selector
 
 
@@ -34,9 +37,10 @@ def browse(
     return run(_browse(config, name, selector, count, headers, make_output(as_json)))
 
 
-async def _browse(
-    config: dict[str, object], name: str, selector: str | None, limit: int | None, headers: bool, output: Output
+async def browse_each(
+    config: dict[str, object], name: str, selector: str | None, limit: int | None, use: Callable[[Message], None]
 ) -> int:
+    """Call ``use`` with the messages of a queue, up to ``limit``; return their number. Nothing is consumed."""
     import jmsaio
 
     seen = 0
@@ -46,10 +50,17 @@ async def _browse(
         session.create_browser(session.create_queue(name), selector) as browser,
     ):
         async for message in browser.stream():
-            write(output, message, headers)
+            use(message)
             seen += 1
             if limit is not None and seen >= limit:
                 break
+    return seen
+
+
+async def _browse(
+    config: dict[str, object], name: str, selector: str | None, limit: int | None, headers: bool, output: Output
+) -> int:
+    seen = await browse_each(config, name, selector, limit, lambda message: write(output, message, headers))
     if not seen:
         output.remark(f"no message in {printable(name)}")
         return NOTHING

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from jmsaio.cli.browse import browse_each
 from jmsaio.cli.common.asking import agreed, yes_option
 from jmsaio.cli.common.connecting import broker_options, read_connection, run
 from jmsaio.cli.common.exits import ERROR, NOTHING, OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
-from jmsaio.cli.spark.options import full_name, of_option, selector_option, topic_option
+from jmsaio.cli.common.selecting import full_name, of_option, selector_option, target_options, topic_option
 from jmsaio.cli.states import open_admin, write_states
 from jmsaio.cli.transfer import carry_out, transfer_options
 from jmsaio.codec.properties import EXPIRED_AT
@@ -63,13 +64,7 @@ def show(
 @click.argument("source", metavar="DESTINATION")
 @topic_option
 @of_option
-@click.option(
-    "--to", metavar="DESTINATION", help="Send all letters to this destination; default: the one that each failed on."
-)
-@click.option(
-    "--max-redrives", type=click.IntRange(min=1), default=3, show_default=True, metavar="N",
-    help="Skip messages that were already redriven N times.",
-)  # fmt: skip
+@target_options
 @transfer_options
 @yes_option
 def redrive(
@@ -119,11 +114,12 @@ async def _list(config: Configuration, output: Output) -> int:
     from jmsaio.maintenance.overview import list_states
 
     async with open_admin(config) as admin:
-        states = [*await list_states(admin, config, queues=True), *await list_states(admin, config, queues=False)]
+        states = await list_states(admin, config)
     found = [
         one for one in states
         if one.name.endswith("-DLQ") and one.subscription is not None and one.subscription.backlog
     ]  # fmt: skip
+    found.sort(key=lambda one: getattr(one.subscription, "name", None) != config.queue_subscription_name)
     write_states(output, found)
     if not found:
         output.remark(f"no dead letters in {config.system_namespace}")
@@ -132,26 +128,14 @@ async def _list(config: Configuration, output: Output) -> int:
 
 
 async def _show(config: dict[str, object], name: str, selector: str | None, limit: int | None, output: Output) -> int:
-    import jmsaio
+    def write(message: Message) -> None:
+        letter = describe_letter(message)
+        if output.as_json:
+            output.record(letter)
+        else:
+            output.line(printable("  ".join(f"{key}={value}" for key, value in letter.items() if value is not None)))
 
-    seen = 0
-    async with (
-        jmsaio.connect(config, auto_start=False) as connection,
-        connection.create_session() as session,
-        session.create_browser(session.create_queue(name), selector) as browser,
-    ):
-        async for message in browser.stream():
-            letter = describe_letter(message)
-            if output.as_json:
-                output.record(letter)
-            else:
-                output.line(
-                    printable("  ".join(f"{key}={value}" for key, value in letter.items() if value is not None))
-                )
-            seen += 1
-            if limit is not None and seen >= limit:
-                break
-    if not seen:
+    if not await browse_each(config, name, selector, limit, write):
         output.remark(f"no dead letter in {printable(name)}")
         return NOTHING
     return OK

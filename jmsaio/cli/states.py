@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -105,18 +105,19 @@ async def _list(config: Configuration, queues: bool, watch: float | None, output
 
     from jmsaio.maintenance.overview import list_states
 
+    redraws = watch is not None and not output.as_json and output.console.is_terminal
+    live = Live(console=output.console, auto_refresh=False) if redraws else None
     async with open_admin(config) as admin:
-        found = await list_states(admin, config, queues=queues)
-        if watch is not None and not output.as_json and output.console.is_terminal:
-            with Live(table_of(found), console=output.console, auto_refresh=False) as live:
-                while True:
-                    await asyncio.sleep(watch)
-                    live.update(table_of(await list_states(admin, config, queues=queues)), refresh=True)
-        write_states(output, found)
-        while watch is not None:
-            await asyncio.sleep(watch)
-            found = await list_states(admin, config, queues=queues)
-            write_states(output, found)
+        with live or nullcontext():
+            while True:
+                found = await list_states(admin, config, queues=queues)
+                if live is None:
+                    write_states(output, found)
+                else:
+                    live.update(table_of(found), refresh=True)
+                if watch is None:
+                    break
+                await asyncio.sleep(watch)
     if not found:
         output.remark(f"no {'queue' if queues else 'topic'} in {config.system_namespace}")
         return NOTHING

@@ -15,6 +15,7 @@ from jmsaio.cli.common.connecting import broker_options, read_connection, run
 from jmsaio.cli.common.exits import ERROR
 from jmsaio.cli.common.outcome import write_outcome
 from jmsaio.cli.common.output import Output, json_option, make_output
+from jmsaio.cli.common.selecting import selector_option
 from jmsaio.config import Configuration, load
 from jmsaio.model.destinations import Queue
 
@@ -28,7 +29,7 @@ T = TypeVar("T")
 def transfer_options(command: Callable[P, T]) -> Callable[P, T]:
     """Add the options of a command that changes selected messages."""
     options = [
-        click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that match this selector."),
+        selector_option,
         click.option("-n", "--count", "limit", type=click.IntRange(min=1), help="Maximum number; default: all."),
         click.option("--dry-run", is_flag=True, help="Only report what would be done."),
         json_option,
@@ -99,7 +100,7 @@ def transfer(
 
 async def carry_out(config: Configuration, request: RedriveRequest, output: Output) -> int:
     """Carry out a request, and write its summary. The exit code is ``PARTLY`` if something was left."""
-    from jmsaio.maintenance.redrive import redrive_all, summarize
+    from jmsaio.maintenance.redrive import describe, redrive_all
     from jmsaio.transport.registry import connected
 
     began, kind = time.monotonic(), request.transfer.value
@@ -107,8 +108,4 @@ async def carry_out(config: Configuration, request: RedriveRequest, output: Outp
     async with connected(config) as transport:
         with output.remarks.status(f"{kind}: working") if shown else nullcontext():
             outcomes = await redrive_all(transport, config, request)
-    summary = {
-        "job": kind, "dry_run": request.dry_run, "destination": str(request.destination), **summarize(outcomes),
-        "seconds": round(time.monotonic() - began, 3),
-    }  # fmt: skip
-    return write_outcome(output, summary)
+    return write_outcome(output, describe(kind, request, outcomes, began))

@@ -41,15 +41,17 @@ class DestinationState:
     subscription: SubscriptionStats | None
 
 
-async def list_states(admin: Admin, configuration: Configuration, *, queues: bool) -> list[DestinationState]:
-    """Return the state of all queues, or of all other subscriptions and topics, of ``jms.systemNamespace`` by name.
+async def list_states(
+    admin: Admin, configuration: Configuration, *, queues: bool | None = None
+) -> list[DestinationState]:  # fmt: skip
+    """Return the state of queues, or of all other subscriptions and topics, of ``jms.systemNamespace`` by name.
 
     A queue is a topic's subscription named ``jms.queueSubscriptionName``. Pulsar counts a batch as one message.
 
     Args:
         admin: admin client of the broker.
         configuration: names the namespace and the subscription.
-        queues: whether to return queues instead of topics.
+        queues: whether to return queues, or else topics; None: both.
 
     Raises:
         TransportError: the broker does not answer.
@@ -68,21 +70,15 @@ async def list_states(admin: Admin, configuration: Configuration, *, queues: boo
                 return None
 
     topics = sorted({split_partition(topic)[0] for topic in await admin.topics(namespace)})
-    found = []
+    found: list[DestinationState] = []
     for topic, stats in zip(topics, await together(read(topic) for topic in topics), strict=True):
         if stats is None:
             continue
-        names = {name for name in stats.subscriptions if (name == configuration.queue_subscription_name) is queues}
-        subscriptions: list[SubscriptionStats | None] = [stats.subscriptions[name] for name in sorted(names)]
-        if not stats.subscriptions and not queues:
-            subscriptions = [None]
-        found += [
-            DestinationState(
-                topic=topic, name=short_name(topic, namespace), producers=stats.producers, rate_in=stats.rate,
-                subscription=one,
-            )
-            for one in subscriptions
+        chosen = [
+            one for name, one in sorted(stats.subscriptions.items())
+            if queues in (None, name == configuration.queue_subscription_name)
         ]  # fmt: skip
+        found += _states(topic, configuration, stats, chosen, alone=not stats.subscriptions and not queues)
     return found
 
 
@@ -105,25 +101,32 @@ async def read_states(
     named = resolved.subscription
     if named is None and isinstance(destination, Queue):
         named = configuration.queue_subscription_name
-    found = []
+    found: list[DestinationState] = []
     for topic in await list_topics(admin, resolved):
         for part in await list_partitions(admin, topic):
             stats = await admin.stats(part)
             chosen = [one for name, one in sorted(stats.subscriptions.items()) if named in (None, name)]
             counts = [max(one.backlog, await admin.backlog(part, one.name)) for one in chosen]
             exact = [attrs.evolve(one, backlog=count) for one, count in zip(chosen, counts, strict=True)]
-            rows: list[SubscriptionStats | None] = [*exact] if exact or named is not None else [None]
-            found += [
-                DestinationState(
-                    topic=part, name=short_name(part, configuration.system_namespace), producers=stats.producers,
-                    rate_in=stats.rate, subscription=one,
-                )
-                for one in rows
-            ]  # fmt: skip
+            found += _states(part, configuration, stats, exact, alone=not exact and named is None)
     if not found:
         kind = "queue" if isinstance(destination, Queue) else "topic"
         raise NotFoundError(f"there is no {kind} {resolved.visible_name}: check its name and kind")
     return found
+
+
+def _states(
+    topic: str, configuration: Configuration, stats: TopicStats, subscriptions: Sequence[SubscriptionStats],
+    *, alone: bool,
+) -> list[DestinationState]:  # fmt: skip
+    """Return the state of each subscription of a topic; with ``alone`` that of the topic without one."""
+    return [
+        DestinationState(
+            topic=topic, name=short_name(topic, configuration.system_namespace), producers=stats.producers,
+            rate_in=stats.rate, subscription=one,
+        )
+        for one in ([None] if alone else subscriptions)
+    ]  # fmt: skip
 
 
 def explain(stats: SubscriptionStats, now: float) -> Sequence[str]:

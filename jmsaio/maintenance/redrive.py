@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from random import random
@@ -101,6 +102,17 @@ def summarize(outcomes: Iterable[Redriven]) -> dict[str, Any]:
         "left": dict(left),
         "unseen": [each.topic for each in outcomes if not each.complete],
         "errors": list(errors)[:_ERRORS],
+    }
+
+
+def describe(job: str, request: RedriveRequest, outcomes: Iterable[Redriven], began: float) -> dict[str, Any]:
+    """Return the summary of a command that carried out a request; ``began`` is a time of ``time.monotonic``."""
+    return {
+        "job": job,
+        "dry_run": request.dry_run,
+        "destination": str(request.destination),
+        **summarize(outcomes),
+        "seconds": round(time.monotonic() - began, 3),
     }
 
 

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import anyio
 import click
 
+from jmsaio.cli.common.selecting import topic_option
 from jmsaio.config import Configuration, load
 from jmsaio.config.sources import is_url, read_file, split_url
 from jmsaio.errors import BrokerUnavailableError
@@ -42,8 +43,7 @@ def broker_options(command: Callable[P, T]) -> Callable[P, T]:
 
 def connection_options(command: Callable[P, T]) -> Callable[P, T]:
     """Add the options that name and configure the broker, and the option for the kind of destination."""
-    topic = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
-    return broker_options(topic(command))
+    return broker_options(topic_option(command))
 
 
 def read_connection(

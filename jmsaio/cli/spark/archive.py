@@ -15,15 +15,8 @@ import click
 from jmsaio.cli.common.connecting import broker_options
 from jmsaio.cli.common.exits import DATA_LOSS, OK, PARTLY
 from jmsaio.cli.common.output import Output, make_output, printable
-from jmsaio.cli.spark.options import (
-    FOLDER,
-    full_name,
-    pairs,
-    read_source,
-    selector_option,
-    session_options,
-    topic_option,
-)
+from jmsaio.cli.common.selecting import full_name, selector_option, topic_option
+from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

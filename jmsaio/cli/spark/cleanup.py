@@ -7,7 +7,8 @@ import click
 from jmsaio.cli.common.connecting import broker_options
 from jmsaio.cli.common.exits import NOTHING, OK, PARTLY
 from jmsaio.cli.common.output import json_option, make_output, printable
-from jmsaio.cli.spark.options import full_name, needs_extra, of_option, read_source, topic_option
+from jmsaio.cli.common.selecting import full_name, of_option, topic_option
+from jmsaio.cli.spark.options import needs_extra, read_source
 from jmsaio.cli.spark.running import write_summary
 
 

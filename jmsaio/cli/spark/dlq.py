@@ -12,16 +12,9 @@ from jmsaio.cli.common.connecting import broker_options
 from jmsaio.cli.common.exits import OK
 from jmsaio.cli.common.outcome import write_outcome
 from jmsaio.cli.common.output import Output, make_output, show_help_alone
+from jmsaio.cli.common.selecting import full_name, of_option, selector_option, target_options, topic_option
 from jmsaio.cli.spark.letter_table import markdown_of, panels_of, samples_of, table_of
-from jmsaio.cli.spark.options import (
-    full_name,
-    of_option,
-    pairs,
-    read_source,
-    selector_option,
-    session_options,
-    topic_option,
-)
+from jmsaio.cli.spark.options import pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
 from jmsaio.spark.model.destination_text import parse_destination_text
 
@@ -120,17 +113,7 @@ def _write_report(output: Output, summary: dict[str, Any]) -> None:
 
 @dlq.command()
 @_letter_options
-@click.option(
-    "--to", metavar="DESTINATION", help="Send all letters to this destination; default: the one that each failed on."
-)
-@click.option(
-    "--max-redrives",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="Skip messages that were already redriven N times.",
-)
+@target_options
 @click.option("--dry-run", is_flag=True, help="Only report what would be sent. Needs no Java.")
 @session_options
 def redrive(

@@ -13,7 +13,6 @@ import click
 from jmsaio.cli.common.connecting import read_connection
 from jmsaio.cli.common.output import json_option
 from jmsaio.errors import JMSError
-from jmsaio.spark.model.destination_text import with_kind
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,14 +32,6 @@ class _Folder(click.Path):
 
 
 FOLDER: Final = _Folder(file_okay=False, path_type=Path)
-
-topic_option = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
-selector_option = click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that match this selector.")
-of_option = click.option(
-    "--of",
-    metavar="SUBSCRIPTION",
-    help="Use the dead letters of this subscription of DESTINATION, such as jms-queue.",
-)
 
 
 def needs_extra(command: Callable[P, T]) -> Callable[P, T]:
@@ -89,11 +80,6 @@ def _flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[st
             yield from _flat(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def full_name(name: str, topic: bool) -> str:
-    """Add the kind to a destination's name, unless the name includes it."""
-    return with_kind(name, "topic" if topic else "queue")
 
 
 def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:

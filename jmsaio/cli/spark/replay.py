@@ -9,7 +9,8 @@ import click
 from jmsaio.cli.common.connecting import broker_options
 from jmsaio.cli.common.exits import OK, PARTLY
 from jmsaio.cli.common.output import make_output, printable
-from jmsaio.cli.spark.options import FOLDER, pairs, read_source, selector_option, session_options
+from jmsaio.cli.common.selecting import selector_option
+from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
 
 

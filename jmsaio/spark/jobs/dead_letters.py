@@ -25,7 +25,7 @@ from jmsaio.maintenance.dead_letters import (
     report_topics,
     require_admin,
 )
-from jmsaio.maintenance.redrive import Redriven, redrive, redrive_all, summarize
+from jmsaio.maintenance.redrive import Redriven, describe, redrive, redrive_all
 from jmsaio.model.destinations import resolve
 from jmsaio.model.wire import REAL_TOPIC
 from jmsaio.spark.jobs.failures import own_errors
@@ -208,7 +208,7 @@ def redrive_letters(session: SparkSession, connection: Mapping[str, str], reques
         with own_errors():
             rows = session.range(0, len(ranges), 1, len(ranges)).select(send("id")).collect()
         outcomes = [Redriven(**json.loads(row[0])) for row in rows]
-    return _summary(request, outcomes, began)
+    return describe("dlq redrive", request, outcomes, began)
 
 
 def describe_redrive(connection: Mapping[str, str], request: RedriveRequest) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def describe_redrive(connection: Mapping[str, str], request: RedriveRequest) -> 
     began = time.monotonic()
     dry = attrs.evolve(request, dry_run=True)
     outcomes = asyncio.run(_connected(redrive_all, parse_options(connection, Use.WRITE), dry))
-    return _summary(dry, outcomes, began)
+    return describe("dlq redrive", dry, outcomes, began)
 
 
 async def _connected(
@@ -244,13 +244,3 @@ def _redrive_one(options: SourceOptions, request: RedriveRequest, ranges: Sequen
     if outcome.errors and not outcome.complete:  # the connection can be lost
         forget(options)
     return json.dumps(attrs.asdict(outcome))
-
-
-def _summary(request: RedriveRequest, outcomes: Sequence[Redriven], began: float) -> dict[str, Any]:
-    return {
-        "job": "dlq redrive",
-        "dry_run": request.dry_run,
-        "destination": str(request.destination),
-        **summarize(outcomes),
-        "seconds": round(time.monotonic() - began, 3),
-    }

@@ -1,0 +1,39 @@
+"""Options with which several commands select destinations, messages and dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import click
+
+from jmsaio.spark.model.destination_text import with_kind
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+topic_option = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
+selector_option = click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that match this selector.")
+of_option = click.option(
+    "--of",
+    metavar="SUBSCRIPTION",
+    help="Use the dead letters of this subscription of DESTINATION, such as jms-queue.",
+)
+
+
+def target_options(command: Callable[P, T]) -> Callable[P, T]:
+    """Add the options that say where a redrive sends dead letters, and how often."""
+    to = click.option(
+        "--to", metavar="DESTINATION",
+        help="Send all letters to this destination; default: the one that each failed on.",
+    )  # fmt: skip
+    most = click.option(
+        "--max-redrives", type=click.IntRange(min=1), default=3, show_default=True, metavar="N",
+        help="Skip messages that were already redriven N times.",
+    )  # fmt: skip
+    return to(most(command))
+
+
+def full_name(name: str, topic: bool) -> str:
+    """Add the kind to a destination's name, unless the name includes it."""
+    return with_kind(name, "topic" if topic else "queue")
