@@ -126,7 +126,7 @@ class Endpoint:
 
     def receiving(self) -> Callable[[Message], None]:
         """Return a function that records a receive, from now until it is called."""
-        wall, begin = time.time_ns(), time.perf_counter()
+        wall, begin, measured = time.time_ns(), time.perf_counter(), self.measured("receive")
 
         def received(message: Message) -> None:
             span = self.telemetry.tracer.start_span(
@@ -134,8 +134,8 @@ class Endpoint:
                 links=_links([_context(message.get_string_property)]), start_time=wall,
             )  # fmt: skip
             span.end()
-            self.telemetry.consumed.add(1, self.measured("receive"))
-            self.telemetry.duration.record(time.perf_counter() - begin, self.measured("receive"))
+            self.telemetry.consumed.add(1, measured)
+            self.telemetry.duration.record(time.perf_counter() - begin, measured)
 
         return received
 
@@ -151,15 +151,15 @@ class Endpoint:
             try:
                 yield
             except Exception as error:
-                measured["error.type"] = _error_type(error)
-                span.set_attribute("error.type", _error_type(error))
+                measured["error.type"] = name = _error_type(error)
+                span.set_attribute("error.type", name)
                 raise
             finally:
                 self.telemetry.process.record(time.perf_counter() - begin, measured)
 
     def settled(self, operation: str, records: Sequence[ReceivedRecord]) -> None:
         """Record a span for messages that were settled together."""
-        attributes: dict[str, str | int | bool] = {**self._attributes(operation)}
+        attributes = self._attributes(operation)
         if len(records) > 1:
             attributes["messaging.batch.message_count"] = len(records)
         links = _links([_context(record.properties.get) for record in records])
@@ -213,9 +213,10 @@ class Sending:
 
     def failed(self, error: BaseException) -> None:
         """End the span of a message that was not sent, or perhaps not."""
-        self.span.set_attribute("error.type", _error_type(error))
+        name = _error_type(error)
+        self.span.set_attribute("error.type", name)
         self.span.set_status(Status(StatusCode.ERROR, str(error)))
-        self._end({**self.endpoint.measured("send"), "error.type": _error_type(error)})
+        self._end({**self.endpoint.measured("send"), "error.type": name})
 
     def _end(self, measured: Mapping[str, str | int]) -> None:
         self.span.end()

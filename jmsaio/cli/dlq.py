@@ -119,7 +119,7 @@ async def _list(config: Configuration, output: Output) -> int:
         one for one in states
         if one.name.endswith("-DLQ") and one.subscription is not None and one.subscription.backlog
     ]  # fmt: skip
-    found.sort(key=lambda one: getattr(one.subscription, "name", None) != config.queue_subscription_name)
+    found.sort(key=lambda one: one.subscription is None or one.subscription.name != config.queue_subscription_name)
     write_states(output, found)
     if not found:
         output.remark(f"no dead letters in {config.system_namespace}")

@@ -13,7 +13,7 @@ import attrs
 
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
-from jmsaio.client.callbacks.traced import told
+from jmsaio.client.callbacks.traced import call_trace
 from jmsaio.client.callbacks.worker import function_of
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener
@@ -211,7 +211,7 @@ class MessageConsumer(AsyncClosing):
         if self._receiving:
             raise IllegalStateError("another receive of this consumer is waiting; use one consumer for each task")
         if self._trace is not None:
-            self._received = told(self._trace.receiving)
+            self._received = call_trace(self._trace.receiving)
 
     def _take(self, deferred: bool) -> Message | None:
         """Deliver and return the next message; with ``deferred`` the caller settles ``self._deferred``."""
@@ -228,7 +228,7 @@ class MessageConsumer(AsyncClosing):
             if message is not None:
                 self._deferred = runtime.deliveries.deliver(inbox, record, message, deferred)
                 if self._trace is not None and self._received is not None:
-                    told(self._received, message)
+                    call_trace(self._received, message)
                 return message
         return None
 

@@ -12,7 +12,7 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
-from jmsaio.client.callbacks.traced import TracedSend, told
+from jmsaio.client.callbacks.traced import TracedSend, call_trace
 from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.producers.plain_sends import UNSET, PlainSends
 from jmsaio.client.producers.stamper import SendSettings, Stamper
@@ -78,17 +78,12 @@ class MessageProducer(AsyncClosing):
     _closed: bool = attrs.field(default=False, init=False)
     _now: int = attrs.field(default=0, init=False)  # milliseconds; time of the last send on the general path
     _counts: SendCounts = attrs.field(factory=SendCounts, init=False)
-    _tracing: Tracing | None = attrs.field(init=False)
     _plain: PlainSends = attrs.field(init=False)
-
-    @_tracing.default
-    def _traces(self) -> Tracing | None:
-        return self._runtime.connection.tracing
 
     @_plain.default
     def _fast_path(self) -> PlainSends:
         plain = PlainSends(self._runtime, self._transacting, self._targets, self._stamper, self._counts)
-        if self._schema is not None or self._tracing is not None:
+        if self._schema is not None or self._runtime.connection.tracing is not None:
             plain.stop()
         return plain
 
@@ -241,7 +236,8 @@ class MessageProducer(AsyncClosing):
         target, given, sent, foreign = self._outgoing(destination_or_message, message, properties)
         stamp = self._stamp(delivery_mode, priority, time_to_live, delivery_delay, settings or self._stamper.settings)
         record = encode(sent, stamp, self._schema)
-        send = PendingSend(loop=loop) if self._tracing is None else self._traced(self._tracing, target, sent, record)
+        tracing = runtime.connection.tracing
+        send = PendingSend(loop=loop) if tracing is None else self._traced(tracing, target, sent, record)
         sends, transaction = runtime.sends, None
         pooled = self._targets.pooled(target)
         sender = None if pooled is None else pooled.sender
@@ -259,7 +255,7 @@ class MessageProducer(AsyncClosing):
             sender.send(record, send, transaction)
         except BaseException as error:
             if isinstance(send, TracedSend):
-                told(send.trace.failed, error)
+                call_trace(send.trace.failed, error)
             raise
         sends.count += 1
         self._counts.add(record, self._now)

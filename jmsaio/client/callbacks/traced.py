@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def told(method: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T | None:
+def call_trace(method: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T | None:
     """Call a method of a trace; if it raises, log the error and return None."""
     try:
         return method(*arguments, **keywords)
@@ -38,18 +38,18 @@ class TracedSend(PendingSend):
 
     def set_result(self, receipt: Receipt) -> None:
         """Set the receipt."""
-        told(self.trace.sent, receipt.jms_message_id)
+        call_trace(self.trace.sent, receipt.jms_message_id)
         super().set_result(receipt)
 
     def set_exception(self, error: BaseException | type[BaseException]) -> None:
         """Set the error."""
         assert isinstance(error, BaseException)  # senders pass no classes
-        told(self.trace.failed, error)
+        call_trace(self.trace.failed, error)
         super().set_exception(error)
 
     def cancel(self, msg: object = None) -> bool:
         """Cancel the future; the message's outcome remains unknown to its sender."""
         cancelled = super().cancel(msg)
         if cancelled:
-            told(self.trace.failed, asyncio.CancelledError("the future of the send was cancelled"))
+            call_trace(self.trace.failed, asyncio.CancelledError("the future of the send was cancelled"))
         return cancelled

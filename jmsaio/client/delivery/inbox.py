@@ -15,7 +15,7 @@ from typing import Protocol
 
 import attrs
 
-from jmsaio.client.callbacks.traced import told
+from jmsaio.client.callbacks.traced import call_trace
 from jmsaio.client.delivery.filter import Filter, may_expire
 from jmsaio.client.delivery.redelivery import Next, Redelivery, Unread
 from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
@@ -441,7 +441,7 @@ class Inbox:
         self.receiver.acknowledge(records, transaction)
         self.counts.acknowledged += len(records)
         if self.trace is not None:
-            told(self.trace.settled, "ack", records)
+            call_trace(self.trace.settled, "ack", records)
         if self.redelivery.counting:
             for record in records:
                 self.redelivery.forget(record)
@@ -457,7 +457,7 @@ class Inbox:
         first: list[ReceivedRecord] = []
         self.counts.redelivered += len(records)
         if self.trace is not None:
-            told(self.trace.settled, "nack", records)
+            call_trace(self.trace.settled, "nack", records)
         for record in records:
             match self.redelivery.next(record):
                 case Next.DEAD_LETTER:

@@ -11,7 +11,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode, Destination, Message
-from jmsaio.client.callbacks.traced import told
+from jmsaio.client.callbacks.traced import call_trace
 from jmsaio.model.messages.tracing import EndpointTrace, SendTrace
 from jmsaio.model.wire import ReceivedRecord
 from tests.client.helpers import drain, texts
@@ -74,5 +74,5 @@ async def test_a_trace_that_raises_loses_no_message(
 
 
 def test_what_a_trace_returns_is_passed_on() -> None:
-    assert told(len, "four") == 4
-    assert told(int, "four") is None
+    assert call_trace(len, "four") == 4
+    assert call_trace(int, "four") is None
