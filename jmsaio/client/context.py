@@ -200,6 +200,11 @@ class Context(AsyncClosing):
         self._check_open()
         self._connection.set_exception_listener(listener)
 
+    @property
+    def connection(self) -> Connection:
+        """The connection that the context shares with those that it created: its state, ``stats`` and ``drain``."""
+        return self._connection
+
     async def start(self) -> None:
         """Start delivery; see ``Connection.start``."""
         self._check_open()

@@ -35,6 +35,26 @@ async def test_a_context_sends_receives_and_creates_others(url: str, name: Name)
     assert len(listener.told) == 1
 
 
+async def test_the_connection_of_contexts_has_their_state_and_drains_them(url: str, name: Name) -> None:
+    queue = jmsaio.Queue(name("drained"))
+    async with jmsaio.ConnectionFactory(url) as factory, factory.create_context() as context:
+        async with context.create_context(jmsaio.AcknowledgeMode.CLIENT) as second:
+            assert second.connection is context.connection
+            assert context.connection.state is jmsaio.ConnectionState.CONNECTED
+            await context.create_producer().send(queue, "work")
+            consumer = await second.create_consumer(queue)
+            message = await consumer.receive(20)
+            assert message is not None
+            stats = context.connection.stats()
+            assert [each.sent for each in stats.producers] == [1]
+            assert [(each.received, each.in_flight) for each in stats.consumers] == [(1, 1)]
+            draining = asyncio.create_task(context.connection.drain(20))
+            await asyncio.sleep(0)
+            await message.acknowledge()
+            await draining
+            assert context.closed and second.closed
+
+
 async def test_a_listener_may_create_a_consumer(url: str, name: Name) -> None:
     async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
         queue = context.create_queue(name("inside"))

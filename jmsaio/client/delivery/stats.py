@@ -16,6 +16,7 @@ class ReceiveCounts:
     rejected: int = 0
     acknowledged: int = 0
     redelivered: int = 0
+    reconnects: int = 0
     bytes: int = 0
     last_activity: int | None = None
 
@@ -33,6 +34,7 @@ class ConsumerStats:
         rejected: messages that selector, noLocal or expiration excluded.
         acknowledged: messages acknowledged for the application.
         redelivered: messages that the application received and returned, by recover, rollback or a failed listener.
+        reconnects: how often its subscription, or the connection to the broker, was lost and restored.
         buffered: messages that wait for the application.
         in_flight: messages delivered to the application and not settled.
         bytes: approximate bytes that all received messages occupied.
@@ -45,6 +47,7 @@ class ConsumerStats:
     rejected: int
     acknowledged: int
     redelivered: int
+    reconnects: int
     buffered: int
     in_flight: int
     bytes: int

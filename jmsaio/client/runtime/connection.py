@@ -107,6 +107,7 @@ class ConnectionRuntime:
         for inbox in [inbox for inboxes in self.inboxes for inbox in inboxes.open]:
             if change.whole or inbox.receiver.own is change.receiver:
                 inbox.refuse(refusal)
+                inbox.counts.reconnects += change.error is None
         if change.error is not None:
             self.reports.lost(change.error)
         else:

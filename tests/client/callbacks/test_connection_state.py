@@ -51,10 +51,16 @@ async def test_a_connection_counts_its_reconnects(disturbed: Disturbed) -> None:
         assert connection.stats() == jmsaio.ConnectionStats(
             state=CONNECTED, reconnects=0, sessions=0, producers=(), consumers=()
         )
+        session = await connection.create_session()
+        consumer = await session.create_consumer(session.create_queue(f"reconnects-{uuid.uuid4()}"))
+        assert consumer.stats().reconnects == 0
         with disturbed.outage():
             await until(connection, RECONNECTING)
         await until(connection, CONNECTED)
-        assert connection.stats().reconnects == 1
+        stats = connection.stats()
+        assert (stats.reconnects, stats.consumers[0].reconnects) == (1, 1)
+        later = await session.create_consumer(session.create_queue(f"reconnects-{uuid.uuid4()}"))
+        assert later.stats().reconnects == 0
     with pytest.raises(jmsaio.ObjectClosedError):
         connection.stats()
 

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 import jmsaio
+from jmsaio import ConnectionState, StateChange
 from jmsaio.errors import JMSError, JMSSecurityError, SendInDoubtError
 from tests.support.secure import SecureBroker
 
@@ -27,6 +28,14 @@ async def refused(producer: jmsaio.MessageProducer) -> JMSError:
         except JMSError as error:
             return error
         await asyncio.sleep(0.05)
+
+
+async def changed(connection: jmsaio.Connection, state: ConnectionState) -> StateChange:
+    """Wait for a state; the caller bounds it."""
+    async for change in connection.state_changes():
+        if change.state is state:
+            return change
+    raise AssertionError(f"never {state}")
 
 
 async def accepted(call: Callable[[], Awaitable[Value]]) -> Value:
@@ -58,6 +67,9 @@ async def test_a_token_that_expires_is_told_until_there_is_another(secure_broker
             failing = await refused(producer)
             with expired:
                 raise failing
+            lost = await changed(connection, ConnectionState.RECONNECTING)
+            with expired:
+                raise lost.error or AssertionError("no error")
             with expired:
                 await waiting
             with expired:
@@ -79,3 +91,4 @@ async def test_a_token_that_expires_is_told_until_there_is_another(secure_broker
             message = await accepted(consumer.receive)
             assert message is not None
             assert message.text == "after"
+            await changed(connection, ConnectionState.CONNECTED)
