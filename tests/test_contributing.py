@@ -73,9 +73,10 @@ def test_a_tag_is_released_after_a_check_on_each_python() -> None:
     assert workflow[True] == {"push": {"tags": ["v*"]}}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
-    assert jobs["check"]["strategy"]["matrix"]["python"] == pythons
+    assert jobs["check"]["strategy"]["matrix"] == {"python": pythons, "file": ["whl", "tar.gz"]}
+    assert f"for version in {' '.join(pythons)};" in (ROOT / ".ci" / "steps" / "packages").read_text()
     assert [step["run"] for step in jobs["check"]["steps"] if "run" in step] == [
-        "pip install dist/*.whl",
+        "pip install dist/*.${{ matrix.file }}",
         "jmsaio demo",
     ]
     assert jobs["check"]["needs"] == "build"

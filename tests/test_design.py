@@ -1,4 +1,4 @@
-"""The design guide and the README's map tell the truth: their rings are those that are checked, their paths exist."""
+"""The maps of the design guide and CONTRIBUTING.md are true: their rings are those checked, their paths exist."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 from tests.support.layers import RINGS
 
 ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
+CONTRIBUTING = ROOT / ".github" / "CONTRIBUTING.md"
 GUIDE = ROOT / "jmsaio" / "guide" / "design.md"
 _SUBGRAPH = re.compile(r'^  subgraph ring(\d)\["ring (\d): [^"]+"\]$')
 _NODE = re.compile(r'^    \w+\["(\w+)/?"\]$')
 _STEP = re.compile(r'\["([\w/]+\.py): ')
 _DECISION = re.compile(r"\| (\d{4}-\d\d-\d\d) \| ")
 _PATH = re.compile(r"`([\w./-]+(?:\.py|\.md|/))`")
-_README_RING = re.compile(r"^ring (\d)  ((?:\w+ )*\w+)(?:  |$)", re.MULTILINE)
+_RING_LINE = re.compile(r"^ring (\d)  ((?:\w+ )*\w+)(?:  |$)", re.MULTILINE)
 
 
 def diagram(text: str) -> dict[str, int]:
@@ -43,16 +43,16 @@ def test_the_diagram_has_the_rings_that_are_checked() -> None:
     assert diagram(GUIDE.read_text(encoding="utf-8")) == RINGS
 
 
-def test_the_readme_has_the_rings_that_are_checked() -> None:
+def test_contributing_has_the_rings_that_are_checked() -> None:
     rings = {
         name: int(ring)
-        for ring, names in _README_RING.findall(README.read_text(encoding="utf-8"))
+        for ring, names in _RING_LINE.findall(CONTRIBUTING.read_text(encoding="utf-8"))
         for name in names.split()
     }
     assert rings == RINGS
 
 
-@pytest.mark.parametrize("document", [GUIDE, README], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [GUIDE, CONTRIBUTING], ids=lambda path: path.name)
 def test_every_path_that_is_named_exists(document: Path) -> None:
     named = paths(document.read_text(encoding="utf-8"))
     assert len(named) > 3
@@ -79,10 +79,10 @@ def test_every_package_of_the_rings_is_there() -> None:
     assert missing == []
 
 
-def test_the_readme_counts_the_modules_of_a_header() -> None:
+def test_contributing_counts_the_modules_of_a_header() -> None:
     row = next(line for line in GUIDE.read_text(encoding="utf-8").splitlines() if line.startswith("| a header |"))
     assert len(paths(row.split("If the provider")[0])) == 5
-    assert "| a header | its row in `model/headers.py`; four more modules" in README.read_text(encoding="utf-8")
+    assert "| a header | its row in `model/headers.py`; four more modules" in CONTRIBUTING.read_text(encoding="utf-8")
 
 
 def test_a_wrong_ring_and_a_wrong_path_are_found() -> None:

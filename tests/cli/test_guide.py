@@ -14,8 +14,8 @@ def test_the_list_names_each_guide_with_its_title(capsys: pytest.CaptureFixture[
     listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [entry["name"] for entry in listed] == [
         "benchmark", "compatibility", "configuration", "design", "interop", "migrating", "operators", "releasing",
-        "reliability", "security", "selectors", "spark-operation", "spark-tutorial", "spark", "testing", "tutorial",
-        "wire-format",
+        "reliability", "security", "selectors", "spark-operation", "spark-tutorial", "spark", "stability", "testing",
+        "tutorial", "wire-format",
     ]  # fmt: skip
     assert all(entry["title"] for entry in listed)
 
