@@ -37,7 +37,7 @@ _PAUSES = (0.0, 0.2, 0.5, 1.0)
 #: topics.
 _OWN_LIMIT = 3.0
 #: Maximum seconds to check an address that was given.
-_LIMIT = 5.0
+_LIMIT = 10.0
 #: Seconds for which an interface counts as another cluster's: moving a topic can take longer than all checks.
 _AGAIN = 10.0
 #: Service URLs and REST addresses already checked in this process.
