@@ -103,8 +103,10 @@ def test_two_urls_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.broker
-async def test_the_commands_on_a_real_broker(pulsar_broker: TestBroker, capsys: pytest.CaptureFixture[str]) -> None:
-    queue, url = f"states-{uuid.uuid4()}", pulsar_broker.url
+async def test_the_commands_on_a_real_broker(
+    pulsar_broker: TestBroker, small_namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue, url = f"states-{uuid.uuid4()}", f"{pulsar_broker.url}&jms.systemNamespace={small_namespace}"
 
     async def command(*arguments: str) -> list[dict[str, Any]]:
         capsys.readouterr()

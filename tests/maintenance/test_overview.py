@@ -47,11 +47,12 @@ def test_each_reason_is_a_sentence(
     assert list(explain(stats, NOW)) == reasons
 
 
+@pytest.mark.small_namespace  # the list has all topics
 async def test_partitions_are_one_row_in_the_list_and_one_each_in_detail(url: str, name: Callable[[str], str]) -> None:
     config, own = load(url), name("state")
     async with connected(config) as transport:
         admin = require_admin(transport)
-        topic = f"persistent://public/default/{own}"
+        topic = f"persistent://{config.system_namespace}/{own}"
         await admin.create_topic(topic, 3)
         [bare] = [one for one in await list_states(admin, config, queues=False) if one.name == own]
         assert bare.subscription is None
