@@ -129,7 +129,9 @@ class ConsumerConfig:
         "when to move a repeatedly failing message, and to which topic; default: unlimited redeliveries",
         optional=True,
     )  # fmt: skip
-    consumer_name: str | None = option(None, "consumerName", "name of the consumer in the broker's statistics")
+    consumer_name: str | None = option(
+        None, "consumerName", "name in the broker's statistics; default: `app@host:pid` with a number"
+    )
     read_compacted: bool = option(False, "readCompacted", "read the compacted topic", transports=ON_PULSAR)
     pattern_auto_discovery_period: float = option(
         60.0, "patternAutoDiscoveryPeriod", "interval of a pattern's search for new topics", unit="s", low=1,

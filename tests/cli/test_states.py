@@ -19,6 +19,7 @@ from jmsaio.cli.states import _list, _stats
 from jmsaio.config import load
 from jmsaio.errors import NotFoundError
 from jmsaio.model.destinations import Queue, Topic
+from jmsaio.transport.names import process_name
 from tests.support.broker import TestBroker
 
 
@@ -132,6 +133,7 @@ async def test_the_commands_on_a_real_broker(
             while not (state := (await command("stats", queue))[0])["reasons"]:
                 await asyncio.sleep(1)
         [holder] = state["connected"]
+        assert holder["name"].startswith(f"{process_name()}-")
         assert holder["unacknowledged"] == 8
         assert holder["idle"] >= 10
         [reason] = state["reasons"]

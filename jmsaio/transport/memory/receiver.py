@@ -29,6 +29,7 @@ from jmsaio.transport.memory.broker.replacement import renew
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
 from jmsaio.transport.memory.link import Link
 from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
+from jmsaio.transport.names import named
 
 #: Maximum size of a consumer's metadata in bytes; Pulsar's ``maxConsumerMetadataSize``.
 METADATA = 1024
@@ -91,7 +92,7 @@ class MemoryReceiver:
     def __init__(self, link: Link, wanted: base.Subscription, wake: Wake, by_priority: bool = False) -> None:
         self._link = link
         self._broker: Broker = link.broker
-        self._wanted = wanted
+        self._wanted = named(wanted)
         self._wake = wake
         self._by_priority = by_priority
         self._attached: dict[Partition, Attachment] = {}

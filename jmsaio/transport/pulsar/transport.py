@@ -41,6 +41,7 @@ from jmsaio.transport.base import (
     Wake,
 )
 from jmsaio.transport.clock import Clock
+from jmsaio.transport.names import CLIENT, process_name, unique_name
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.consumers.opening import ReceiverOpener, last_message_id
@@ -253,7 +254,8 @@ class PulsarTransport:
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
         """Open a sender within ``operation_timeout``. See ``Transport.open_sender``."""
         self._bridge.check()
-        native = producer_configuration(options.config, options.metadata, options.schema)
+        metadata = {CLIENT: process_name(), **options.metadata}
+        native = producer_configuration(options.config, metadata, options.schema)
         timeout, loop = self._config.operation_timeout, self._bridge.loop
         deadline = loop.time() + timeout  # for the look-up and the producers together
 
@@ -300,6 +302,7 @@ class PulsarTransport:
         self._bridge.check()
         timeout, loop = self._config.operation_timeout, self._bridge.loop
         deadline = loop.time() + timeout
+        options = attrs.evolve(options, name=options.name or unique_name())
         first = StartPosition.EARLIEST if isinstance(options.start, int) else options.start
         what = f"open a reader of {options.topic}"
         opening = self._subscriber.open_reader(options.topic, first, reader_configuration(options), what, timeout)

@@ -11,7 +11,9 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError, ObjectClosedError
+from jmsaio.model.partitions import partition_names
 from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.names import process_name
 from tests.kit.records import record, texts
 from tests.transport.contract.harness import GUARD, QUIET, Harness, Inbox
 
@@ -154,6 +156,27 @@ async def _first_to_take(harness: Harness, number: int) -> tuple[Inbox, Inbox, s
     assert texts(done.result()) == [str(number) for number in range(number)]
     active.receiver.acknowledge(done.result())
     return active, standby, topic
+
+
+async def test_consumers_without_a_configured_name_are_named_by_their_process(harness: Harness) -> None:
+    topic = harness.topic()
+    boxes = [await harness.inbox(topic) for _ in range(2)]
+    boxes.append(await harness.inbox(topic, consumer_name="mine"))
+    names = {one.name for one in (await harness.admin.stats(topic)).subscriptions["s"].connected}
+    assert len(names) == 3 and "mine" in names
+    assert {name.rpartition("-")[0] for name in names - {"mine"}} == {process_name()}
+
+
+async def test_a_consumer_has_the_same_name_on_all_partitions(harness: Harness) -> None:
+    """Failover sorts by name on each partition: with other names there, one consumer would get several of them."""
+    topic = harness.topic()
+    await harness.admin.create_topic(topic, 2)
+    for _ in range(2):
+        await harness.inbox(topic, type=FAILOVER)
+    parts = [(await harness.admin.stats(part)).subscriptions["s"].connected for part in partition_names(topic, 2)]
+    names = [{one.name for one in part} for part in parts]
+    assert len(names[0]) == 2 and all(process_name() in name for name in names[0])
+    assert names[0] == names[1]
 
 
 async def test_several_topics_in_one_receiver(harness: Harness) -> None:

@@ -63,7 +63,7 @@ class Consumer:
         port: end of the receiver.
         config: consumerConfig.
         metadata: metadata read by the filter plugin.
-        name: name of the consumer, for the order of failover consumers.
+        name: name of the consumer, for statistics and the order of failover consumers.
         number: number that grows with each consumer of the broker.
         queue: records sent to it that the application has not received; the free places are its permits.
         capacity: maximum length of ``queue``; 0 while no record is requested from a zero queue.

@@ -167,7 +167,7 @@ class ByKey(Policy):
 
     def _arrange(self) -> None:
         ring = [
-            (zlib.crc32(f"{consumer.name}:{consumer.number}:{point}".encode()), consumer.number, consumer)
+            (zlib.crc32(f"{consumer.number:08d}:{point}".encode()), consumer.number, consumer)
             for consumer in self._consumers
             for point in range(_POINTS)
         ]

@@ -15,6 +15,7 @@ from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, Wake
+from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin.turns import subscribing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.consumers.stopping import queue_size
@@ -62,6 +63,7 @@ class Subscriber:
     ) -> PulsarReceiver:
         """Subscribe; see ``PulsarTransport.open_receiver``."""
         self.bridge.check()
+        subscription = named(subscription)
         counts, policy = return_counts(self.broker, subscription.identity), subscription.config.dead_letter
         letters = None
         if policy is not None:

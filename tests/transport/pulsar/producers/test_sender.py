@@ -31,6 +31,7 @@ from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import java_string_hash
 from jmsaio.transport.base import SenderOptions, SubscriptionType
+from jmsaio.transport.names import process_name
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.producers.sender import PulsarSender
 from jmsaio.transport.waiting import SLICE
@@ -338,7 +339,7 @@ async def test_the_broker_knows_a_producers_properties_and_metadata(kit: Kit, pu
     async with httpx.AsyncClient() as http:
         url = f"{pulsar_broker.web_service_url}/admin/v2/{path}/stats"  # type: ignore[attr-defined]  # TestBroker
         [publisher] = (await http.get(url)).json()["publishers"]
-    assert publisher["metadata"] == {"own": "1", "jms.priority": "enabled"}
+    assert publisher["metadata"] == {"own": "1", "jms.priority": "enabled", "jmsaio.client": process_name()}
 
 
 async def test_order_of_groups_and_lone_records(kit: Kit) -> None:
