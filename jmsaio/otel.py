@@ -140,10 +140,12 @@ class Endpoint:
         return received
 
     @contextmanager
-    def processing(self, message: Message) -> Iterator[None]:
+    def processing(self, message: Message, pushed: bool = False) -> Iterator[None]:
         """Surround the handling of a message with a span, which continues the trace of its sender."""
         context, begin = _context(message.get_string_property), time.perf_counter()
         measured = self.measured("process")
+        if pushed:  # otherwise the receive has counted it
+            self.telemetry.consumed.add(1, dict(measured))
         with self.telemetry.tracer.start_as_current_span(
             f"process {self.name}", context, SpanKind.CONSUMER, self._attributes("process", message), _links([context]),
             set_status_on_exception=True,

@@ -130,6 +130,10 @@ async def test_a_listener_runs_in_a_span_of_its_message_and_what_it_sends_follow
     process = collected.span("process")
     assert parent(process) == place(first) and parent(second) == place(process)
     assert links(collected.span("receive")) == [place(second)]  # a listener's message was not asked for
+    points = collected.points("messaging.client.consumed.messages")
+    names = ("messaging.destination.name", "messaging.operation.name")
+    consumed = [(*map(point.attributes.get, names), point.value) for point in points]
+    assert sorted(consumed) == sorted([(orders.name, "process", 1), (bills.name, "receive", 1)])
 
 
 async def test_a_failure_and_a_redelivery_are_seen(url: str, name: Name, collected: Collected) -> None:

@@ -7,16 +7,15 @@ import pytest
 
 from jmsaio.cli import main
 from jmsaio.cli.guide import excerpts, guides, title
+from tests.support.documents import ROOT
 
 
 def test_the_list_names_each_guide_with_its_title(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["guide"]) == 0
     listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [entry["name"] for entry in listed] == [
-        "benchmark", "compatibility", "configuration", "design", "interop", "migrating", "operators", "releasing",
-        "reliability", "security", "selectors", "spark-operation", "spark-tutorial", "spark", "stability", "testing",
-        "tutorial", "wire-format",
-    ]  # fmt: skip
+    files = sorted((ROOT / "jmsaio" / "guide").glob("*.md"), key=lambda file: file.name)
+    assert [entry["name"] for entry in listed] == [file.stem for file in files]
+    assert len(files) > 15
     assert all(entry["title"] for entry in listed)
 
 

@@ -132,5 +132,5 @@ class Listeners:
 
 
 async def _traced(trace: EndpointTrace, listener: Listener, message: Message) -> None:
-    with trace.processing(message):
+    with trace.processing(message, pushed=True):
         await call(listener.function, message, in_thread=listener.in_thread)

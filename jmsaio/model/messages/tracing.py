@@ -40,8 +40,8 @@ class EndpointTrace(Protocol):
     def receiving(self) -> Callable[[Message], None]:
         """Record that a receive has begun; the result is called with its message, if it gets one."""
 
-    def processing(self, message: Message) -> AbstractContextManager[None]:
-        """Return a context that surrounds the handling of a message by a listener or block."""
+    def processing(self, message: Message, pushed: bool = False) -> AbstractContextManager[None]:
+        """Return a context that surrounds the handling of a message by a listener (``pushed``) or block."""
 
     def settled(self, operation: str, records: Sequence[ReceivedRecord]) -> None:
         """Record that messages were acknowledged (``ack``) or returned for redelivery (``nack``)."""

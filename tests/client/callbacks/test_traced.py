@@ -34,7 +34,7 @@ class Broken:
 
         return received
 
-    def processing(self, message: Message) -> AbstractContextManager[None]:
+    def processing(self, message: Message, pushed: bool = False) -> AbstractContextManager[None]:
         return nullcontext()
 
     def settled(self, operation: str, records: Sequence[ReceivedRecord]) -> None:

@@ -37,7 +37,7 @@ class ToldOfOne:
         return lambda message: self.lines.append(f"received {message.get_body(str)} {message.properties['origin']}")
 
     @contextmanager
-    def processing(self, message: Message) -> Iterator[None]:
+    def processing(self, message: Message, pushed: bool = False) -> Iterator[None]:
         self.lines.append("processing")
         yield
         self.lines.append("processed")
