@@ -169,9 +169,10 @@ def test_blocks_are_found() -> None:
         list(blocks(Path("d.md"), "```python\nx\n"))
 
 
-def test_a_block_continues_the_executed_one_before_it() -> None:
-    text = "```python\nx\n```\n<!-- not executed: slow -->\n```python\ny\n```\n<!-- continues -->\n```python\nz\n```\n"
-    assert [block.text for block in blocks(Path("d.md"), text)] == ["x\n", "y\n", "x\nz\n"]
+def test_a_block_continues_the_executed_one_of_its_language_before_it() -> None:
+    text = "```python\nx\n```\n<!-- not executed: slow -->\n```python\ny\n```\n```console\n$ w\n```\n"
+    text += "<!-- continues -->\n```python\nz\n```\n"
+    assert [block.text for block in blocks(Path("d.md"), text)] == ["x\n", "y\n", "$ w\n", "x\nz\n"]
 
 
 def test_commands_are_found() -> None:

@@ -3,13 +3,14 @@
 A comment in the line before a block steers what happens to it::
 
     <!-- not executed: the reason -->     the block is only compiled
-    <!-- continues -->                    the block runs after the executed one before it, with its names
+    <!-- continues -->                    the block runs after the executed one before it in its language
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def blocks(path: Path, text: str) -> Iterator[Block]:
     """
     lines = text.splitlines()
     start: int | None = None
-    language, previous = "", ""
+    language, previous = "", defaultdict[str, str](str)
     for number, line in enumerate(lines):
         fence = _FENCE.match(line)
         if fence is None:
@@ -77,11 +78,11 @@ def blocks(path: Path, text: str) -> Iterator[Block]:
         comment = lines[start - 1].strip() if start > 0 else ""
         body = "\n".join(lines[start + 1 : number]) + "\n"
         if comment == _CONTINUES:
-            body = previous + body
+            body = previous[language] + body
         block = Block(path, start + 2, language, body, _NOT_EXECUTED.match(comment) is None)
         yield block
         if block.executed:
-            previous = body
+            previous[language] = body
         start = None
     if start is not None:
         raise ValueError(f"{path}:{start + 1} block is not closed")
