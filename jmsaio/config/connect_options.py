@@ -1,6 +1,6 @@
 """The keyword options of ``connect`` and ``ConnectionFactory``, for type checkers.
 
-Written by ``python -m jmsaio.config.document`` from the declared options; don't edit it by hand.
+Written by ``python .mkdocs/option_tables.py`` from the declared options; don't edit it by hand.
 """
 
 from __future__ import annotations

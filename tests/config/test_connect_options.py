@@ -4,13 +4,16 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from jmsaio.config import Configuration, ConnectOptions, ConsumerConfig, FactoryOptions, ProducerConfig, document, load
+from jmsaio.config import Configuration, ConnectOptions, ConsumerConfig, FactoryOptions, ProducerConfig, load
 from jmsaio.config.declaring import groups
 from jmsaio.config.keywords import KEYWORDS
 from jmsaio.config.options import Option, Status
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.durations import Duration
 from tests.kit.type_checkers import CHECKERS, MARKS, declare, type_errors
+from tests.support import scripts
+
+option_tables = scripts.load(".mkdocs/option_tables.py")
 
 HEAD = """\
 from datetime import timedelta
@@ -44,8 +47,8 @@ declare(HEAD + RIGHT, MISTAKES)
 
 
 def test_the_keyword_types_are_written_from_the_declared_options() -> None:
-    remedy = "run python -m jmsaio.config.document"
-    assert document.TYPES.read_text(encoding="utf-8") == document.connect_options(), remedy
+    remedy = "run python .mkdocs/option_tables.py"
+    assert option_tables.TYPES.read_text(encoding="utf-8") == option_tables.connect_options(), remedy
 
 
 def test_each_keyword_that_is_built_has_a_type_and_no_other_name_has() -> None:

@@ -275,35 +275,3 @@ OPTIONS: Final = (
         for field in attrs.fields(SourceOptions) if ROW in field.metadata
     ),
 )  # fmt: skip
-
-#: Descriptions of the options of ``jmsaio.connect``, for the guide.
-_CONNECTION: Final = (
-    (
-        "authPlugin`, `authParams",
-        "credentials as for `jmsaio.connect`, except that `authParams` refers to the secret: see "
-        "[secrets](spark-operation.md#secrets)",
-    ),
-    (
-        "webServiceUrl`, `jms.*`, `producerConfig.*`, `consumerConfig.*`, `tls...",
-        "other options of `jmsaio.connect`: see [configuration](configuration.md)",
-    ),
-)
-
-
-def table() -> str:
-    """Return the options as a Markdown table."""
-    lines = ["| option | use | default | what it does |", "|---|---|---|---|"]
-    lines += [
-        _line(each.name, each.uses, _default(each.default), each.doc, "*" if each.admin else "") for each in OPTIONS
-    ]
-    lines += [_line(name, _ALL, "", doc) for name, doc in _CONNECTION]
-    return "\n".join(lines)
-
-
-def _line(name: str, uses: tuple[Use, ...], default: str, doc: str, mark: str = "") -> str:
-    used = "all" if uses == _ALL else ", ".join(each.value for each in uses)
-    return f"| `{name}`{mark} | {used} | {default} | {doc.replace('|', chr(92) + '|')} |"
-
-
-def _default(text: str) -> str:
-    return text if not text or " " in text or text == "required" else f"`{text}`"

@@ -9,29 +9,8 @@ from hypothesis import strategies as st
 
 from jmsaio.spark.model.schema import Property, Type, ddl, find_column
 from jmsaio.spark.options.parse import SourceOptions, connection_names
-from jmsaio.spark.options.table import OPTIONS, parse_properties, table
-from jmsaio.spark.options.values import OptionRow, Use
-
-
-def lines() -> dict[str, list[str]]:
-    """The cells of each line of the guide's table, by the first."""
-    rows = [line.strip("| ").split(" | ") for line in table().splitlines()[2:]]
-    return {row[0]: row for row in rows}
-
-
-def test_every_option_has_its_line_in_the_guide() -> None:
-    found = lines()
-    for row in OPTIONS:
-        name, use, default, doc = found[f"`{row.name}`" + ("*" if row.admin else "")]
-        assert name
-        assert use == ("all" if len(row.uses) == len(Use) else ", ".join(each.value for each in row.uses))
-        assert default.replace("`", "") == row.default.replace("`", "")
-        assert doc == row.doc
-    assert len(found) == len(OPTIONS) + 2
-
-
-def test_no_line_breaks_the_table() -> None:
-    assert {line.count(" | ") for line in table().splitlines()[2:]} == {3}
+from jmsaio.spark.options.table import OPTIONS, parse_properties
+from jmsaio.spark.options.values import OptionRow
 
 
 def test_the_names_are_told_apart_in_any_case() -> None:

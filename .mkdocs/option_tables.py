@@ -1,6 +1,6 @@
 """Generates the guide's tables and the keyword types of ``connect`` from the declared options.
 
-``python -m jmsaio.config.document`` writes both files; tests compare them with the declarations.
+``python .mkdocs/option_tables.py`` writes both files; tests compare them with the declarations.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from jmsaio.config.keywords import KEYWORDS
 from jmsaio.config.options import EVERYWHERE, ON_MEMORY, Kind, Option, Section, Status
 
 #: Lines that enclose the generated part of the guide.
-BEGIN = "<!-- option tables: written by python -m jmsaio.config.document -->"
+BEGIN = "<!-- option tables: written by python .mkdocs/option_tables.py -->"
 END = "<!-- end of the option tables -->"
 
-GUIDE = pathlib.Path(__file__).parents[1] / "guide" / "configuration.md"
-TYPES = pathlib.Path(__file__).with_name("connect_options.py")
+PACKAGE = pathlib.Path(__file__).parents[1] / "jmsaio"
+GUIDE = PACKAGE / "guide" / "configuration.md"
+TYPES = PACKAGE / "config" / "connect_options.py"
 
 _TYPES_HEAD = '''\
 """The keyword options of ``connect`` and ``ConnectionFactory``, for type checkers.
 
-Written by ``python -m jmsaio.config.document`` from the declared options; don't edit it by hand.
+Written by ``python .mkdocs/option_tables.py`` from the declared options; don't edit it by hand.
 """
 
 from __future__ import annotations

@@ -4,21 +4,23 @@ import pathlib
 
 import pytest
 
-from jmsaio.config import document
 from jmsaio.config.declaring import directory
 from jmsaio.config.options import Section, Status
+from tests.support.scripts import load
 
-REMEDY = "run python -m jmsaio.config.document"
+option_tables = load(".mkdocs/option_tables.py")
+
+REMEDY = "run python .mkdocs/option_tables.py"
 
 
 def test_the_guide_has_the_tables_of_the_declared_options() -> None:
-    guide = document.GUIDE.read_text(encoding="utf-8")
-    written = guide.partition(document.BEGIN)[2].partition(document.END)[0].strip()
-    assert written == document.tables(), REMEDY
+    guide = option_tables.GUIDE.read_text(encoding="utf-8")
+    written = guide.partition(option_tables.BEGIN)[2].partition(option_tables.END)[0].strip()
+    assert written == option_tables.tables(), REMEDY
 
 
 def test_every_option_is_in_the_tables() -> None:
-    text = document.tables()
+    text = option_tables.tables()
     for section in Section:
         for option in directory(section).options:
             name = option.key if option.status is Status.BUILT else option.name
@@ -29,13 +31,13 @@ def test_writing_changes_nothing_but_the_generated_part(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guide, types = tmp_path / "configuration.md", tmp_path / "connect_options.py"
-    guide.write_text(f"before\n{document.BEGIN}\nold\n{document.END}\nafter\n", encoding="utf-8")
-    monkeypatch.setattr(document, "GUIDE", guide)
-    monkeypatch.setattr(document, "TYPES", types)
-    document.write()
-    tables = f"{document.BEGIN}\n\n{document.tables()}\n\n{document.END}"
+    guide.write_text(f"before\n{option_tables.BEGIN}\nold\n{option_tables.END}\nafter\n", encoding="utf-8")
+    monkeypatch.setattr(option_tables, "GUIDE", guide)
+    monkeypatch.setattr(option_tables, "TYPES", types)
+    option_tables.write()
+    tables = f"{option_tables.BEGIN}\n\n{option_tables.tables()}\n\n{option_tables.END}"
     assert guide.read_text(encoding="utf-8") == f"before\n{tables}\nafter\n"
-    assert types.read_text(encoding="utf-8") == document.connect_options()
+    assert types.read_text(encoding="utf-8") == option_tables.connect_options()
 
 
 @pytest.mark.parametrize(
@@ -50,4 +52,4 @@ def test_writing_changes_nothing_but_the_generated_part(
     ],
 )
 def test_a_row_has_the_written_default_with_its_unit(line: str) -> None:
-    assert line in document.tables()
+    assert line in option_tables.tables()

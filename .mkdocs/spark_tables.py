@@ -1,6 +1,6 @@
 """Generates the tables of the Spark guide: the columns of rows, the columns of a write, the options.
 
-``python -m jmsaio.spark.document`` writes them; a test compares the guide with the code. Needs pyarrow.
+``python .mkdocs/spark_tables.py`` writes them; a test compares the guide with the code. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -12,9 +12,22 @@ from typing import Final
 
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, names_of
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column
-from jmsaio.spark.options.table import table
+from jmsaio.spark.options.table import OPTIONS
+from jmsaio.spark.options.values import Use
 
-GUIDE = pathlib.Path(__file__).parents[1] / "guide" / "spark.md"
+GUIDE = pathlib.Path(__file__).parents[1] / "jmsaio" / "guide" / "spark.md"
+#: Descriptions of the options of ``jmsaio.connect``, for the guide.
+_CONNECTION: Final = (
+    (
+        "authPlugin`, `authParams",
+        "credentials as for `jmsaio.connect`, except that `authParams` refers to the secret: see "
+        "[secrets](spark-operation.md#secrets)",
+    ),
+    (
+        "webServiceUrl`, `jms.*`, `producerConfig.*`, `consumerConfig.*`, `tls...",
+        "other options of `jmsaio.connect`: see [configuration](configuration.md)",
+    ),
+)
 
 
 def columns_read() -> str:
@@ -29,17 +42,27 @@ def columns_written() -> str:
     return "\n".join(["| column | type | what becomes of it |", "|---|---|---|", *lines])
 
 
+def options() -> str:
+    """Return the options as a Markdown table."""
+    lines = ["| option | use | default | what it does |", "|---|---|---|---|"]
+    lines += [
+        _line(each.name, each.uses, _default(each.default), each.doc, "*" if each.admin else "") for each in OPTIONS
+    ]
+    lines += [_line(name, tuple(Use), "", doc) for name, doc in _CONNECTION]
+    return "\n".join(lines)
+
+
 #: Tables by their names in the guide's comments.
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "columns that are read": columns_read,
     "columns that are written": columns_written,
-    "options": table,
+    "options": options,
 }
 
 
 def begin(name: str) -> str:
     """Return the line before a table."""
-    return f"<!-- {name}: written by python -m jmsaio.spark.document -->"
+    return f"<!-- {name}: written by python .mkdocs/spark_tables.py -->"
 
 
 def end(name: str) -> str:
@@ -87,6 +110,15 @@ def _only_with(column: Column) -> str:
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def _line(name: str, uses: tuple[Use, ...], default: str, doc: str, mark: str = "") -> str:
+    used = "all" if uses == tuple(Use) else ", ".join(each.value for each in uses)
+    return f"| `{name}`{mark} | {used} | {default} | {_cell(doc)} |"
+
+
+def _default(text: str) -> str:
+    return text if not text or " " in text or text == "required" else f"`{text}`"
 
 
 if __name__ == "__main__":
