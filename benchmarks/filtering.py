@@ -6,7 +6,7 @@ import httpx
 
 import jmsaio
 from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.scenarios.setting import tuned_url
+from jmsaio.bench.scenarios import tuned_url
 from jmsaio.bench.workload import AMOUNT, Task
 from jmsaio.client.delivery.inbox import BATCH
 from jmsaio.client.lifetime.opening import Opening

@@ -10,9 +10,8 @@ from typing import Final
 
 import jmsaio
 from benchmarks.layer.peer import ENTRIES, GROUP, fill, map_records, registered, split
+from jmsaio.bench import scenarios
 from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.scenarios import receiving, sending
-from jmsaio.bench.scenarios.setting import tuned_url
 from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task, Workload
 from jmsaio.model.packed import pack, pack_name, pack_value
 from jmsaio.model.wire import CONNECTION_ID, DELIVERY_TIME, MESSAGE_ID, MESSAGE_TYPE, ReceivedRecord, WireId
@@ -28,20 +27,20 @@ _GUARD: Final = 60.0
 async def send(task: Task) -> Metrics:
     """One coroutine sends with ``send_async``."""
     with registered():
-        return await sending.futures(task)
+        return await scenarios.futures(task)
 
 
 async def workers(task: Task) -> Metrics:
     """Workers that each await ``send``."""
     with registered():
-        return await sending.workers(task)
+        return await scenarios.workers(task)
 
 
 async def receive(task: Task) -> Metrics:
     """``receive`` in AUTO mode, text and int read."""
     fill(task.workload)
     with registered():
-        return await receiving.receive(task)
+        return await scenarios.receive(task)
 
 
 async def listener(task: Task) -> Metrics:
@@ -58,7 +57,7 @@ async def listener(task: Task) -> Metrics:
 
     with registered():
         async with (
-            jmsaio.connect(tuned_url(task)) as connection,
+            jmsaio.connect(scenarios.tuned_url(task)) as connection,
             connection.create_session() as session,
             session.create_consumer(session.create_queue(task.topic)) as consumer,
         ):
@@ -117,7 +116,7 @@ def _looked_at(number: int, properties: dict[str, str | int]) -> bytes:
 
 
 def _packed(number: int, properties: dict[str, str | int]) -> bytes:
-    """Return the properties of a message of ``sending``, from what an application gives."""
+    """Return the properties of a message of ``scenarios``, from what an application gives."""
     now = time.time_ns() // 1_000_000
     region, amount, kind = properties.values()
     return b"".join((

@@ -16,7 +16,7 @@ from benchmarks.raw import GUARD, open_client, producer_options
 from benchmarks.spark.hand_columns import HandColumns
 from benchmarks.spark.messages import SOURCE, native_messages, topic_of, typed, work_of
 from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.scenarios.setting import tuned_url
+from jmsaio.bench.scenarios import tuned_url
 from jmsaio.bench.workload import AMOUNT, Task
 from jmsaio.client.senders.pending import Receipt
 from jmsaio.codec.row_columns import ColumnMaker

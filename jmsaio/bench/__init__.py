@@ -7,8 +7,7 @@ rich and matplotlib are imported only when a table or a plot is requested.
 from __future__ import annotations
 
 from jmsaio.bench.child import require_loop
-from jmsaio.bench.drawing import require_matplotlib
-from jmsaio.bench.plot import write_plot
+from jmsaio.bench.drawing import require_matplotlib, write_plot
 from jmsaio.bench.report import Report, read_json, write_json
 from jmsaio.bench.runner import Progress, run
 from jmsaio.bench.table import render_table

@@ -65,27 +65,27 @@ def embedded_scenarios() -> list[Scenario]:
     """Return the rows that need no broker: embedded broker, selector and idle consumers."""
     return [
         Scenario("embedded.bare", "bare loop: build, encode, decode, read", Block.EMBEDDED,
-                 f"{_HERE}.bare:bare_loop", EMBEDDED),
-        Scenario("embedded.through", "send to acknowledge", Block.EMBEDDED, f"{_HERE}.through:through", EMBEDDED),
-        Scenario("embedded.send", "send_async only", Block.EMBEDDED, f"{_HERE}.sending:futures", EMBEDDED),
+                 f"{_HERE}:bare_loop", EMBEDDED),
+        Scenario("embedded.through", "send to acknowledge", Block.EMBEDDED, f"{_HERE}:through", EMBEDDED),
+        Scenario("embedded.send", "send_async only", Block.EMBEDDED, f"{_HERE}:futures", EMBEDDED),
         Scenario("embedded.receive", "receive and acknowledge only", Block.EMBEDDED,
-                 f"{_HERE}.receiving:fill_and_receive", EMBEDDED),
-        Scenario("latency.embedded", "jmsaio, embedded broker", Block.LATENCY, f"{_HERE}.latency:latency", EMBEDDED),
+                 f"{_HERE}:fill_and_receive", EMBEDDED),
+        Scenario("latency.embedded", "jmsaio, embedded broker", Block.LATENCY, f"{_HERE}:latency", EMBEDDED),
         Scenario("selector.three-terms", "three terms, properties not decoded", Block.SELECTOR,
-                 f"{_HERE}.selecting:three_terms", EMBEDDED),
+                 f"{_HERE}:three_terms", EMBEDDED),
         Scenario("idle.consumers", "idle consumers, each on its own queue", Block.IDLE,
-                 f"{_HERE}.idle:idle_consumers", EMBEDDED),
+                 f"{_HERE}:idle_consumers", EMBEDDED),
     ]  # fmt: skip
 
 
 def broker_scenarios(url: str) -> list[Scenario]:
     """Return the rows of jmsaio on the broker at ``url``."""
     return [
-        Scenario("send.jmsaio", "jmsaio send_async", Block.SEND, f"{_HERE}.sending:futures", url),
-        Scenario("send.jmsaio-workers", "jmsaio, workers await send", Block.SEND, f"{_HERE}.sending:workers", url),
-        Scenario("receive.jmsaio", "jmsaio receive, AUTO", Block.RECEIVE, f"{_HERE}.receiving:receive", url,
-                 prepare=f"{_HERE}.receiving:fill"),
-        Scenario("latency.jmsaio", "jmsaio", Block.LATENCY, f"{_HERE}.latency:latency", url),
+        Scenario("send.jmsaio", "jmsaio send_async", Block.SEND, f"{_HERE}:futures", url),
+        Scenario("send.jmsaio-workers", "jmsaio, workers await send", Block.SEND, f"{_HERE}:workers", url),
+        Scenario("receive.jmsaio", "jmsaio receive, AUTO", Block.RECEIVE, f"{_HERE}:receive", url,
+                 prepare=f"{_HERE}:fill"),
+        Scenario("latency.jmsaio", "jmsaio", Block.LATENCY, f"{_HERE}:latency", url),
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Bar charts in panels, drawn to a file."""
+"""Bar charts in panels, drawn to a file: any panels, and the plot of a report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import os
 from collections.abc import Sequence
 
 import attrs
+
+from jmsaio.bench.report import Report, Row
+from jmsaio.bench.scenario import METRICS
 
 #: Inches.
 _WIDTH, _ROW_HEIGHT, _PANEL_HEIGHT = 9.0, 0.34, 0.9
@@ -86,3 +89,27 @@ def draw(panels: Sequence[Panel], file: str | os.PathLike[str]) -> None:
         axis.set_title(panel.title, loc="left", fontsize=10)
         axis.tick_params(labelsize=8)
     figure.savefig(os.fspath(file))
+
+
+def write_plot(report: Report, file: str | os.PathLike[str]) -> None:
+    """Draw ``report`` to ``file``: one panel for each group, bars with the spread of the rounds. Raises as ``draw``."""
+    groups = report.groups()
+    if not groups:
+        raise ValueError("the report has no measurement to draw")
+    draw(
+        [
+            Panel(f"{group.value} ({METRICS[group].unit})", [_bar(row) for row in rows])
+            for group, rows in groups.items()
+        ],
+        file,
+    )
+
+
+def _bar(row: Row) -> Bar:
+    value = row.value
+    return Bar(label=row.scenario.title, value=value.median, low=value.low, high=value.high, strong=is_ours(row))
+
+
+def is_ours(row: Row) -> bool:
+    """Return True if a row measures jmsaio itself, not a peer or a bare loop."""
+    return row.scenario.target.startswith("jmsaio.") and not row.scenario.name.endswith(".bare")

@@ -19,9 +19,8 @@ import attrs
 
 from jmsaio.bench.catalog import own_scenarios
 from jmsaio.bench.child import require_loop
-from jmsaio.bench.drawing import require_matplotlib
+from jmsaio.bench.drawing import require_matplotlib, write_plot
 from jmsaio.bench.meter import Metrics
-from jmsaio.bench.plot import write_plot
 from jmsaio.bench.report import Report, Sample, write_json
 from jmsaio.bench.scenario import Scenario
 from jmsaio.bench.workload import Task, Workload

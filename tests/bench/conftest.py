@@ -12,9 +12,9 @@ def report() -> Report:
     """Two send rows and a latency row, two rounds, one failure."""
     rows = (
         Scenario("send.raw", "raw", Block.SEND, "benchmarks.raw:send", "pulsar://b:6650"),
-        Scenario("send.jmsaio", "ours", Block.SEND, "jmsaio.bench.scenarios.sending:futures", "pulsar://b:6650"),
+        Scenario("send.jmsaio", "ours", Block.SEND, "jmsaio.bench.scenarios:futures", "pulsar://b:6650"),
         Scenario("latency.raw", "raw latency", Block.LATENCY, "benchmarks.raw:latency", "pulsar://b:6650"),
-        Scenario("idle.consumers", "idle", Block.IDLE, "jmsaio.bench.scenarios.idle:idle_consumers", "memory:"),
+        Scenario("idle.consumers", "idle", Block.IDLE, "jmsaio.bench.scenarios:idle_consumers", "memory:"),
         Scenario("send.java", "never measured", Block.SEND, "benchmarks.java_peer:send", "pulsar://b:6650"),
     )
     samples = (

@@ -15,7 +15,7 @@ import jmsaio
 from jmsaio.bench.catalog import GOALS, REFERENCES
 from jmsaio.bench.child import find_target
 from jmsaio.bench.report import read_json
-from jmsaio.bench.scenarios.setting import typed_properties
+from jmsaio.bench.scenarios import typed_properties
 from jmsaio.codec import encode
 
 ROOT = Path(__file__).parents[2]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import attrs
 import pytest
 
-from jmsaio.bench.drawing import Bar, Panel, draw, require_matplotlib
+from jmsaio.bench.drawing import Bar, Panel, draw, is_ours, require_matplotlib, write_plot
+from jmsaio.bench.report import Report
 
 
 def test_bars_of_the_same_name_stay_apart_and_no_label_is_a_formula(tmp_path: Path) -> None:
@@ -27,3 +29,17 @@ def test_a_missing_library_is_told_with_what_needs_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="the picture needs matplotlib: pip install"):
         require_matplotlib("the picture")
+
+
+def test_our_rows_are_told_from_the_peers(report: Report) -> None:
+    assert [is_ours(row) for row in report.rows()] == [False, True, False, True]
+
+
+def test_a_picture_is_written(report: Report, tmp_path: Path) -> None:
+    write_plot(report, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_to_draw_is_refused(report: Report, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no measurement"):
+        write_plot(attrs.evolve(report, samples=()), tmp_path / "plot.png")
