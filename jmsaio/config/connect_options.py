@@ -175,7 +175,7 @@ class ConnectOptions(TypedDict, total=False):
     batch_index_ack_enabled: bool
     """Acknowledge messages of a batch individually (Starlight: false); Pulsar only."""
     consumer_name: str | None
-    """Name of the consumer in the broker's statistics."""
+    """Name in the broker's statistics; default: `app@host:pid` with a number."""
     read_compacted: bool
     """Read the compacted topic; Pulsar only."""
     pattern_auto_discovery_period: Duration

@@ -14,6 +14,7 @@ from rich.console import Console
 
 import jmsaio
 from jmsaio.cli.app import main
+from jmsaio.cli.common.exits import NOTHING, OK
 from jmsaio.cli.common.output import Output
 from jmsaio.cli.states import _list, _stats
 from jmsaio.config import load
@@ -111,7 +112,7 @@ async def test_the_commands_on_a_real_broker(
 
     async def command(*arguments: str) -> list[dict[str, Any]]:
         capsys.readouterr()
-        assert await anyio.to_thread.run_sync(main, [*arguments, "-u", url, "--json"]) == 0
+        assert await anyio.to_thread.run_sync(main, [*arguments, "-u", url, "--json"]) in (OK, NOTHING)
         return lines(capsys)
 
     async with (

@@ -67,12 +67,12 @@ CALLS: dict[type[Any], str] = {
     ),
     jmsaio.Context: (
         "AUTO_ACKNOWLEDGE CLIENT_ACKNOWLEDGE DUPS_OK_ACKNOWLEDGE SESSION_TRANSACTED "
-        "acknowledge auto_start client_id close closed commit create_browser create_bytes_message create_consumer "
-        "create_context create_durable_consumer create_map_message create_message create_object_message "
-        "create_producer create_queue create_shared_consumer create_shared_durable_consumer create_stream_message "
-        "create_temporary_queue create_temporary_topic create_text_message create_topic exception_listener "
-        "metadata recover request rollback session_mode set_auto_start set_client_id set_exception_listener start "
-        "set_subscription_selector stop transacted unsubscribe"
+        "acknowledge auto_start client_id close closed commit connection create_browser create_bytes_message "
+        "create_consumer create_context create_durable_consumer create_map_message create_message "
+        "create_object_message create_producer create_queue create_shared_consumer create_shared_durable_consumer "
+        "create_stream_message create_temporary_queue create_temporary_topic create_text_message create_topic "
+        "exception_listener metadata recover request rollback session_mode set_auto_start set_client_id "
+        "set_exception_listener start set_subscription_selector stop transacted unsubscribe"
     ),
     jmsaio.JMSProducer: (
         "async_listener clear_properties delivery_delay delivery_mode disable_message_id disable_message_timestamp "
@@ -106,10 +106,10 @@ def test_completion_shows_nothing_internal(noun: type[Any]) -> None:
 
 
 def test_each_property_has_its_getter() -> None:
-    """The state, and its ``configuration``, are no properties of JMS."""
+    """The state of a connection, its ``configuration``, and that of a context are no properties of JMS."""
     for noun, getters in GETTERS.items():
         properties = {name for name in dir(noun) if isinstance(getattr(noun, name), property)}
-        assert properties - {"configuration", "last_change", "state", *getters.split()} == set(), noun
+        assert properties - {"configuration", "connection", "last_change", "state", *getters.split()} == set(), noun
 
 
 def test_a_context_declares_the_calls_of_its_session() -> None:
