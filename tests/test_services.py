@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from jmsaio.launcher.broker import free_ports
 from tests.support.documents import ROOT, all_blocks
 
 pytestmark = pytest.mark.real_time
@@ -95,16 +95,9 @@ async def stopped(process: asyncio.subprocess.Process) -> list[str]:
     return words
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-        return number
-
-
 async def test_the_application_ends_after_the_orders_in_progress(tmp_path: Path) -> None:
     (tmp_path / "service.py").write_text("import asyncio\n" + program("service.py") + SLOW)
-    port = free_port()
+    [port] = free_ports(1)
     url = f"http://127.0.0.1:{port}"
     command = ["-m", "uvicorn", "--factory", "service:create_app", "--port", str(port)]
     async with running(tmp_path, *command) as process:
@@ -116,7 +109,7 @@ async def test_the_application_ends_after_the_orders_in_progress(tmp_path: Path)
 
 
 async def test_the_worker_ends_after_the_jobs_in_progress_and_begins_no_other(tmp_path: Path) -> None:
-    port = free_port()
+    [port] = free_ports(1)
     source = program("worker.py").replace("PORT = 4, 8001", f"PORT = 2, {port}")
     assert str(port) in source
     (tmp_path / "worker.py").write_text(source + SLOW + FEED)

@@ -12,6 +12,15 @@ import jmsaio
 SOON = 20
 
 
+async def until(connection: jmsaio.Connection, state: jmsaio.ConnectionState) -> jmsaio.StateChange:
+    """Wait for a state of a connection: 10 seconds after its cause, and more on a crowded machine."""
+    async with asyncio.timeout(60):
+        async for change in connection.state_changes():
+            if change.state is state:
+                return change
+    raise AssertionError(f"never {state}")
+
+
 class Listener:
     """A completion listener that collects its calls: each message, and its error or None."""
 

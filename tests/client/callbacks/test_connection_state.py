@@ -14,6 +14,7 @@ import jmsaio
 from jmsaio import ConnectionState, StateChange
 from jmsaio.client.factory import _Connecting
 from jmsaio.testing import FaultProxy, embedded_broker
+from tests.client.helpers import until
 from tests.kit.broker_fixtures import Disturbed
 from tests.support.broker import TestBroker
 
@@ -21,14 +22,6 @@ CONNECTING, CONNECTED = ConnectionState.CONNECTING, ConnectionState.CONNECTED
 RECONNECTING, CLOSED = ConnectionState.RECONNECTING, ConnectionState.CLOSED
 #: Seconds after which a test hangs: a change takes 10 at most, and more on a crowded machine.
 LONG = 60.0
-
-
-async def until(connection: jmsaio.Connection, state: ConnectionState) -> StateChange:
-    with anyio.fail_after(LONG):
-        async for change in connection.state_changes():
-            if change.state is state:
-                return change
-    raise AssertionError(f"never {state}")
 
 
 async def test_an_idle_connection_notices_an_outage_and_its_end(disturbed: Disturbed) -> None:

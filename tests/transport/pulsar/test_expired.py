@@ -11,8 +11,9 @@ import anyio
 import pytest
 
 import jmsaio
-from jmsaio import ConnectionState, StateChange
+from jmsaio import ConnectionState
 from jmsaio.errors import JMSError, JMSSecurityError, SendInDoubtError
+from tests.client.helpers import until
 from tests.support.secure import SecureBroker
 
 Value = TypeVar("Value")
@@ -28,14 +29,6 @@ async def refused(producer: jmsaio.MessageProducer) -> JMSError:
         except JMSError as error:
             return error
         await asyncio.sleep(0.05)
-
-
-async def changed(connection: jmsaio.Connection, state: ConnectionState) -> StateChange:
-    """Wait for a state; the caller bounds it."""
-    async for change in connection.state_changes():
-        if change.state is state:
-            return change
-    raise AssertionError(f"never {state}")
 
 
 async def accepted(call: Callable[[], Awaitable[Value]]) -> Value:
@@ -67,7 +60,7 @@ async def test_a_token_that_expires_is_told_until_there_is_another(secure_broker
             failing = await refused(producer)
             with expired:
                 raise failing
-            lost = await changed(connection, ConnectionState.RECONNECTING)
+            lost = await until(connection, ConnectionState.RECONNECTING)
             with expired:
                 raise lost.error or AssertionError("no error")
             with expired:
@@ -91,4 +84,4 @@ async def test_a_token_that_expires_is_told_until_there_is_another(secure_broker
             message = await accepted(consumer.receive)
             assert message is not None
             assert message.text == "after"
-            await changed(connection, ConnectionState.CONNECTED)
+            await until(connection, ConnectionState.CONNECTED)
