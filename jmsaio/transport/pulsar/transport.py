@@ -302,7 +302,8 @@ class PulsarTransport:
         self._bridge.check()
         timeout, loop = self._config.operation_timeout, self._bridge.loop
         deadline = loop.time() + timeout
-        options = attrs.evolve(options, name=options.name or unique_name())
+        if options.name is None:
+            options = attrs.evolve(options, name=unique_name())
         first = StartPosition.EARLIEST if isinstance(options.start, int) else options.start
         what = f"open a reader of {options.topic}"
         opening = self._subscriber.open_reader(options.topic, first, reader_configuration(options), what, timeout)

@@ -354,7 +354,7 @@ class Reach:
             if met == ACCEPTED:
                 return met
         if address in self._reached:
-            left = anyio.current_effective_deadline() - asyncio.get_running_loop().time()
+            left = anyio.current_effective_deadline() - anyio.current_time()
             with anyio.move_on_after(max(_SOON, left / 2)):  # on a crowded machine a TLS handshake takes seconds
                 async with self._connected(address) as stream:
                     await check_scheme(stream, address, self._config)
