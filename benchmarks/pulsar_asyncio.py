@@ -12,6 +12,7 @@ import pulsar.asyncio
 from benchmarks.properties import raw_properties
 from benchmarks.raw import GUARD, consumer_options, producer_options
 from jmsaio.bench.meter import Meter, Metrics, latency_metrics
+from jmsaio.bench.scenarios import paced
 from jmsaio.bench.workload import AMOUNT, Task
 
 _SUBSCRIPTION = "benchmark"
@@ -84,15 +85,7 @@ async def latency(task: Task) -> Metrics:
     meter, sends = Meter(), set()
     async with asyncio.timeout(GUARD), asyncio.TaskGroup() as group:
         group.create_task(take())
-        begin = clock()
-        for number in range(count):
-            if number == work.warm_messages:
-                meter.start()
-            due = begin + number / work.rate
-            if (wait := due - clock()) > 0:
-                await asyncio.sleep(wait)
-            sent[number] = now = clock()
-            late[number] = now - due
+        async for number in paced(work, meter, sent, late):
             task_of_send = group.create_task(producer.send(work.text.encode(), properties=raw_properties(number)))
             sends.add(task_of_send)
             task_of_send.add_done_callback(sends.discard)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 import pulsar
 
-import jmsaio
 from benchmarks.raw import GUARD, open_client, producer_options
 from benchmarks.spark.hand_columns import HandColumns
 from benchmarks.spark.messages import SOURCE, native_messages, topic_of, typed, work_of
 from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.scenarios import tuned_url
+from jmsaio.bench.scenarios import open_producer, send_all
 from jmsaio.bench.workload import AMOUNT, Task
-from jmsaio.client.senders.pending import Receipt
 from jmsaio.codec.row_columns import ColumnMaker
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.spark.arrow.columns import RowBatches
@@ -177,18 +173,7 @@ def send_raw(task: Task) -> Metrics:
 async def send_jmsaio(task: Task) -> Metrics:
     """``send_async`` of a session; ends when the last message is confirmed."""
     work = work_of(task)
-    waiting: deque[asyncio.Future[Receipt]] = deque()
-    async with (
-        jmsaio.connect(tuned_url(task), send_window_messages=work.window) as connection,
-        connection.create_session() as session,
-        session.create_producer(session.create_queue(task.topic)) as producer,
-    ):
-        await producer.send(work.text, properties=typed(0))  # opens the sender
+    async with open_producer(task, work, typed) as producer:
         with Meter() as meter:
-            for number in range(work.messages):
-                waiting.append(await producer.send_async(work.text, properties=typed(number)))
-                while waiting and waiting[0].done():
-                    waiting.popleft().result()
-            for future in waiting:
-                await future
+            await send_all(producer, work, typed)
     return meter.metrics(work.messages)

@@ -7,8 +7,8 @@ import gc
 import time
 import tracemalloc
 from collections import deque
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import cycle, islice
 
 import jmsaio
@@ -48,12 +48,30 @@ def typed_properties(number: int) -> dict[str, str | int]:
     return {REGION: REGION_VALUE, AMOUNT: number, KIND: KIND_VALUE}
 
 
-async def send_all(producer: MessageProducer, work: Workload) -> None:
+#: Creates the properties of a message from its number.
+Properties = Callable[[int], Mapping[str, str | int | float | bool]]
+
+
+@asynccontextmanager
+async def open_producer(
+    task: Task, work: Workload, properties: Properties = typed_properties
+) -> AsyncIterator[MessageProducer]:
+    """Connect, and create a producer that has sent a message, so that its sender is open."""
+    async with (
+        jmsaio.connect(tuned_url(task), send_window_messages=work.window) as connection,
+        connection.create_session() as session,
+        session.create_producer(session.create_queue(task.topic)) as producer,
+    ):
+        await producer.send(work.text, properties=properties(0))
+        yield producer
+
+
+async def send_all(producer: MessageProducer, work: Workload, properties: Properties = typed_properties) -> None:
     """Send the workload with ``send_async`` and wait for every confirmation. Raises the errors of sends."""
     text = work.text
     waiting: deque[asyncio.Future[Receipt]] = deque()
     for number in range(work.messages):
-        waiting.append(await producer.send_async(text, properties=typed_properties(number)))
+        waiting.append(await producer.send_async(text, properties=properties(number)))
         while waiting and waiting[0].done():
             waiting.popleft().result()
     for future in waiting:
@@ -63,12 +81,7 @@ async def send_all(producer: MessageProducer, work: Workload) -> None:
 async def futures(task: Task) -> Metrics:
     """Send with ``send_async`` from one coroutine; ends when the last message is confirmed."""
     work = task.workload
-    async with (
-        jmsaio.connect(tuned_url(task), send_window_messages=work.window) as connection,
-        connection.create_session() as session,
-        session.create_producer(session.create_queue(task.topic)) as producer,
-    ):
-        await producer.send(work.text, properties=typed_properties(0))  # opens the sender
+    async with open_producer(task, work) as producer:
         with Meter() as meter:
             await send_all(producer, work)
     return meter.metrics(work.messages)
@@ -78,12 +91,7 @@ async def workers(task: Task) -> Metrics:
     """Send from workers that each await one ``send`` at a time; ends when the last message is confirmed."""
     work = task.workload
     text, numbers = work.text, iter(range(work.messages))
-    async with (
-        jmsaio.connect(tuned_url(task), send_window_messages=work.window) as connection,
-        connection.create_session() as session,
-        session.create_producer(session.create_queue(task.topic)) as producer,
-    ):
-        await producer.send(text, properties=typed_properties(0))  # opens the sender
+    async with open_producer(task, work) as producer:
 
         async def worker() -> None:
             for number in numbers:
@@ -165,6 +173,28 @@ async def through(task: Task) -> Metrics:
     return meter.metrics(work.messages)
 
 
+async def paced(work: Workload, meter: Meter, sent: list[float], late: list[float]) -> AsyncIterator[int]:
+    """Yield the numbers of messages at the workload's rate, and start the meter at the first that counts.
+
+    Args:
+        work: amounts.
+        meter: the meter.
+        sent: receives the time at which each number was yielded, of ``time.perf_counter``.
+        late: receives the seconds by which that was too late. As long as ``sent``: the number of messages.
+    """
+    clock = time.perf_counter
+    begin = clock()
+    for number in range(len(sent)):
+        if number == work.warm_messages:
+            meter.start()
+        due = begin + number / work.rate
+        if (wait := due - clock()) > 0:
+            await asyncio.sleep(wait)
+        sent[number] = now = clock()
+        late[number] = now - due
+        yield number
+
+
 async def latency(task: Task) -> Metrics:
     """Measure the latency from the call of ``send_async`` until the receiver has the text, AUTO mode."""
     work = task.workload
@@ -190,15 +220,7 @@ async def latency(task: Task) -> Metrics:
         meter = Meter()
         async with asyncio.TaskGroup() as group:
             group.create_task(take())
-            begin = clock()
-            for number in range(count):
-                if number == work.warm_messages:
-                    meter.start()
-                due = begin + number / work.rate
-                if (wait := due - clock()) > 0:
-                    await asyncio.sleep(wait)
-                sent[number] = now = clock()
-                late[number] = now - due
+            async for number in paced(work, meter, sent, late):
                 await producer.send_async(work.text, properties=typed_properties(number))
         meter.stop()
         await consumer.close()
