@@ -34,6 +34,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.destinations import Destination, Queue, resolve, without_query
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.message import Message
 from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import ReceivedRecord, WireId
@@ -211,7 +212,8 @@ class QueueBrowser(AsyncClosing):
                 return None
             return decode_with(record, source)
         except MalformedMessageError as error:
-            self._runtime.connection.reports.add(error)
+            about = log_fields(destination=self._queue, message_id=str(record.message_id))
+            self._runtime.connection.reports.add(error, about={**self._runtime.where(), **about})
             return None
 
     async def _records(self, started: int) -> AsyncGenerator[ReceivedRecord, None]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Called after a connection has closed its sessions, with the deadline of the close.
 OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
@@ -240,11 +240,12 @@ class Connection(AsyncClosing):
         if mode is AcknowledgeMode.TRANSACTED and not config.emulate_transactions:
             await self._runtime.transport.ready_for_transactions(config.operation_timeout)
             self._check_open()
-        self._sessions = number = self._sessions + 1
+        self._sessions += 1
         runtime = SessionRuntime(
             connection=self._runtime,
             mode=mode,
             ledger=DeliveryLedger(_scope(mode, scope or config.acknowledge_scope)),
+            number=self._sessions,
         )
         transacting = None
         if mode is AcknowledgeMode.TRANSACTED:
@@ -257,7 +258,7 @@ class Connection(AsyncClosing):
         except BaseException:
             runtime.abandon()
             raise
-        return Session(runtime, transacting, self.create_session, number)
+        return Session(runtime, transacting, self.create_session)
 
     async def _run_session(self, runtime: SessionRuntime, transacting: LocalTransaction | None) -> None:
         """Run a session; ``close`` raises a callback's error that ended it, unless its own close did."""

@@ -34,7 +34,7 @@ from jmsaio.rules.routing import make_route
 from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import open_transport
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: A configuration: a URL, Starlight's mapping, the path of a JSON or TOML file, or None.
 Config = str | Mapping[str, Any] | os.PathLike[str] | None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from jmsaio.client.runtime.session import SessionRuntime
     from jmsaio.transport.base import Sender, Transaction
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 class SendOptions(TypedDict, total=False):

@@ -22,11 +22,12 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.body import Sendable, outgoing
 from jmsaio.model.messages.message import Message
 from jmsaio.model.public import created_by, public
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 class RequestSession(Protocol):
@@ -150,7 +151,8 @@ class RequestReply:
     def _replied(self, message: Message) -> None:
         waiting = self._replies.get(message.jms_correlation_id)
         if waiting is None or waiting.done():
-            _log.info("dropped a reply that no request waits for (JMSCorrelationID %r)", message.jms_correlation_id)
+            text = "dropped a reply that no request waits for (JMSCorrelationID %r)"
+            _log.info(text, message.jms_correlation_id, extra=log_fields(message_id=message.jms_message_id))
         else:
             waiting.set_result(message)
 
@@ -175,7 +177,8 @@ async def _end(listening: RequestSession, queue: TemporaryQueue | None) -> None:
     try:
         await queue.delete()
     except JMSError as error:  # a server in another process still has a sender to it
-        _log.info("the reply queue %r is left to the close of its connection: %s", queue, error)
+        text, about = "the reply queue %r is left to the close of its connection: %s", log_fields(destination=queue)
+        _log.info(text, queue, error, extra=about)
 
 
 @created_by("QueueRequestor.open or TopicRequestor.open")

@@ -56,7 +56,6 @@ class Session(AsyncClosing):
     _runtime: SessionRuntime
     _transacting: LocalTransaction | None
     _new_session: Callable[[], Awaitable[Session]]  # creates another session of the connection
-    _number: int  # number among the connection's sessions, from 1
     _producers: int = 0  # created so far
     _requests: RequestReply | None = None
 
@@ -177,7 +176,7 @@ class Session(AsyncClosing):
             await targets.open(own)
         self._producers += 1
         # Starlight's selector engine accepts JMSMessageIDs that end with three integers.
-        prefix = f"ID:{connection.uuid}:{self._number}:{self._producers}:"
+        prefix = f"ID:{connection.uuid}:{self._runtime.number}:{self._producers}:"
         producer = MessageProducer(
             runtime=runtime, transacting=self._transacting, schema=writer, targets=targets,
             stamper=Stamper(connection, self._transacting, prefix),

@@ -25,6 +25,7 @@ from jmsaio.errors import (
     SendInDoubtError,
 )
 from jmsaio.model.destinations import Queue, resolve
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import make_route
 from jmsaio.spark.arrow.records import OutgoingRow, RecordMaker
@@ -40,7 +41,7 @@ from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, longest_wait
 from jmsaio.transport.subscriptions import precreate
 from jmsaio.transport.topics import list_partitions
 
-_log = logging.getLogger("jmsaio.spark")
+_log = logging.getLogger(__name__)
 
 #: Seconds to wait until the name of a producer that is still connected is free.
 _PRODUCER_BUSY: Final = 30.0
@@ -196,7 +197,8 @@ class Sending:
         """Check that the broker deduplicates a topic; otherwise it would store the rows of a repeated task twice."""
         admin = self.transport.admin
         if admin is None:
-            _log.warning("can't check whether the broker deduplicates %s: jms.usePulsarAdmin is false", topic)
+            text = "can't check whether the broker deduplicates %s: jms.usePulsarAdmin is false"
+            _log.warning(text, topic, extra=log_fields(destination=topic))
             return
         first, *_ = await list_partitions(admin, topic)
         if not (await admin.log(first)).deduplication:

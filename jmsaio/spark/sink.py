@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from jmsaio.config import load
 from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.spark.model.dedup import check_tasks
 from jmsaio.spark.model.outgoing import Sent, count_by_topic
 from jmsaio.spark.options.parse import SourceOptions
@@ -72,7 +73,8 @@ def _report(messages: _Messages, what: str) -> None:
     """Log how many rows of a batch were sent."""
     sent = [each for message in messages if isinstance(message, Written) for each in message.sent]
     for topic, (rows, duplicates) in sorted(count_by_topic(sent).items()):
-        _log.info("%s: %d rows sent to %s, of which the broker had %d already", what, rows, topic, duplicates)
+        text, about = "%s: %d rows sent to %s, of which the broker had %d already", log_fields(destination=topic)
+        _log.info(text, what, rows, topic, duplicates, extra=about)
 
 
 def _finish(messages: _Messages, what: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 import jmsaio
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.codec import RecordSource
-from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import Reader, ReaderOptions, Receiver, SenderOptions, StartPosition
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.memory.reader import MemoryReader
@@ -298,6 +298,8 @@ async def test_a_record_without_readable_properties_is_left_out(session: jmsaio.
     """It does not end the enumeration."""
 
     class Unreadable:
+        message_id = WireId(1, 0)
+
         def get(self, name: str) -> str | None:
             raise jmsaio.MalformedMessageError("not UTF-8", cast(ReceivedRecord, self))
 

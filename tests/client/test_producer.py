@@ -31,7 +31,7 @@ async def test_headers_after_send(session: jmsaio.Session, connection: jmsaio.Co
         receipt = await producer.send(message, priority=6, delivery_mode=DeliveryMode.NON_PERSISTENT)
         assert message.jms_message_id == receipt.jms_message_id
         assert receipt.jms_message_id.startswith(f"ID:{connection._runtime.uuid}:")  # type: ignore[union-attr]  # set
-        number = session._number
+        number = session._runtime.number
         assert (
             receipt.jms_message_id == f"ID:{connection._runtime.uuid}:{number}:1:1"
         )  # three integers, as Starlight wants them

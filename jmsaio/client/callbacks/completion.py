@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Protocol
 
@@ -19,12 +19,13 @@ from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKi
 from jmsaio.client.callbacks.worker import CallbackWorker, run_inside
 from jmsaio.client.senders.pending import PendingSend, Receipt
 from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDoubtError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.public import public
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
@@ -90,6 +91,7 @@ class Completions:
     session: object
     connection: object
     callbacks: CallbackWorker
+    where: Callable[[], Mapping[str, object]] = dict  # returns the session's fields of log records
     _expected: deque[_Expected] = attrs.field(factory=deque, init=False)
     _ready: deque[_Expected] = attrs.field(factory=deque, init=False)  # the outcome is known
     _calling: bool = attrs.field(default=False, init=False)
@@ -155,4 +157,8 @@ class Completions:
         if failed is not None:
             which = f"{message.jms_message_id} to {message.jms_destination!r}" if isinstance(message, Message) else ""
             text = str(failed) or type(failed).__name__
-            _log.error("%s: %s", f"the completion listener of message {which}".rstrip(), text, exc_info=failed)
+            about = {**self.where()}
+            if isinstance(message, Message):
+                about |= log_fields(destination=message.jms_destination, message_id=message.jms_message_id)
+            what = f"the completion listener of message {which}".rstrip()
+            _log.error("%s: %s", what, text, exc_info=failed, extra=about)

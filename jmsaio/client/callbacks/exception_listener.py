@@ -6,8 +6,9 @@ Jakarta Messaging 3.1, 6.1.7 ExceptionListener.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import attrs
@@ -16,7 +17,7 @@ from jmsaio.client.callbacks.serial_calls import SerialCalls
 from jmsaio.client.callbacks.worker import call, function_of
 from jmsaio.errors import IllegalArgumentError, JMSError
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 class HasOnException(Protocol):
@@ -38,10 +39,12 @@ class ExceptionReports:
     Attributes:
         calls: calls the listener.
         listener: the exception listener, or None.
+        where: returns the fields of each log record; see ``jmsaio.model.log_fields``.
     """
 
     calls: SerialCalls
     listener: ExceptionListener | None = None
+    where: Callable[[], Mapping[str, object]] = dict
     _lost: JMSError | None = attrs.field(default=None, init=False)
     _warned: set[str] = attrs.field(factory=set, init=False)
 
@@ -57,27 +60,36 @@ class ExceptionReports:
         """Log a warning, only the first time."""
         if text not in self._warned:
             self._warned.add(text)
-            _log.warning("%s", text)
+            _log.warning("%s", text, extra=self.where())
 
-    def add(self, error: Exception, circumstances: str = "", *, logged: bool = False) -> None:
+    def add(
+        self,
+        error: Exception,
+        circumstances: str = "",
+        *,
+        logged: bool = False,
+        about: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         """Log a problem now and report it to the listener later, unless ``lost`` has already reported it.
 
         Args:
             error: the problem.
             circumstances: prefix of the log entry.
             logged: whether the problem is already logged.
+            about: more fields of the log record.
         """
         if error is self._lost:
             return
         if not logged:
             text = str(error) or type(error).__name__
-            _log.error("%s", f"{circumstances}: {text}" if circumstances else text, exc_info=error)
+            text = f"{circumstances}: {text}" if circumstances else text
+            _log.error("%s", text, exc_info=error, extra={**self.where(), **about})
         self._report_later(error)
 
-    def lost(self, error: JMSError) -> None:
+    def lost(self, error: JMSError, about: Mapping[str, object] = MappingProxyType({})) -> None:
         """Log that the broker or a subscription was lost, as a warning, and report it to the listener later."""
         self._lost = error
-        _log.warning("%s", error)
+        _log.warning("%s", error, extra={**self.where(), **about})
         self._report_later(error)
 
     def _report_later(self, error: Exception) -> None:

@@ -12,7 +12,7 @@ import attrs
 
 from jmsaio.client.callbacks import callback_context
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Maximum number of calls that wait for a slow function.
 _MOST = 1000

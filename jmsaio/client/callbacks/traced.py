@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 from jmsaio.client.senders.pending import PendingSend, Receipt
 from jmsaio.model.messages.tracing import SendTrace
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")

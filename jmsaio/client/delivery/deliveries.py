@@ -31,7 +31,7 @@ from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Records to settle, by inbox.
 Commands = list[tuple[Inbox, list[ReceivedRecord]]]
@@ -183,7 +183,8 @@ class Deliveries:
         if config.malformed == "deliver":
             return decode_raw(record, inbox.destination, config.system_namespace)
         if config.malformed == "dead-letter" and _dead_letter(inbox, record):
-            _log.warning("%s; it is moved to the dead letters of %r", error, inbox.destination)
+            text = "%s; it is moved to the dead letters of %r"
+            _log.warning(text, error, inbox.destination, extra=inbox.where(record))
             return None
         inbox.unread.keep(record)
         acknowledged = False

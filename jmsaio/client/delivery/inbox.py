@@ -25,6 +25,7 @@ from jmsaio.codec.headers import expiration, priority
 from jmsaio.codec.properties import as_dead_letter
 from jmsaio.errors import JMSError, MalformedMessageError
 from jmsaio.model.destinations import Destination
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.tracing import EndpointTrace
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Fate, Rejection
@@ -473,6 +474,14 @@ class Inbox:
             self.records.extendleft(reversed(self._wanted(first)))
             self.notify()
             self.wake()
+
+    def where(self, record: ReceivedRecord | None = None) -> dict[str, str | int]:
+        """Return the fields of log records about the consumer, or about a record that can't be read."""
+        message_id = None if record is None else str(record.message_id)
+        return log_fields(
+            destination=self.destination, subscription=self.subscription.name, message_id=message_id,
+            attempt=None if record is None else self.redelivery.delivery_count(record),
+        )  # fmt: skip
 
     def stats(self, in_flight: int) -> ConsumerStats:
         """Return what the inbox has done so far, with its number of unsettled deliveries."""

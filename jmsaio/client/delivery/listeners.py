@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,9 +17,10 @@ from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.schemas import SchemaNeededError
 from jmsaio.errors import MalformedMessageError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.tracing import EndpointTrace
-from jmsaio.model.wire import ReceivedRecord
+from jmsaio.model.wire import DELIVERY_COUNT, ReceivedRecord
 
 
 @attrs.frozen(eq=False)
@@ -50,12 +51,14 @@ class Listeners:
         reports: receives the errors that listeners raise.
         connection: the connection, for the callback context.
         session: the session, for the callback context.
+        where: returns the session's fields of log records.
     """
 
     deliveries: Deliveries
     reports: ExceptionReports
     connection: object
     session: object
+    where: Callable[[], Mapping[str, object]] = dict
     _by_inbox: dict[Inbox, Listener] = attrs.field(factory=dict, init=False)
     _turns: deque[Inbox] = attrs.field(factory=deque, init=False)  # without inboxes that failed or wait for a schema
     _waiting: asyncio.Queue[tuple[Inbox, SchemaNeededError]] = attrs.field(factory=asyncio.Queue, init=False)
@@ -78,7 +81,8 @@ class Listeners:
             inbox = self._turns.popleft()
             record = inbox.take()
             if record is None and inbox.failure is not None:
-                self.reports.add(inbox.failure)  # no receive will raise it, and no more messages will arrive
+                # no receive will raise it, and no more messages will arrive
+                self.reports.add(inbox.failure, about={**self.where(), **inbox.where()})
                 continue
             self._turns.append(inbox)
             if record is not None:
@@ -104,7 +108,7 @@ class Listeners:
         try:
             message = listener.decode(record)
         except MalformedMessageError as malformed:
-            self.reports.add(malformed)
+            self.reports.add(malformed, about={**self.where(), **inbox.where(record)})
             return
         except SchemaNeededError as needed:
             inbox.put_back(record)
@@ -121,7 +125,10 @@ class Listeners:
         else:
             error = await run_inside(callback, _traced, inbox.trace, listener, message, in_thread=False)
         if error is not None:
-            self.reports.add(error, f"the listener of {inbox.destination!r} failed on message {message.jms_message_id}")
+            attempt = message.get_int_property(DELIVERY_COUNT)
+            about = {**self.where(), **inbox.where(), **log_fields(message_id=message.jms_message_id, attempt=attempt)}
+            what = f"the listener of {inbox.destination!r} failed on message {message.jms_message_id}"
+            self.reports.add(error, what, about=about)
         if self.deliveries.self_acknowledging:
             if error is None:
                 self.deliveries.acknowledge_deferred(number)

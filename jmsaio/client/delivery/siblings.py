@@ -18,12 +18,13 @@ import attrs
 
 from jmsaio.errors import JMSError, ObjectClosedError
 from jmsaio.model.destinations import Destination
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.resting import Bundle, Resting
 from jmsaio.transport.base import Receiver, Subscription, SubscriptionType, Transaction, Transport
 from jmsaio.transport.clock import LoopTimers, Timer
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Seconds between two returned bundles, in which other tasks run.
 _PAUSE = 0.002
@@ -267,6 +268,7 @@ class Siblings:
                 "others, as many as a consumer can keep unacknowledged; consume or remove them, or raise the option "
                 "max_unacknowledged_rejected together with the broker's settings maxUnackedMessagesPerConsumer and "
                 "maxUnackedMessagesPerSubscription, which have to be higher", inbox.destination, receiver.most,
+                extra=log_fields(destination=inbox.destination),
             )  # fmt: skip
         return False
 

@@ -17,13 +17,14 @@ from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.subscriptions.selectors import SelectorReader
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSSecurityError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.tracing import Tracing
 from jmsaio.rules.lifecycle import Event, State, advance
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import LinkChange, Transport
 from jmsaio.transport.clock import LoopTimers
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 class ConnectionRuntime:
@@ -71,7 +72,7 @@ class ConnectionRuntime:
         self.client_id: str | None = None
         self.state = State.STOPPED
         self.started = False  # for each message, instead of ``state``
-        self.reports = ExceptionReports(states.calls)
+        self.reports = ExceptionReports(states.calls, where=self.where)
         self.inbox_bytes = Share(configuration.receive_buffer_bytes // 2)  # the rest is for the transport
         self.inboxes: dict[SessionInboxes, None] = {}
         self.timers = LoopTimers(transport.clock)
@@ -81,6 +82,10 @@ class ConnectionRuntime:
         self.temporaries = Temporaries(
             configuration, transport, senders, self.uuid, self.affinity, self.all_inboxes, self.reports
         )
+
+    def where(self) -> dict[str, str | int]:
+        """Return the fields of log records about the connection."""
+        return log_fields(connection=self.connection_id)
 
     def identify(self, client_id: str) -> None:
         """Set the client identifier."""
@@ -104,11 +109,13 @@ class ConnectionRuntime:
             state = ConnectionState.RECONNECTING if lost else ConnectionState.CONNECTED
             self.states.change(state, change.error)
         refusal = change.error if isinstance(change.error, JMSSecurityError) else None
+        about: dict[str, str | int] = {}
         for inbox in [inbox for inboxes in self.inboxes for inbox in inboxes.open]:
             if change.whole or inbox.receiver.own is change.receiver:
                 inbox.refuse(refusal)
                 inbox.counts.reconnects += change.error is None
+                about = {} if change.whole else inbox.where()
         if change.error is not None:
-            self.reports.lost(change.error)
+            self.reports.lost(change.error, about)
         else:
-            _log.info("%s", change.text)
+            _log.info("%s", change.text, extra={**self.where(), **about})

@@ -30,7 +30,7 @@ from jmsaio.errors import (
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Seconds after which the broker ends an open transaction.
 TRANSACTION_TIMEOUT = 60.0
@@ -170,12 +170,13 @@ class LocalTransaction:
         try:
             await handle.abort()
         except JMSError as error:
-            _log.warning("the broker undoes a transaction within %g s: %s", TRANSACTION_TIMEOUT, error)
+            text, about = "the broker undoes a transaction within %g s: %s", self.runtime.where()
+            _log.warning(text, TRANSACTION_TIMEOUT, error, extra=about)
         finally:
             try:
                 await self.runtime.deliveries.redeliver(rest)
             except JMSError as error:  # the broker redelivers the records of an ended receiver
-                _log.warning("some messages are redelivered later: %s", error)
+                _log.warning("some messages are redelivered later: %s", error, extra=self.runtime.where())
 
     async def _rollback(self) -> None:
         try:
@@ -194,6 +195,7 @@ class LocalTransaction:
                     "rollback of an emulated transaction: %d messages that it sent stay sent "
                     "(jms.emulateTransactions sends at once)",
                     sent,
+                    extra=self.runtime.where(),
                 )
         finally:
             await self.runtime.deliveries.redeliver_all()

@@ -26,6 +26,7 @@ from jmsaio.client.lifetime.opening import Closable
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pending import PendingSends
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
@@ -36,6 +37,7 @@ class SessionRuntime:
 
     Attributes:
         connection: the part of its connection that all its sessions share.
+        number: number among the connection's sessions, from 1.
         affinity: event loop and process.
         mode: acknowledge mode.
         callbacks: runs its listeners.
@@ -57,21 +59,27 @@ class SessionRuntime:
         connection: ConnectionRuntime,
         mode: AcknowledgeMode,
         ledger: DeliveryLedger[Inbox, ReceivedRecord],
+        number: int,
     ) -> None:
         self.connection = connection
+        self.number = number
         self.affinity = connection.affinity
         self.mode = mode
         self.callbacks = CallbackWorker(self._next_job)
         self.inboxes = SessionInboxes(connection.transport, ledger, self.callbacks.wake)
         self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, connection.configuration)
-        self.listeners = Listeners(self.deliveries, connection.reports, connection, self)
-        self.completions = Completions(self, connection, self.callbacks)
+        self.listeners = Listeners(self.deliveries, connection.reports, connection, self, self.where)
+        self.completions = Completions(self, connection, self.callbacks, self.where)
         self.sends = PendingSends(lambda: connection.states.outage)
         self.children: dict[Closable, None] = {}
         self.drains: dict[Inbox, Callable[[Deadline], Awaitable[None]]] = {}
         self.failure: JMSError | None = None
         self.closing = self.consumers_closed = False
         self.task = BackgroundTask()
+
+    def where(self) -> dict[str, str | int]:
+        """Return the fields of log records about the session."""
+        return log_fields(connection=self.connection.connection_id, session=self.number)
 
     @property
     def started(self) -> bool:
@@ -127,7 +135,7 @@ class SessionRuntime:
             cause = errors.exceptions[0]
             self.failure = JMSError(f"the session ended by itself, its messages are redelivered: {cause}")
             self.failure.__cause__ = cause
-            self.connection.reports.add(self.failure)
+            self.connection.reports.add(self.failure, about=self.where())
             if self.ended_by_callback:
                 self.task.errors.keep(self.failure)
         finally:

@@ -30,10 +30,11 @@ from jmsaio.errors import (
     ObjectClosedError,
 )
 from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic, resolve
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.temporary_names import QUEUE_PREFIX, TOPIC_PREFIX, is_temporary
 from jmsaio.transport.base import Admin, Transport
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Seconds until pulsar-client's producers notice that a topic was terminated: they retry after 0.1 s.
 _PRODUCERS_END = 0.5
@@ -102,6 +103,9 @@ class Temporaries:
             raise ObjectClosedError("the connection was closed while the temporary destination was created")
         return destination
 
+    def _where(self, topic: str) -> dict[str, object]:
+        return {**self._reports.where(), **log_fields(destination=topic)}
+
     async def _undo(self, topic: str, creating: asyncio.Future[Any]) -> None:
         await asyncio.wait({creating})
         await self.delete(topic)
@@ -161,7 +165,8 @@ class Temporaries:
             await self._senders.close_topic(topic, self._configuration.close_timeout)
             admin = self._transport.admin
             if admin is None:
-                _log.warning("temporary destination %s is left to the broker, because jms.usePulsarAdmin=false", topic)
+                text = "temporary destination %s is left to the broker, because jms.usePulsarAdmin=false"
+                _log.warning(text, topic, extra=self._where(topic))
             else:
                 await self._delete(admin, topic)
         except BaseException:  # it still exists: delete can be repeated, and the connection's close retries
@@ -186,7 +191,7 @@ class Temporaries:
                 await asyncio.sleep(_PRODUCERS_END)
                 await admin.delete_topic(topic, force=force)
         except NotFoundError:
-            _log.debug("temporary destination %s is already gone", topic)
+            _log.debug("temporary destination %s is already gone", topic, extra=self._where(topic))
 
     async def close(self) -> None:
         """Delete all remaining destinations. Failures are logged and reported to the ExceptionListener.
@@ -208,5 +213,6 @@ class Temporaries:
         try:
             await self.delete(topic)
         except JMSError as error:
-            _log.warning("temporary destination %s is left, `jmsaio sweep` can remove it: %s", topic, error)
+            text = "temporary destination %s is left, `jmsaio sweep` can remove it: %s"
+            _log.warning(text, topic, error, extra=self._where(topic))
             self._reports.add(error, logged=True)

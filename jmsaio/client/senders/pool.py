@@ -23,6 +23,7 @@ from jmsaio.errors import (
     ObjectClosedError,
     OperationTimeoutError,
 )
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.temporary_names import is_temporary
@@ -31,7 +32,7 @@ from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.sending import sender_options
 from jmsaio.transport.subscriptions import passes, precreate
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Seconds without a send after which a sender to a temporary destination is closed: its owner might be gone.
 _TEMPORARY_IDLE = 10.0
@@ -120,7 +121,8 @@ class Restoring:
                 except JMSError as error:
                     _log.error(
                         "subscription %s of the queue %s might be gone with its topic and can't be recreated, so the "
-                        "queue keeps nothing until a consumer opens: %s", name, topic, error
+                        "queue keeps nothing until a consumer opens: %s", name, topic, error,
+                        extra=log_fields(destination=topic, subscription=name),
                     )  # fmt: skip
             self._left.discard(topic)
 
@@ -132,12 +134,14 @@ class Restoring:
                 "%s was deleted while messages were being sent to it; its queue's subscription %s was recreated",
                 topic,
                 name,
+                extra=log_fields(destination=topic, subscription=name),
             )
             return
         _log.error(
             "%s, a partitioned topic, was deleted while messages were being sent to it. New messages go to the queue "
             "%s, and consumers of %s that open now don't get them: stop its producers, empty and delete the topics of "
-            "its partitions, and recreate it", whole, topic, whole
+            "its partitions, and recreate it", whole, topic, whole,
+            extra=log_fields(destination=whole, subscription=name),
         )  # fmt: skip
 
     async def _has_partitions(self, topic: str) -> bool:
@@ -160,7 +164,8 @@ class Restoring:
             for topic in sorted(self._left | self._changed.keys()):
                 _log.error(
                     "the connection was closed before the subscriptions of the queue %s could be checked: if its topic "
-                    "was deleted, the queue keeps nothing until a consumer opens", topic
+                    "was deleted, the queue keeps nothing until a consumer opens", topic,
+                    extra=log_fields(destination=topic),
                 )  # fmt: skip
         await asyncio.wait({task})
 

@@ -26,6 +26,7 @@ from jmsaio.errors import (
     SelectorRuntimeError,
 )
 from jmsaio.model.destinations import Destination, Queue, resolve
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.temporary_names import is_temporary
 from jmsaio.model.wire import ReceivedRecord
@@ -38,7 +39,7 @@ from jmsaio.transport.subscriptions import is_away, precreate
 from jmsaio.transport.topics import list_topics
 from jmsaio.transport.waiting import together
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Maximum time for reading the selectors of one subscription, and the pause after a failure, in seconds.
 _LONGEST, _PAUSE = 5.0, 60.0
@@ -100,7 +101,8 @@ class SubscriptionSelectors:
         if texts != {topic: selector.text for topic, selector in self.by_topic.items()}:
             name = self.subscription.name
             self.by_topic = {topic: _parsed(text, name) for topic, text in texts.items()}
-            _log.info("subscription %s has the selector %s", name, self.text or "of its consumers")
+            text, about = "subscription %s has the selector %s", log_fields(subscription=name)
+            _log.info(text, name, self.text or "of its consumers", extra=about)
         self.read, self._failed = now, None
 
     def fail(self, reason: str) -> bool:
@@ -198,7 +200,7 @@ class SelectorReader:
                 await self._read(self.admin, selectors)
         except JMSError as error:  # an invalid selector; the connection continues
             if selectors.fail(str(error)):
-                self.reports.add(error)
+                self.reports.add(error, about=log_fields(subscription=selectors.subscription.name))
 
     async def _read(self, admin: Admin, selectors: SubscriptionSelectors) -> None:
         subscription, now = selectors.subscription, self.timers.clock.steady()
@@ -226,7 +228,7 @@ class SelectorReader:
             "operator has set a selector there, a batch can contain messages that it excludes"
         )
         if type(error) in self._failures:
-            _log.info("%s", text)
+            _log.info("%s", text, extra={**self.reports.where(), **log_fields(subscription=subscription.name)})
             return
         self._failures.add(type(error))
         self.reports.warn_once(text)
@@ -248,7 +250,8 @@ class SelectorReader:
                         )
                         return
         except (JMSError, TimeoutError) as error:
-            _log.info("whether the broker filters for subscription %s is not known: %s", subscription.name, error)
+            text, name = "whether the broker filters for subscription %s is not known: %s", subscription.name
+            _log.info(text, name, error, extra={**self.reports.where(), **log_fields(subscription=name)})
 
 
 async def _text(admin: Admin, topic: str, name: str) -> str | None:

@@ -38,7 +38,7 @@ _FILE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "token": ("file",),
 }
 _SECRET_MEMBERS: Final = frozenset({"token", "password", "clientSecret", "client_secret"})
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 _OPTIONS: Final = {option.name: option for section in Section for option in directory(section).options}

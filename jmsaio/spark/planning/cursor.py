@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from jmsaio.errors import ConfigurationError, JMSError, NotFoundError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.offsets import Offsets
@@ -121,6 +122,9 @@ class StreamCursor:
         self._checked = True
         return failed
 
+    def _where(self, topic: str) -> dict[str, str | int]:
+        return log_fields(destination=topic, subscription=self.subscription)
+
     async def _try(self, topic: str, last: WireId | None, level: int) -> bool:
         """Move the subscription of one topic, unless nothing lies before it; return False if that failed."""
         try:
@@ -133,12 +137,14 @@ class StreamCursor:
         except ConfigurationError as refused:
             if not self._checked:
                 raise
-            _log.log(level, "%s; its cursor is not moved while they are there", refused)
+            text, about = "%s; its cursor is not moved while they are there", self._where(topic)
+            _log.log(level, text, refused, extra=about)
             return False
         except JMSError as error:
             if isinstance(error, NotFoundError):
                 self._there.discard(topic)
-            _log.log(level, "subscription %s of %s was not moved: %s", self.subscription, topic, error)
+            text, about = "subscription %s of %s was not moved: %s", self._where(topic)
+            _log.log(level, text, self.subscription, topic, error, extra=about)
             return False
         return True
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from jmsaio.errors import DataLossError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.ranges import Loss
 
@@ -43,7 +44,8 @@ class Losses:
         if self._fail:
             text = f"{loss}; with the option failOnDataLoss=false, reading continues with the rest"
             raise DataLossError(text, loss.topic, str(loss.wanted), None if loss.found is None else str(loss.found))
-        _log.warning("%s; failOnDataLoss=false: reading continues with the rest", loss)
+        text, about = "%s; failOnDataLoss=false: reading continues with the rest", log_fields(destination=loss.topic)
+        _log.warning(text, loss, extra=about)
         if self._folder is not None:
             try:
                 write_loss(Path(self._folder), str(loss))

@@ -38,6 +38,7 @@ from jmsaio.errors import (
     SelectorRuntimeError,
     TransportError,
 )
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place, place_of
@@ -374,8 +375,9 @@ class RangeReading:
             return False
         elif not self._far_looks:
             _log.warning(
-                "%s: the message that ends at %s is left out: its start was not found", self._range.topic, last
-            )
+                "%s: the message that ends at %s is left out: its start was not found", self._range.topic, last,
+                extra=log_fields(destination=self._range.topic, message_id=str(last)),
+            )  # fmt: skip
             return False
         else:
             self._far_looks -= 1

@@ -65,7 +65,7 @@ from jmsaio.transport.pulsar.native.options import (
 from jmsaio.transport.pulsar.producers.sender import PulsarSender
 from jmsaio.transport.pulsar.watching.watch import Watch
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 CAPABILITIES = Capabilities(
     transactions=False,

@@ -18,6 +18,11 @@ from jmsaio.testing import embedded_broker
 from tests.kit.broker_fixtures import Disturbed
 
 
+def fields(record: logging.LogRecord) -> dict[str, object]:
+    """What a log record says of its circumstances."""
+    return {name: value for name, value in vars(record).items() if name.startswith("jms_")}
+
+
 @pytest.fixture
 async def owned(url: str) -> AsyncIterator[jmsaio.Connection]:
     """A connection of a factory that others may use, so that its close has nothing to wait for but itself."""
@@ -113,6 +118,10 @@ async def test_a_listener_that_fails_is_one_log_record(
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert record.exc_info is not None and isinstance(record.exc_info[1], ValueError)
     assert record.message == f"the listener of {queue!r} failed on message {sent.jms_message_id}: no one drinks this"
+    here = {"jms_connection": session._runtime.connection.connection_id, "jms_session": session._runtime.number}
+    known = {"jms_destination": queue.name, "jms_subscription": "jms-queue", "jms_message_id": sent.jms_message_id}
+    assert fields(record) == {**here, **known, "jms_attempt": 1}
+    assert record.name == "jmsaio.client.callbacks.exception_listener"
 
     def failing(*arguments: object) -> None:
         raise ValueError("no one cares")
@@ -125,6 +134,7 @@ async def test_a_listener_that_fails_is_one_log_record(
     [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
     assert record.exc_info is not None
     assert record.message == f"the completion listener of message {message.jms_message_id} to {queue!r}: no one cares"
+    assert fields(record) == {**here, "jms_destination": queue.name, "jms_message_id": message.jms_message_id}
 
 
 async def test_a_broker_that_is_gone_is_told_to_a_service_that_only_consumes(
@@ -133,8 +143,11 @@ async def test_a_broker_that_is_gone_is_told_to_a_service_that_only_consumes(
     """One warning and one call of the listener when the connection is lost, one line when it is back."""
     told: list[jmsaio.JMSError] = []
 
+    def records(level: int) -> list[logging.LogRecord]:
+        return [record for record in caplog.records if record.name.startswith("jmsaio.") and record.levelno == level]
+
     def lines(level: int) -> list[str]:
-        return [record.message for record in caplog.records if record.name == "jmsaio" and record.levelno == level]
+        return [record.message for record in records(level)]
 
     async with jmsaio.connect(disturbed.url) as connection, connection.create_session() as session:
         connection.set_exception_listener(told.append)
@@ -153,6 +166,8 @@ async def test_a_broker_that_is_gone_is_told_to_a_service_that_only_consumes(
     assert [type(error) for error in told] == [jmsaio.BrokerUnavailableError]
     assert lines(logging.WARNING) == [str(told[0])]
     assert len([line for line in lines(logging.INFO) if "is back" in line]) == 1
+    about = {"jms_connection": connection._runtime.connection_id}
+    assert [fields(record) for level in (logging.WARNING, logging.INFO) for record in records(level)] == [about, about]
 
 
 async def test_an_exclusive_subscription_that_was_lost_is_reported(caplog: pytest.LogCaptureFixture) -> None:

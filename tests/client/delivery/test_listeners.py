@@ -100,7 +100,7 @@ async def test_a_listener_that_waits_for_a_schema_holds_up_no_other_and_no_close
 def listening(*inboxes: Inbox) -> tuple[Listeners, list[Exception]]:
     """Listeners of inboxes, and the errors that they report."""
     reported: list[Exception] = []
-    reports: Any = SimpleNamespace(add=reported.append)
+    reports: Any = SimpleNamespace(add=lambda error, **_: reported.append(error))
     nothing: Any = None
     listeners = Listeners(nothing, reports, nothing, nothing)
     for one in inboxes:
@@ -171,7 +171,7 @@ async def test_a_listener_hears_of_what_was_decoded_and_nothing_is_reported(dead
     """What became a dead letter is not delivered. An inbox that lingers is closed after the call."""
     receiver, heard, reports = Receiver([numbered(1)]), [], []
     made, found = inbox(receiver, Filter()), deliveries(jmsaio.AcknowledgeMode.AUTO)
-    reporting: Any = SimpleNamespace(add=lambda *report: reports.append(report))
+    reporting: Any = SimpleNamespace(add=lambda *report, **_: reports.append(report))
     listeners = Listeners(found, reporting, None, None)
 
     def listen(message: jmsaio.Message) -> None:

@@ -78,7 +78,9 @@ class Kit:
 
     def __attrs_post_init__(self) -> None:
         admin = cast("Admin", self.admin)
-        reports: Any = SimpleNamespace(warn_once=self.warnings.append, add=self.errors.append)
+        reports: Any = SimpleNamespace(
+            warn_once=self.warnings.append, add=lambda error, about: self.errors.append(error), where=dict
+        )
         self.reader = SelectorReader(admin, LoopTimers(), 0, reports)
 
 

@@ -6,13 +6,14 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from jmsaio.errors import ConsumerBusyError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.transport import base
 from jmsaio.transport.base import SubscriptionType
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 def renew(
@@ -57,6 +58,7 @@ def renew(
         _log.warning(
             "subscription %r of %s is opened with another topic, selector or noLocal: it is recreated, and the %d "
             "messages kept for it are dropped", wanted.name, log.name, subscription.size,
+            extra=log_fields(destination=log.name, subscription=wanted.name),
         )  # fmt: skip
         broker.remove(subscription, None)
     return {log: subscription.properties for log, subscription in found.items()}

@@ -27,7 +27,7 @@ from jmsaio.errors import AdminError, ConfigurationError, JMSError, JMSSecurityE
 from jmsaio.transport.base import Reader, ReaderOptions, StartPosition
 from jmsaio.transport.pulsar.admin.paths import topic_of
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: The topic of the reader, in the namespace of short names.
 TOPIC = "jmsaio-same-cluster"

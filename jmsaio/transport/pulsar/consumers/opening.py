@@ -22,7 +22,7 @@ from jmsaio.transport.pulsar.native.attempts import ask_again
 from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 @attrs.define(eq=False)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import StartPosition, Subscription, Transaction, Wake
@@ -26,7 +27,7 @@ from jmsaio.transport.pulsar.native.handles import ConsumerHandle, MessageHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG, Damage
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Seconds between pulsar-client's sends of grouped acknowledgements; the Python package has no setting for it.
 ACK_GROUP_TIME = 0.1
@@ -311,7 +312,8 @@ class PulsarReceiver:
         try:
             await self._unsubscribe(timeout)
         except JMSError as error:
-            _log.info("the subscription %s is left to its other consumers: %s", self.subscription.name, error)
+            text, name = "the subscription %s is left to its other consumers: %s", self.subscription.name
+            _log.info(text, name, error, extra=log_fields(subscription=name))
             return False
         return True
 

@@ -45,7 +45,7 @@ _CLOSE = 5.0
 #: Reason for the loss of an entry that is not read again.
 _CLOSED = "its consumer was closed before it was read again"
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 @attrs.define(eq=False)
@@ -133,7 +133,7 @@ class Rereading:
         if hindrance:
             self._report_loss(damage, hindrance)
         else:
-            _log.warning("%s; it was read again and is delivered as redelivered", damage)
+            _log.warning("%s; it was read again and is delivered as redelivered", damage, extra=damage.where())
             receivers[0].deliver_again(damage.topic, natives)
             receivers[0].on_close(partial(self._closed, receivers[0], damage))
         if len(natives) != 1:
@@ -189,7 +189,7 @@ class Rereading:
     def _report_loss(self, damage: Damage, why: str) -> None:
         text = f"{damage}; it will not be redelivered: {why}; see 'jmsaio guide reliability' for how to look at it"
         if not self.report(LinkChange(text, TransportError(text))):
-            _log.error("%s", text)
+            _log.error("%s", text, extra=damage.where())
 
 
 def _native(record: ReceivedRecord) -> MessageHandle:

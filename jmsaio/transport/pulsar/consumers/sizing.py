@@ -20,7 +20,7 @@ from jmsaio.transport.pulsar.consumers.stopping import Stopping
 from jmsaio.transport.pulsar.native.bridge import LINGER, Bridge, end, wait_for
 from jmsaio.transport.pulsar.native.handles import MessageHandle
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Seconds without deliveries in which the application can settle its records.
 PATIENCE = 0.25

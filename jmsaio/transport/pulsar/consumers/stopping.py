@@ -30,7 +30,7 @@ from jmsaio.transport.pulsar.native.handles import (
     SettlingHandle,
 )
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 @attrs.define(eq=False)

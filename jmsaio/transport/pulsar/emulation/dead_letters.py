@@ -15,6 +15,7 @@ import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.errors import ConsumerBusyError, JMSError, JMSSecurityError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord, WireId
 from jmsaio.transport.base import (
@@ -34,7 +35,7 @@ OpenSender = Callable[[str, SenderOptions], Awaitable[Sender]]
 OpenReceiver = Callable[[Subscription, Wake], Awaitable[Receiver]]
 #: Makes a topic keep messages sent to it.
 Keep = Callable[[str], Awaitable[None]]
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 #: Receives a record, and whether it is stored in its dead-letter topic.
 Ended = Callable[[PulsarRecord, bool], None]
 
@@ -72,7 +73,8 @@ class LetterKeeping:
             try:
                 await self.admin.create_subscription(topic, name, StartPosition.EARLIEST)
             except JMSError as error:
-                _log.info("the dead letters' subscription is created by a consumer instead: %s", error)
+                text = "the dead letters' subscription is created by a consumer instead: %s"
+                _log.info(text, error, extra=log_fields(destination=topic, subscription=name))
                 await subscribe_once(self.open_receiver, topic, name)
         except JMSSecurityError as error:
             if topic not in self._warned:
@@ -80,6 +82,7 @@ class LetterKeeping:
                 _log.warning(
                     "no right to create the subscription %r of %s (%s): the broker deletes the dead letters there "
                     "unless another subscription keeps them; create one", name, topic, error,
+                    extra=log_fields(destination=topic, subscription=name),
                 )  # fmt: skip
 
 

@@ -12,9 +12,10 @@ import anyio
 import tenacity
 
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSError, NotFoundError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Maximum seconds for a deletion. It is best effort: ``jmsaio sweep`` removes leftovers.
 _LIMIT = 5.0
@@ -55,7 +56,8 @@ async def _delete(admin: Admin, topic: str, name: str, attempts: int) -> None:
     except NotFoundError:  # another client was faster
         return
     except JMSError as error:
-        _log.info("the subscription %s of %s is left: %s", name, topic, error)
+        text, about = "the subscription %s of %s is left: %s", log_fields(destination=topic, subscription=name)
+        _log.info(text, name, topic, error, extra=about)
 
 
 def _in_use(error: BaseException) -> bool:
@@ -83,7 +85,8 @@ async def delete_leftover(admin: Admin | None, subscription: Subscription, timeo
         except NotFoundError:
             continue
         except JMSError as error:
-            _log.info("could not find out whether a crash left %s of %s: %s", subscription.name, topic, error)
+            text, name = "could not find out whether a crash left %s of %s: %s", subscription.name
+            _log.info(text, name, topic, error, extra=log_fields(destination=topic, subscription=name))
             return
         if SHARED_PROPERTY in properties:
             raise ConsumerBusyError(

@@ -12,9 +12,10 @@ import logging
 from collections.abc import Callable, Mapping
 
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError, TransportError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription, SubscriptionStats
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Maximum number of checks: another process might recreate the subscription in between.
 _LOOKS = 2
@@ -111,6 +112,7 @@ async def _delete(admin: Admin, wanted: Subscription, topics: tuple[str, ...]) -
         _log.warning(
             "subscription %r of %s is opened with another selector or noLocal: it is recreated, and the %d messages "
             "kept for it are dropped", wanted.name, topic, dropped,
+            extra=log_fields(destination=topic, subscription=wanted.name),
         )  # fmt: skip
     return True
 

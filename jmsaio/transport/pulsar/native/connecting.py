@@ -187,7 +187,7 @@ def read_fields(data: bytes) -> dict[int, int | bytes]:
     return fields
 
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Seconds for pulsar-client alone, before separate connections are made.
 _PATIENCE = 0.3

@@ -24,6 +24,7 @@ import _pulsar
 import attrs
 
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.transport.pulsar.native.bridge import ignore
 from jmsaio.transport.pulsar.native.handles import ClientHandle
 
@@ -114,7 +115,7 @@ LINES = 500
 #: Maximum bytes kept of an incomplete line.
 _LONGEST_LINE = 1 << 16
 _LINE = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[(?P<thread>\d+)\] (?P<source>\w+):\d+ \| (?P<text>.*)")
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 _ERROR = re.compile(r".*Received error response from server: \w+ \((.*)\) -- req_id: \d+")
 _REFUSED_CONSUMER = re.compile(r"\[(.+), (.+), \d+\] Temporary error in creating consumer: (\w+)")
 _REFUSED_SENDER = re.compile(r"\[(.+), .*\] Failed to reconnect producer: (\w+) ?(.*)")
@@ -181,6 +182,11 @@ class Damage:
     subscription: str
     ledger: int
     entry: int
+
+    def where(self) -> dict[str, str | int]:
+        """Return the fields of log records about the entry."""
+        message_id = f"{self.ledger}:{self.entry}"
+        return log_fields(destination=self.topic, subscription=self.subscription, message_id=message_id)
 
     def __str__(self) -> str:
         return (
@@ -320,7 +326,7 @@ class NativeLog:
             if match := _DISCARDED.fullmatch(line.text):
                 damage = Damage(match[1], match[2], int(match[3]), int(match[4]))
                 if not self.on_damage(damage):
-                    _log.error("%s; it will not be redelivered", damage)
+                    _log.error("%s; it will not be redelivered", damage, extra=damage.where())
 
     def _write_copy(self, copy: int, data: bytes) -> None:
         """Write to the copy; stop if this fails. Reading continues, because pulsar-client waits for the reader."""

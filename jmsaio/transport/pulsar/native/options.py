@@ -20,7 +20,7 @@ from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, aut
 from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Default ``maxMessageSize`` of a broker, in bytes.
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024

@@ -19,6 +19,7 @@ import anyio
 import attrs
 
 from jmsaio.errors import ConsumerBusyError, JMSError, TransportError
+from jmsaio.model.log_fields import log_fields
 from jmsaio.transport.base import Admin, LinkChange, SubscriptionType
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle
@@ -167,7 +168,7 @@ LATER = 60.0
 LOOKS = 2
 #: Maximum seconds for the broker's answer.
 _TIMEOUT = 3.0
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 
 @attrs.define(eq=False)
@@ -237,5 +238,6 @@ class StalledReceivers:
                 "nothing; if this is the broker's failover, activeConsumerFailoverDelayTimeMillis=0 prevents it",
                 name,
                 topic,
+                extra=log_fields(destination=topic, subscription=name),
             )
             receiver.renew()

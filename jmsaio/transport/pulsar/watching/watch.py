@@ -43,7 +43,7 @@ SILENT = 7.0
 AGAIN = 3.0
 #: Seconds between two checks whether the broker refuses the credentials, while it is lost.
 REFUSAL = 5.0
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 _Result = _pulsar.Result
 #: Results that are not answers of the broker.

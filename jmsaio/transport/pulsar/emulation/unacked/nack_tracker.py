@@ -26,7 +26,7 @@ from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY, native_position
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
-_log = logging.getLogger("jmsaio")
+_log = logging.getLogger(__name__)
 
 #: Maximum records kept by one receiver.
 MOST_RECORDS = 10_000
