@@ -23,6 +23,7 @@ from jmsaio.cli.spark.group import spark
 from jmsaio.cli.states import queues, stats, topics
 from jmsaio.cli.subscription import subscriptions
 from jmsaio.cli.sweep import sweep
+from jmsaio.cli.top import top
 from jmsaio.cli.tour import demo
 from jmsaio.cli.transfer import copy as copy_messages
 from jmsaio.cli.transfer import move, purge
@@ -67,7 +68,7 @@ def app(context: click.Context) -> None:
 
 
 for command in (
-    demo, send, receive, browse, bench, broker, doctor, queues, topics, stats, subscriptions, move,
+    demo, send, receive, browse, bench, broker, doctor, queues, topics, stats, top, subscriptions, move,
     copy_messages, purge, dlq, sweep, spark, guide,
 ):  # fmt: skip
     app.add_command(command)

@@ -19,6 +19,8 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.wire import DELIVERY_COUNT
 
+#: Characters of a body shown in a list.
+_BEGINNING = 80
 _TIMES = frozenset(header.field for header in FIELDS if header.holds is Holds.TIME)
 
 
@@ -79,6 +81,12 @@ def to_text(message: Message, *, headers: bool = False) -> Text:
     text.append("\n")
     text.append(_body_text(message))
     return text
+
+
+def to_row(message: Message) -> tuple[str, str, str]:
+    """Return time, JMSMessageID and the beginning of the body, for a list of messages."""
+    time = _clock(message.jms_timestamp) if message.jms_timestamp else "-"
+    return time, printable(message.jms_message_id or "-"), _body_text(message).strip().partition("\n")[0][:_BEGINNING]
 
 
 def raw_to_json(error: MalformedMessageError) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from rich.text import Text
 
 from jmsaio.cli.common.connecting import broker_options, connection_options, read_connection, run
 from jmsaio.cli.common.exits import NOTHING, OK
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from jmsaio.transport.base import Admin
 
 #: Columns: name, also in JSON, and value. None is unknown, or does not apply.
-_COLUMNS: Final[Sequence[tuple[str, Callable[[DestinationState], Any]]]] = (
+COLUMNS: Final[Sequence[tuple[str, Callable[[DestinationState], Any]]]] = (
     ("name", lambda state: state.name),
     ("subscription", lambda state: state.subscription and state.subscription.name),
     ("backlog", lambda state: state.subscription and state.subscription.backlog),
@@ -32,8 +33,10 @@ _COLUMNS: Final[Sequence[tuple[str, Callable[[DestinationState], Any]]]] = (
     ("producers", lambda state: state.producers),
     ("rate_in", lambda state: _rounded(state.rate_in)),
     ("rate_out", lambda state: state.subscription and _rounded(state.subscription.rate)),
+    ("rate_redelivered", lambda state: state.subscription and _rounded(state.subscription.redelivery_rate)),
 )
-_TEXTS: Final = ("name", "subscription")
+#: Columns with text; the others are numbers.
+TEXTS: Final = ("name", "subscription")
 
 _watch = click.option(
     "--watch", type=click.FloatRange(min=0.1), metavar="SECONDS",
@@ -53,7 +56,8 @@ def queues(
 
     A batch counts as one message in the backlog. The exit code is 3 if there are none.
     """
-    return run(_list(_read(address, url, settings), True, watch, make_output(as_json)))
+    config = load(read_connection(only_url(address, url), settings))
+    return run(_list(config, True, watch, make_output(as_json)))
 
 
 @click.command()
@@ -69,7 +73,8 @@ def topics(
     Queues are left out: 'jmsaio queues' lists them. A batch counts as one message in the backlog. The exit code is 3 if
     there are none.
     """
-    return run(_list(_read(address, url, settings), False, watch, make_output(as_json)))
+    config = load(read_connection(only_url(address, url), settings))
+    return run(_list(config, False, watch, make_output(as_json)))
 
 
 @click.command()
@@ -81,13 +86,15 @@ def stats(name: str, url: str | None, settings: tuple[str, ...], topic: bool, as
 
     Consumers count as idle if they hold messages and have acknowledged nothing for 10 seconds.
     """
-    return run(_stats(_read(None, url, settings), Topic(name) if topic else Queue(name), make_output(as_json)))
+    config = load(read_connection(url, settings))
+    return run(_stats(config, Topic(name) if topic else Queue(name), make_output(as_json)))
 
 
-def _read(address: str | None, url: str | None, settings: tuple[str, ...]) -> Configuration:
+def only_url(address: str | None, url: str | None) -> str | None:
+    """Return the URL, which was given as an argument or with ``--url``. Raises click.UsageError if both were given."""
     if address and url:
         raise click.UsageError("give the URL once: as an argument or with --url")
-    return load(read_connection(address or url, settings))
+    return address or url
 
 
 @asynccontextmanager
@@ -125,22 +132,38 @@ async def _list(config: Configuration, queues: bool, watch: float | None, output
 
 
 async def _stats(config: Configuration, destination: Queue | Topic, output: Output) -> int:
-    from jmsaio.maintenance.overview import explain, read_states
+    from jmsaio.maintenance.overview import read_states
 
     async with open_admin(config) as admin:
         found = await read_states(admin, config, destination)
     now = time.time() * 1000
     for state in found:
-        reasons = [] if state.subscription is None else explain(state.subscription, now)
         if output.as_json:
-            output.record({**record_of(state), "connected": _consumers(state, now), "reasons": reasons})
+            output.record({**record_of(state), "connected": _consumers(state, now), "reasons": [*_reasons(state, now)]})
             continue
         output.console.print(table_of([state]))
-        for one in _consumers(state, now):
-            output.line(printable("  consumer {name} {address}: {unacknowledged} unacknowledged".format(**one)))
-        for reason in reasons:
-            output.line(printable(f"  {reason}"), "yellow")
+        for line in detail_of(state, now):
+            output.console.print(line)
     return OK
+
+
+def detail_of(state: DestinationState, now: float) -> Iterator[Text]:
+    """Yield a line for each consumer of a state, and for each reason why nothing is received.
+
+    Args:
+        state: the state.
+        now: current time in milliseconds since the epoch.
+    """
+    for one in _consumers(state, now):
+        yield Text(printable("  consumer {name} {address}: {unacknowledged} unacknowledged".format(**one)))
+    for reason in _reasons(state, now):
+        yield Text(printable(f"  {reason}"), "yellow")
+
+
+def _reasons(state: DestinationState, now: float) -> Sequence[str]:
+    from jmsaio.maintenance.overview import explain
+
+    return () if state.subscription is None else explain(state.subscription, now)
 
 
 def _consumers(state: DestinationState, now: float) -> list[dict[str, Any]]:
@@ -155,21 +178,25 @@ def _consumers(state: DestinationState, now: float) -> list[dict[str, Any]]:
 
 def record_of(state: DestinationState) -> dict[str, Any]:
     """Return the columns of a state by name, and its topic."""
-    return {**{name: value(state) for name, value in _COLUMNS}, "topic": state.topic}
+    return {**{name: value(state) for name, value in COLUMNS}, "topic": state.topic}
 
 
 def table_of(states: Sequence[DestinationState]) -> Table:
     """Build a table for a terminal."""
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name, _ in _COLUMNS:
-        table.add_column(name.replace("_", " "), justify="left" if name in _TEXTS else "right", overflow="fold")
+    for name, _ in COLUMNS:
+        table.add_column(name.replace("_", " "), justify="left" if name in TEXTS else "right", overflow="fold")
     for state in states:
-        cells = (value(state) for _, value in _COLUMNS)
-        table.add_row(*("-" if cell is None else escape(printable(str(cell))) for cell in cells))
+        table.add_row(*cells_of(state))
     return table
+
+
+def cells_of(state: DestinationState) -> list[Text]:
+    """Return the text of each column."""
+    cells = (value(state) for _, value in COLUMNS)
+    return [Text("-" if cell is None else printable(str(cell))) for cell in cells]
 
 
 def write_states(output: Output, states: Sequence[DestinationState]) -> None:

@@ -121,6 +121,7 @@ class SubscriptionStats:
         connected: connected consumers. With several partitions, those of one index are combined.
         delayed: number of messages that wait for their delivery time; 0 if the broker does not report it.
         rate: messages sent to consumers per second; None if the broker does not report it.
+        redelivery_rate: messages sent to consumers again per second; None if the broker does not report it.
     """
 
     name: str
@@ -132,6 +133,7 @@ class SubscriptionStats:
     connected: tuple[ConnectedConsumer, ...] = ()
     delayed: int = 0
     rate: float | None = None
+    redelivery_rate: float | None = None
 
     @property
     def unacknowledged(self) -> int:

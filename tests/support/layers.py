@@ -37,6 +37,7 @@ OWNERS = {
     "fastavro": ("jmsaio.codec.schemas",),
     "rich": ("jmsaio.cli", "jmsaio.bench", "jmsaio.demo", "jmsaio.guide"),
     "matplotlib": ("jmsaio.bench",),
+    "textual": ("jmsaio.cli.top", "jmsaio.cli.top_screens"),
     "pyarrow": ("jmsaio.spark",),
     "pyspark": ("jmsaio.spark",),
     "threading": ("jmsaio.transport", "jmsaio.launcher", "jmsaio.bench"),

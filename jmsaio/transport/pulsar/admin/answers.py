@@ -244,6 +244,7 @@ def read_stats(found: Mapping[str, Any]) -> TopicStats:
             connected=tuple(_read_consumer(consumer) for consumer in one.get("consumers") or ()),
             delayed=int(one.get("msgDelayed", 0)),
             rate=float(one.get("msgRateOut", 0)),
+            redelivery_rate=float(one.get("msgRateRedeliver", 0)),
         )
         for name, one in (found.get("subscriptions") or {}).items()
     }
