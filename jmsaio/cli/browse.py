@@ -1,8 +1,10 @@
-"""``jmsaio browse``: shows the messages of a queue without consuming them."""
+"""``jmsaio browse`` and ``jmsaio peek``: show messages of a queue without consuming them."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import click
 
@@ -13,22 +15,51 @@ from jmsaio.cli.receive import write
 from jmsaio.model.messages.message import Message
 from jmsaio.selector import Selector
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _options(count: int | None) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Return a decorator that adds the options of a command that shows ``count`` messages; None: all."""
+    default = "all" if count is None else str(count)
+    options: list[Callable[[Any], Any]] = [
+        click.argument("name", metavar="QUEUE"),
+        connection_options,
+        click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\"."),
+        click.option(
+            "-n", "--count", type=click.IntRange(min=1), default=count,
+            help=f"Maximum number of messages; default: {default}.",
+        ),
+        click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does)."),
+        json_option,
+    ]  # fmt: skip
+    return lambda command: functools.reduce(lambda done, option: option(done), reversed(options), command)
+
 
 @click.command()
-@click.argument("name", metavar="QUEUE")
-@connection_options
-@click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\".")
-@click.option("-n", "--count", type=click.IntRange(min=1), help="Maximum number of messages; default: all.")
-@click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does).")
-@json_option
-def browse(
-    name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
-    headers: bool, as_json: bool | None,
-) -> int:  # fmt: skip
+@_options(count=None)
+def browse(**options: Any) -> int:
     """Show the messages of a queue without consuming them.
 
     The exit code is 3 if there are none.
     """
+    return _start(**options)
+
+
+@click.command()
+@_options(count=10)
+def peek(**options: Any) -> int:
+    """Show the first messages of a queue without consuming them; 'jmsaio browse' shows all.
+
+    The exit code is 3 if there are none.
+    """
+    return _start(**options)
+
+
+def _start(
+    name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
+    headers: bool, as_json: bool | None,
+) -> int:  # fmt: skip
     if topic:
         raise click.UsageError("only a queue can be browsed; a topic keeps messages for its subscriptions")
     config = read_connection(url, settings)

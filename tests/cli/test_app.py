@@ -53,6 +53,7 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
         (["receive", "q", "-u", "nosuch.toml"], 2, "can't read configuration file"),
         (["receive", "q", "--option", "jms.clientId"], 2, "NAME=VALUE"),
         (["browse", "q", "-t"], 2, "only a queue"),
+        (["peek", "q", "-t"], 2, "only a queue"),
         (["receive", "q", "--durable", "d"], 2, "add --topic"),
         (["receive", "t", "-t", "--durable", "d", "--shared", "s"], 2, "exclude each other"),
         (["receive", "q", "--all", "--follow"], 2, "exclude each other"),
