@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
@@ -13,7 +12,7 @@ import click
 from jmsaio.cli.common.asking import agreed, yes_option
 from jmsaio.cli.common.connecting import broker_options, read_connection, run
 from jmsaio.cli.common.exits import ERROR
-from jmsaio.cli.common.outcome import write_outcome
+from jmsaio.cli.common.outcome import progress_of, write_outcome
 from jmsaio.cli.common.output import Output, json_option, make_output
 from jmsaio.cli.common.selecting import selector_option
 from jmsaio.config import Configuration, load
@@ -104,8 +103,7 @@ async def carry_out(config: Configuration, request: RedriveRequest, output: Outp
     from jmsaio.transport.registry import connected
 
     began, kind = time.monotonic(), request.transfer.value
-    shown = output.remarks.is_terminal and not output.as_json
     async with connected(config) as transport:
-        with output.remarks.status(f"{kind}: working") if shown else nullcontext():
-            outcomes = await redrive_all(transport, config, request)
+        with progress_of(output, kind, request.dry_run) as progress:
+            outcomes = await redrive_all(transport, config, request, progress)
     return write_outcome(output, describe(kind, request, outcomes, began))

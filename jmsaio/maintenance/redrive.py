@@ -9,8 +9,7 @@ import asyncio
 import enum
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from random import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -18,7 +17,7 @@ import attrs
 
 from jmsaio.codec.headers import header
 from jmsaio.config import Configuration
-from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, OperationTimeoutError
+from jmsaio.errors import JMSError, NotFoundError, OperationTimeoutError
 from jmsaio.maintenance.dead_letters import (
     LetterRange,
     RedriveRequest,
@@ -28,15 +27,22 @@ from jmsaio.maintenance.dead_letters import (
     plan_redrive,
     redrive_count,
     redriven,
+    require_admin,
     unchanged,
 )
+from jmsaio.maintenance.outlets import Outlets
 from jmsaio.model.destinations import Queue
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
-from jmsaio.rules.routing import make_route
 from jmsaio.selector import Selector
-from jmsaio.transport.base import Receiver, Sender, Settled, StartPosition, Subscription, SubscriptionType, Transport
-from jmsaio.transport.sending import drain, has_room, longest_wait, sender_options
+from jmsaio.transport.base import (
+    Admin,
+    Receiver,
+    StartPosition,
+    Subscription,
+    SubscriptionType,
+    Transport,
+)
 from jmsaio.transport.waiting import together
 
 #: Records inspected per batch.
@@ -81,6 +87,23 @@ class Redriven:
     complete: bool
 
 
+@attrs.define(eq=False)
+class Progress:
+    """Progress of a request over all its topics.
+
+    Attributes:
+        changed: called with this object after each change.
+        total: number of messages on the subscriptions when the request began; None if it is unknown.
+        seen: number of messages received.
+        sent: number of messages sent, or in a dry run to be sent; of a purge, acknowledged.
+    """
+
+    changed: Callable[[Progress], object]
+    total: int | None = None
+    seen: int = 0
+    sent: int = 0
+
+
 def summarize(outcomes: Iterable[Redriven]) -> dict[str, Any]:
     """Combine the results of several topics for a summary in JSON.
 
@@ -116,27 +139,40 @@ def describe(job: str, request: RedriveRequest, outcomes: Iterable[Redriven], be
     }
 
 
-async def redrive_all(transport: Transport, configuration: Configuration, request: RedriveRequest) -> list[Redriven]:
+async def redrive_all(
+    transport: Transport, configuration: Configuration, request: RedriveRequest, progress: Progress | None = None
+) -> list[Redriven]:  # fmt: skip
     """Carry out a request for all topics and partitions, concurrently unless it has a limit.
 
     See ``plan_redrive`` and ``redrive``.
     """
     ranges = await plan_redrive(transport, configuration, request)
+    if progress is not None:
+        progress.total = await _backlog(require_admin(transport), ranges)
     if request.limit is None:
-        return await together(redrive(transport, configuration, request, letters) for letters in ranges)
+        return await together(redrive(transport, configuration, request, letters, progress) for letters in ranges)
     found: list[Redriven] = []
     for letters in ranges:
         done = sum(sum(each.sent.values()) for each in found)
         if done >= request.limit:
             break
         rest = attrs.evolve(request, limit=request.limit - done)
-        found.append(await redrive(transport, configuration, rest, letters))
+        found.append(await redrive(transport, configuration, rest, letters, progress))
     return found
 
 
+async def _backlog(admin: Admin, ranges: Iterable[LetterRange]) -> int | None:
+    """Return the number of messages on the subscriptions; None if one does not exist yet."""
+    try:
+        return sum([await admin.backlog(letters.topic, letters.subscription) for letters in ranges])
+    except NotFoundError:
+        return None
+
+
 async def redrive(
-    transport: Transport, configuration: Configuration, request: RedriveRequest, letters: LetterRange
-) -> Redriven:
+    transport: Transport, configuration: Configuration, request: RedriveRequest, letters: LetterRange,
+    progress: Progress | None = None,
+) -> Redriven:  # fmt: skip
     """Redrive the dead letters of one topic or partition, at least once.
 
     If the acknowledgement of a sent dead letter does not reach the broker, the next call sends it again; copies have
@@ -148,6 +184,7 @@ async def redrive(
             letter policy.
         request: selects dead letters, and names their target.
         letters: one of the request's ranges.
+        progress: updated while messages are received and sent.
 
     Raises:
         InvalidSelectorError: the selector is invalid.
@@ -162,7 +199,8 @@ async def redrive(
     target = request.target(configuration)
     woken = asyncio.Event()
     receiver = await transport.open_receiver(_subscription(configuration, letters), woken.set)
-    work = _Redriving(transport, configuration, request, letters, selector, target, receiver, woken)
+    progress = progress or Progress(changed=lambda _: None)
+    work = _Redriving(transport, configuration, request, letters, selector, target, receiver, woken, progress)
     try:
         try:
             await work.run()
@@ -212,6 +250,7 @@ class _Redriving:
     _target: str | None
     _receiver: Receiver
     _woken: asyncio.Event
+    _progress: Progress
     _outlets: Outlets = attrs.field(init=False)
     _confirmed: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
     _seen: set[WireId] = attrs.field(init=False, factory=set)
@@ -241,6 +280,7 @@ class _Redriving:
             records = self._receiver.receive(_AT_ONCE)
             for record in records:
                 await self._take(record)
+            self._progress.changed(self._progress)
             await self._wait_for_outcomes()
             if records:
                 last = loop.time()
@@ -270,6 +310,7 @@ class _Redriving:
             self._hold(record)
         elif message_id not in self._seen:
             self._seen.add(message_id)
+            self._progress.seen += 1
             await self._decide(record)
         elif message_id in self._in_flight:  # here and below: the connection was lost meanwhile
             self._in_flight[message_id].append(record)
@@ -289,7 +330,7 @@ class _Redriving:
                 self._not_selected += 1
             elif self._request.transfer is Transfer.PURGE:
                 self._selected += 1
-                self._sent[self._letters.topic] += 1
+                self._count(self._letters.topic)
                 if not self._request.dry_run:
                     self._stored.add(record.message_id)
                     self._acknowledge([record])
@@ -313,8 +354,12 @@ class _Redriving:
             return True
         if not (plain and isinstance(self._request.to, Queue)):  # the queue would be created
             await self._outlets.check(target)
-        self._sent[target] += 1
+        self._count(target)
         return False
+
+    def _count(self, target: str) -> None:
+        self._sent[target] += 1
+        self._progress.sent += 1
 
     def _find_target(self, wire: Mapping[str, str]) -> str | None:
         """Return the topic to send a dead letter to; None if it is left, for a reason that is counted."""
@@ -338,13 +383,14 @@ class _Redriving:
         for letter, target in copies:
             records = self._in_flight.pop(letter)
             if error is None:
-                self._sent[target] += 1
+                self._count(target)
                 self._stored.add(letter)
                 self._release(records)
             else:
                 self._leave(Left.FAILED, f"{target}: {error}")
                 for record in records:
                     self._hold(record)
+        self._progress.changed(self._progress)
 
     def _release(self, records: Sequence[ReceivedRecord]) -> None:
         """Acknowledge messages whose copies are stored; hold those that are only copied."""
@@ -421,98 +467,3 @@ class _Redriving:
 
 def _in_order(message_id: WireId) -> tuple[int, int, int]:
     return message_id.ledger, message_id.entry, message_id.batch_index
-
-
-@attrs.define(eq=False)
-class Outlets:
-    """One sender for each topic, opened on demand, with ``jms.maxNumOfProducers`` as the maximum number.
-
-    Args:
-        transport: opens the senders.
-        configuration: its ``producer`` configures the senders.
-        settled: see ``SenderOptions.settled``; used for all senders.
-    """
-
-    _transport: Transport
-    _configuration: Configuration
-    _settled: Settled
-    _senders: dict[str, Sender] = attrs.field(init=False, factory=dict)
-    _checked: dict[str, JMSError | None] = attrs.field(init=False, factory=dict)
-
-    async def check(self, topic: str) -> None:
-        """Reject a topic that would not keep messages. Checked once per topic, and never without administration.
-
-        Args:
-            topic: full name of a topic or of a partition.
-
-        Raises:
-            NotFoundError: the topic does not exist.
-            InvalidDestinationError: the topic has no subscription.
-            TransportError: the broker does not answer.
-        """
-        if topic not in self._checked:
-            self._checked[topic] = await self._find_fault(topic)
-        fault = self._checked[topic]
-        if fault is not None:
-            raise fault
-
-    async def _find_fault(self, topic: str) -> JMSError | None:
-        admin = self._transport.admin
-        if admin is None:
-            return None
-        try:
-            if (await admin.stats(topic)).subscriptions:
-                return None
-        except NotFoundError:
-            return NotFoundError(f"{topic} no longer exists: name another destination (--to)")
-        except JMSError as error:
-            return error
-        return InvalidDestinationError(f"{topic} has no subscription that would keep a message: name another (--to)")
-
-    async def sender(self, topic: str) -> Sender:
-        """Return the sender to a topic, with room for a record.
-
-        Raises:
-            OperationTimeoutError: the broker confirms none of the records in flight.
-            JMSError: as ``check`` and ``Transport.open_sender``; raised again for the next record.
-
-        Cancelling changes nothing.
-        """
-        await self.check(topic)
-        sender = self._senders.get(topic)
-        if sender is None:
-            try:
-                sender = await self._open(topic)
-            except JMSError as error:
-                self._checked[topic] = error
-                raise
-        if sender.full and not await has_room(sender, self._configuration):
-            waited = longest_wait(self._configuration)
-            raise OperationTimeoutError(f"{topic}: the broker has confirmed nothing for {waited:g} s")
-        return sender
-
-    async def _open(self, topic: str) -> Sender:
-        config = self._configuration
-        while len(self._senders) >= config.max_num_of_producers:
-            oldest, sender = next(iter(self._senders.items()))
-            await drain(sender, config)
-            del self._senders[oldest]
-            await sender.aclose(config.close_timeout)
-        options = sender_options(config, make_route(config.used_priority_mapping, False, random), self._settled)
-        sender = self._senders[topic] = await self._transport.open_sender(topic, options)
-        return sender
-
-    async def drain(self) -> None:
-        """Wait until every record is confirmed or rejected.
-
-        Raises:
-            OperationTimeoutError: a record was not settled in time.
-        """
-        for sender in self._senders.values():
-            await drain(sender, self._configuration)
-
-    async def aclose(self) -> None:
-        """Close every sender; records not stored within ``close_timeout`` seconds are in doubt. Idempotent."""
-        while self._senders:
-            _, sender = self._senders.popitem()
-            await sender.aclose(self._configuration.close_timeout)

@@ -10,7 +10,7 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, InvalidDestinationError, NotFoundError, OperationTimeoutError
-from jmsaio.maintenance.redrive import Outlets
+from jmsaio.maintenance.outlets import Outlets
 from jmsaio.testing import EmbeddedBroker, embedded_broker
 from jmsaio.transport.base import StartPosition, Transport
 from tests.kit.records import Outcomes, record, tell_each
