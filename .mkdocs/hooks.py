@@ -90,14 +90,34 @@ def title(text: str) -> str:
     return next(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))
 
 
+def sections() -> dict[str, list[str]]:
+    """Return the guides below each heading of the page ``contents``."""
+    found: dict[str, list[str]] = {}
+    for line in (GUIDES / "contents.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            found[line.removeprefix("## ")] = []
+        elif link := re.match(r"- \[.+?\]\((.+?)\)", line):
+            found[next(reversed(found))].append(link[1])
+    return found
+
+
 def navigation() -> list[Mapping[str, object]]:
-    """Return the sections of the site and the pages in each, all with their titles."""
+    """Return the parts of the site, the sections of each part and the pages in each section, all with their titles."""
     made = pages()
-    guides = {path.name: path.read_text(encoding="utf-8") for path in sorted(GUIDES.glob("*.md"))}
-    project = {page: made[page] for page in DOCUMENTS if page != "index.md"}
-    sections = {"Guides": guides, "API reference": reference(), "Project": project}
-    entries = {name: [{title(text): page} for page, text in part.items()] for name, part in sections.items()}
-    return [{"Home": "index.md"}, *({name: part} for name, part in entries.items())]
+
+    def titled(page: str) -> dict[str, str]:
+        return {title(made[page] if page in made else (GUIDES / page).read_text(encoding="utf-8")): page}
+
+    guides = sections()
+    contributors = [*guides.pop("For contributors"), "contributing.md", "vulnerabilities.md"]
+    users = [{name: of[0] if len(of) == 1 else [titled(page) for page in of]} for name, of in guides.items()]
+    return [
+        {"Home": "index.md"},
+        {"Guides": [{"Contents": "contents.md"}, *users]},
+        {"API reference": [titled(page) for page in reference()]},
+        {"Contributors": [titled(page) for page in contributors]},
+        {"Changelog": "changelog.md"},
+    ]
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

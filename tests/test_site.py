@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 
 import pytest
@@ -31,12 +32,31 @@ def test_the_reference_has_each_public_name_once(hooks: ModuleType) -> None:
     assert modules <= set(shown)
 
 
+def leaves(navigation: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    """The pages of a navigation, in its order."""
+    for entry in navigation:
+        for value in entry.values():
+            if isinstance(value, str):
+                yield value
+            else:
+                assert isinstance(value, list)
+                yield from leaves(value)
+
+
 def test_the_navigation_leads_to_each_page_once(hooks: ModuleType) -> None:
-    listed: list[str] = []
-    for section in hooks.navigation():
-        for entry in section.values():
-            listed += [entry] if isinstance(entry, str) else [page for named in entry for page in named.values()]
-    assert sorted(listed) == sorted([*GUIDES, *hooks.pages()])
+    assert sorted(leaves(hooks.navigation())) == sorted([*GUIDES, *hooks.pages()])
+
+
+def test_the_parts_of_the_navigation_are_those_of_users_and_of_contributors(hooks: ModuleType) -> None:
+    parts = {name: value for entry in hooks.navigation() for name, value in entry.items()}
+    assert list(parts) == ["Home", "Guides", "API reference", "Contributors", "Changelog"]
+    assert [name for entry in parts["Guides"] for name in entry] == [
+        "Contents", "Start", "Services", "Connecting securely", "Running in production", "Transactions", "Testing",
+        "Migrating from Java", "Spark", "Operators", "Reference",
+    ]  # fmt: skip
+    assert set(leaves(parts["Contributors"])) == {
+        "design.md", "wire-format.md", "releasing.md", "contributing.md", "vulnerabilities.md",
+    }  # fmt: skip
 
 
 def test_no_page_takes_the_place_of_a_guide(hooks: ModuleType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import resources
@@ -17,10 +18,10 @@ from jmsaio.config.options import nearest
 
 
 def guides() -> dict[str, Traversable]:
-    """Return the guides by name, in order."""
+    """Return the guides by name, in the order of the links in ``contents``."""
     folder = resources.files("jmsaio").joinpath("guide")
-    files = (file for file in folder.iterdir() if file.name.endswith(".md"))
-    return {file.name.removesuffix(".md"): file for file in sorted(files, key=lambda file: file.name)}
+    links = re.findall(r"\]\(([\w-]+)\.md\)", folder.joinpath("contents.md").read_text(encoding="utf-8"))
+    return {name: folder.joinpath(f"{name}.md") for name in ("contents", *links)}
 
 
 def title(text: str) -> str:

@@ -10,13 +10,24 @@ from jmsaio.cli.guide import excerpts, guides, title
 from tests.support.documents import ROOT
 
 
-def test_the_list_names_each_guide_with_its_title(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_names_each_guide_with_its_title_in_the_order_of_the_contents(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["guide"]) == 0
     listed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    files = sorted((ROOT / "jmsaio" / "guide").glob("*.md"), key=lambda file: file.name)
-    assert [entry["name"] for entry in listed] == [file.stem for file in files]
-    assert len(files) > 15
+    contents = guides()["contents"].read_text(encoding="utf-8")
+    assert [entry["name"] for entry in listed] == [
+        "contents",
+        *re.findall(r"^- \[.+?\]\((.+?)\.md\)", contents, re.MULTILINE),
+    ]
     assert all(entry["title"] for entry in listed)
+
+
+def test_the_contents_have_each_guide_once_with_its_title() -> None:
+    folder = ROOT / "jmsaio" / "guide"
+    linked = re.findall(r"^- \[(.+)\]\((.+)\): \S", (folder / "contents.md").read_text(encoding="utf-8"), re.MULTILINE)
+    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md") if path.name != "contents.md"}
+    assert sorted(linked) == sorted((title(text), name) for name, text in texts.items())
 
 
 @pytest.mark.parametrize("name", sorted(guides()))
