@@ -129,12 +129,7 @@ async def redelivery(connection: Any, say: Say) -> None:
 
 @attrs.frozen
 class Chapter:
-    """One chapter of the tour.
-
-    Attributes:
-        title: heading of the chapter.
-        play: function that runs the chapter.
-    """
+    """One chapter of the tour."""
 
     title: str
     play: Play

@@ -21,8 +21,6 @@ class Bar:
     """One bar.
 
     Attributes:
-        label: label of the bar.
-        value: length of the bar.
         low: smallest value of the spread; None: no spread is drawn.
         high: largest value of the spread.
         strong: use the strong colour; if False, the pale one.

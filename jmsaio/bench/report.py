@@ -24,7 +24,6 @@ class Sample:
 
     Attributes:
         round: number of the round, from 0.
-        scenario: name of the row.
         load: the machine's load average (1 minute) just before.
         yardstick_ms: milliseconds of a fixed piece of work just before.
         metrics: figures by name with unit; empty after a failure.
@@ -44,9 +43,6 @@ class Ratio:
     """Paired ratios of a row to a reference row.
 
     Attributes:
-        reference: name of the reference row.
-        values: the ratios.
-        goal: the goal if there is one.
         metric: compared metric; None: the main metric of the group.
     """
 
@@ -66,7 +62,6 @@ class Row:
     """Summary of one row.
 
     Attributes:
-        scenario: the row.
         value: main figure.
         cpu_us: CPU microseconds per message, or None.
         ratios: paired ratios to each reference measured in the same run.

@@ -33,7 +33,6 @@ class Metric:
     """Figure that compares the rows of one group.
 
     Attributes:
-        key: name in the metrics of a measurement.
         unit: unit as shown.
         digits: digits shown after the decimal point.
     """
@@ -67,10 +66,7 @@ class Scenario:
 
     Attributes:
         name: short and unique, ``group.peer``; ``--only`` matches it.
-        title: title in the table.
-        group: group of the row.
         target: ``module:function`` that measures it in a child process.
-        url: URL of the broker.
         prepare: ``module:function`` that runs first in a separate child process, for example to fill the topic.
         timeout: seconds after which the child process is killed.
         extra: passed on to the task.
@@ -95,7 +91,6 @@ class Goal:
     """Goal of a row.
 
     Attributes:
-        scenario: name of the row.
         bound: the value to reach.
         reference: name of the row to compare with by paired ratios; None: the figure itself is compared.
         at_most: the bound is a maximum.

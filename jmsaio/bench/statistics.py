@@ -13,7 +13,6 @@ class Spread:
     """Spread of several measurements.
 
     Attributes:
-        median: median value.
         low: smallest value.
         high: largest value.
         count: number of values.

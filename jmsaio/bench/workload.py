@@ -90,7 +90,6 @@ class Task:
         url: broker URL for ``jmsaio.connect``.
         topic: name of a queue (or Pulsar topic) used only by this task.
         loop: ``asyncio`` or ``uvloop``.
-        workload: amounts.
         extra: needed by some targets only, for example the Java class path.
     """
 

@@ -41,7 +41,6 @@ class BodySource:
     Attributes:
         arguments: bodies given as arguments.
         files: opened files, one body each (or many with ``lines`` or ``records``).
-        kind: kind of the messages.
         lines: whether each line of a file is a body.
         records: whether each line of a file is a message as written by ``jmsaio receive --json``.
     """

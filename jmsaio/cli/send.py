@@ -49,7 +49,6 @@ class SendArguments:
         config: the connection's configuration.
         name: the destination's name.
         topic: whether the destination is a topic.
-        source: the input.
         repeat: how often each message is sent.
         properties: properties of every message.
         headers: texts of headers by their fields; None if not given.

@@ -55,7 +55,6 @@ class TerminalStage:
     """Shows the tour to a person.
 
     Attributes:
-        console: the terminal.
         pace: seconds before each line.
         step: whether to wait for Enter before each chapter.
     """

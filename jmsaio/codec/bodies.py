@@ -59,7 +59,6 @@ def decode_body(kind: str, payload: bytes | None, wire: Texts) -> Any:
     """Return the body of a payload; None for Pulsar's null value of a text or object, else an empty body.
 
     Args:
-        kind: a kind of message.
         payload: as on the wire.
         wire: the record's properties.
 

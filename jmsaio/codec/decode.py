@@ -106,7 +106,6 @@ def decode_with(record: ReceivedRecord, source: RecordSource) -> Message:
     which Java fails.
 
     Args:
-        record: as received.
         source: values that all messages of a consumer share.
 
     Raises:

@@ -131,7 +131,6 @@ def stamp_sent(message: Message, stamp: Stamp, destination: Destination) -> None
     Args:
         message: the object that was passed to send.
         stamp: the stamp with which its record was encoded.
-        destination: destination of the send.
     """
     own_id, _, timestamp, _, delivery_time, _, expiration, priority, mode, _, _ = stamp
     head = message._known_headers()

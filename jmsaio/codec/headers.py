@@ -86,7 +86,6 @@ def write_reply_to(name: str, is_topic: bool, namespace: str, wire: dict[str, st
 
     Args:
         name: name of the reply destination. A query string is omitted.
-        is_topic: whether it is a topic.
         namespace: ``tenant/namespace`` of a name without one.
         wire: the record's properties.
 
@@ -124,8 +123,6 @@ def read(record: ReceivedRecord, destination: Destination | None, namespace: str
     Unreadable values count as absent, as in Java: no header makes a message unreadable.
 
     Args:
-        record: as received.
-        destination: JMSDestination.
         namespace: ``tenant/namespace`` that is left out of the reply destination's name.
     """
     get, timestamp = record.get, record.event_time

@@ -74,9 +74,6 @@ _LENGTH_OF_ID: Final = len(MESSAGE_ID)
 def plain_properties(given: Mapping[str, object]) -> Counted | None:
     """Return the record's properties for those of an application.
 
-    Args:
-        given: values by name.
-
     Returns:
         Texts and marks as on the wire, and their total length; None if the general path has to be used.
     """
@@ -115,9 +112,6 @@ def plain_properties(given: Mapping[str, object]) -> Counted | None:
 
 def packed_properties(given: Mapping[str, object]) -> bytes | None:
     """Return the record's packed properties for those of an application.
-
-    Args:
-        given: values by name.
 
     Returns:
         Texts and marks, see ``jmsaio.model.packed``; None if the general path has to be used.

@@ -186,7 +186,6 @@ def write_texts(texts: Mapping[str, str], words: Mapping[str, str], wire: dict[s
     Texts are not checked against their types: receivers read a text that is not of its type as a string.
 
     Args:
-        texts: the texts by name.
         words: the type words of those that are not strings.
         wire: the record's properties.
 

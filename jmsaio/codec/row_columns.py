@@ -80,7 +80,6 @@ class RowColumns:
     """Rows as columns.
 
     Attributes:
-        size: number of rows.
         values: a column for each field of ``RawRow``, in their order. The column of properties can be a ``TextTable``.
     """
 
@@ -126,7 +125,6 @@ class _Shape:
     It does not refer to their groups: such a circle would keep their payloads until the next garbage collection.
 
     Attributes:
-        properties: names of the properties.
         common: returns the texts of kind and type words of a record.
         kept: names of the other texts, which differ between records.
         own: returns these texts of a record.

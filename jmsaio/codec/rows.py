@@ -116,7 +116,6 @@ def to_row(record: ReceivedRecord, namespace: str = "public/default", *, check_b
     """Convert a record to a row. No record raises: unreadable parts are missing, and ``decode_error`` has the reason.
 
     Args:
-        record: as received.
         namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
         check_body: decode the body of a map, stream or object to check whether it can be read. Without the check such a
             row never has a ``decode_error`` for its body, and is created faster.
@@ -183,8 +182,6 @@ def read_body(
     """Return text and data of a body, and why the record can't be read.
 
     Args:
-        kind: its declared kind.
-        payload: the body.
         wire: the record's properties.
         error: why other parts can't be read, or None.
         check_body: see ``to_row``.

@@ -48,7 +48,6 @@ def learn_shape(names: tuple[str, ...], words: Mapping[str, str]) -> WrittenShap
     """Return the common wire form of rows with these properties.
 
     Args:
-        names: names of the properties.
         words: the type words of those that are not strings.
 
     Returns:

@@ -33,7 +33,6 @@ class SectionField:
 
     Attributes:
         field: the field's name, which is also its keyword.
-        section: the section that it holds.
         kind: the class of its value.
         doc: a phrase that describes it.
         optional: whether it can be None.

@@ -55,8 +55,6 @@ class Option:
 
     Attributes:
         key: the name as written in a URL, a map or a file, without the section's prefix.
-        section: the section that it belongs to.
-        kind: the kind of its value.
         default: the default in its written form, in ``unit``; None: not set.
         field: attribute of the section's class; "" if it has no field.
         unit: unit of the written value: ms, us, s, ns, bytes, or "".

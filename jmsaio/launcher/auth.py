@@ -74,7 +74,6 @@ def sign(role: str, key: bytes, expires: float | None = None) -> str:
     """Create a token (JWT, HS256) for a role.
 
     Args:
-        role: name of the role.
         key: secret key for the signature.
         expires: expiry in seconds since the epoch; None for no expiry.
     """

@@ -38,7 +38,6 @@ def end_last(home: Path, java: Path, jars: Path) -> bool:
 
     Args:
         home: the state directory; no broker runs in it.
-        java: path of the ``java`` command.
         jars: folder with the broker's jars; the compiled program is stored beside it.
 
     Returns:

@@ -66,7 +66,6 @@ class HeaderColumn:
     """A column of a header in the rows of Spark.
 
     Attributes:
-        name: name of the column.
         type: its type in Spark's DDL.
         doc: description of the column in a read.
         written: description of the column in a write; "" if the provider sets it.
@@ -94,8 +93,6 @@ class Header:
             carries it, or none.
         selectable: whether selectors can use it (3.8.1.1 Message selector syntax).
         alike: whether a selector in Starlight's broker plugin finds the same value as one in the client.
-        columns: its columns in Spark.
-        attribute: its attribute of a message.
         default: its value in a new message.
     """
 

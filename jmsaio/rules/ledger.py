@@ -30,11 +30,7 @@ class Scope(enum.Enum):
 
 @attrs.define
 class DeliveryLedger(Generic[Inbox, Record]):
-    """Unsettled deliveries of one session, in the order of delivery.
-
-    Attributes:
-        scope: scope of an acknowledgement.
-    """
+    """Unsettled deliveries of one session, in the order of delivery."""
 
     scope: Scope = Scope.SESSION
     _entries: dict[int, tuple[Inbox, Record]] = attrs.field(factory=dict, init=False, repr=False)

@@ -47,7 +47,6 @@ def advance(state: State, event: Event, what: str) -> State:
 
     Args:
         state: state before.
-        event: the event.
         what: the object's name for the error.
 
     Raises:

@@ -58,7 +58,6 @@ def linear_partition(priority: int, partitions: int, uniform: float) -> int:
 
     Args:
         priority: 0 to 9; anything else counts as the nearest of them.
-        partitions: number of partitions.
         uniform: a random number in [0, 1), which spreads one priority over its partitions.
     """
     if partitions == 2:

@@ -67,7 +67,6 @@ class _Source:
     """The text of the function of values while it is written.
 
     Attributes:
-        parameters: parameters of the function.
         passed: parameters of the functions with its deeper parts.
         opening: first lines of its body.
     """

@@ -41,7 +41,6 @@ def parse(text: str, dialect: str = "jms", start: int = 0) -> Node:
     """Parse ``text`` to a syntax tree, without checking its types.
 
     Args:
-        text: the selector.
         dialect: ``jms`` or ``starlight``.
         start: offset at which the selector begins; offsets of nodes and errors are relative to the beginning of the
             text.

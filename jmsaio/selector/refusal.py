@@ -27,7 +27,6 @@ def refusal(reason: str, text: str, at: int) -> InvalidSelectorError:
 
     Args:
         reason: the problem, and the expected text.
-        text: the selector.
         at: 0-based offset; the column of the error is one more, counted from the start of the text even if the text has
             several lines.
     """

@@ -248,7 +248,6 @@ def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> 
     """Send the rows of one task, at least once: a repeated task sends its rows again.
 
     Args:
-        options: of the write.
         batches: of one schema.
 
     Returns:
@@ -267,11 +266,6 @@ def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> 
 
 def make_records(options: SourceOptions, schema: pa.Schema, configuration: Configuration) -> RecordMaker:
     """Create the record maker of one task.
-
-    Args:
-        options: of the write.
-        schema: of the table.
-        configuration: of the connection.
 
     Raises:
         ConfigurationError: the table can't be written as messages.

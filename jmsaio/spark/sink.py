@@ -44,10 +44,6 @@ class Written(WriterCommitMessage):
 class _SinkWriter:
     """Base of both writers. Checks the table when Spark creates the writer, before a task starts.
 
-    Args:
-        options: of the write.
-        schema: of the table.
-
     Raises:
         ConfigurationError: the table can't be written as messages.
     """

@@ -60,11 +60,7 @@ class JmsSource(DataSource):
         return BatchReader(choose_columns(parse_options(self.options, Use.READ), schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return a reader of stored and new messages, batch by batch.
-
-        Args:
-            schema: as for ``reader``.
-        """
+        """Return a reader of stored and new messages, batch by batch."""
         from jmsaio.spark.stream import StreamReader
 
         return StreamReader(choose_columns(parse_options(self.options, Use.READ_STREAM), schema), schema)
@@ -73,7 +69,6 @@ class JmsSource(DataSource):
         """Return a writer of a table.
 
         Args:
-            schema: of the table.
             overwrite: refused: a destination can't be replaced.
 
         Raises:
@@ -89,7 +84,6 @@ class JmsSource(DataSource):
         """Return a writer of a stream's batches.
 
         Args:
-            schema: of the table.
             overwrite: refused, as for ``writer``; Spark sets it for output mode ``complete``.
         """
         from jmsaio.spark.sink import StreamWriter

@@ -47,7 +47,6 @@ def read_range(options: SourceOptions, span: Range, schema: pa.Schema) -> Genera
 
     Args:
         options: with the columns to read.
-        span: the range of messages.
         schema: the schema that Spark expects: the columns under the names that the user chose.
 
     Raises:

@@ -70,7 +70,6 @@ class LoopClock:
     followed. Otherwise it began with the machine's, and advances as the loop's time does.
 
     Args:
-        loop: the loop.
         start: steady time from now on; default: the loop's time.
     """
 
@@ -102,7 +101,6 @@ def clock_of(loop: asyncio.AbstractEventLoop, previous: Clock | None = None) -> 
     """Return the clock that follows a loop: the machine's for those of asyncio and uvloop.
 
     Args:
-        loop: the loop.
         previous: the clock used before, whose steady time is continued.
     """
     machines = previous is None or isinstance(previous, SystemClock)

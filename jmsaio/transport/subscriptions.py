@@ -40,7 +40,6 @@ async def precreate(
 
     Args:
         transport: transport whose admin interface is used; without one, a consumer is opened and closed.
-        config: configuration.
         topic: full topic name.
         subscription: the queue's subscription.
         timers: timers on the transport's clock.

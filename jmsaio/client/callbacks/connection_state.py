@@ -57,8 +57,6 @@ class ConnectionStates:
     """The current state of one connection, its callbacks and those that wait for a change.
 
     Attributes:
-        calls: calls the callbacks.
-        last: the last change.
         outage: why the connection is lost, or was when it was closed; None if it is not known to be lost.
         reconnects: how often the connection was lost and restored.
     """

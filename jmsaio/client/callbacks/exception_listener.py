@@ -37,7 +37,6 @@ class ExceptionReports:
     """The reports of one connection, delivered one at a time.
 
     Attributes:
-        calls: calls the listener.
         listener: the exception listener, or None.
         where: returns the fields of each log record; see ``jmsaio.model.log_fields``.
     """
@@ -73,7 +72,6 @@ class ExceptionReports:
         """Log a problem now and report it to the listener later, unless ``lost`` has already reported it.
 
         Args:
-            error: the problem.
             circumstances: prefix of the log entry.
             logged: whether the problem is already logged.
             about: more fields of the log record.

@@ -26,11 +26,7 @@ def call_trace(method: Callable[P, T], *arguments: P.args, **keywords: P.kwargs)
 
 
 class TracedSend(PendingSend):
-    """A PendingSend that reports its outcome to a trace, too.
-
-    Attributes:
-        trace: the trace.
-    """
+    """A PendingSend that reports its outcome to a trace, too."""
 
     __slots__ = ("trace",)
 

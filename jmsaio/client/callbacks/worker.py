@@ -46,8 +46,6 @@ async def call(function: Callable[..., Any], *arguments: Any, in_thread: bool = 
     """Call a plain or coroutine function of the application and wait for it.
 
     Args:
-        function: the function to call.
-        arguments: its arguments.
         in_thread: run a plain function in a worker thread, so that it can block.
 
     Raises:

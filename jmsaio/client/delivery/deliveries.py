@@ -42,9 +42,6 @@ class Deliveries:
     """The deliveries of one session.
 
     Attributes:
-        mode: acknowledge mode.
-        ledger: unsettled deliveries.
-        inboxes: the inboxes of the session.
         check_call: raises if the session must not be used.
         configuration: the connection's options.
         receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
@@ -170,7 +167,6 @@ class Deliveries:
 
         Args:
             inbox: the record's inbox.
-            record: the record.
             error: why it can't be read.
 
         Returns:

@@ -133,7 +133,6 @@ class Inbox:
 
     Attributes:
         destination: JMSDestination of received messages.
-        subscription: the subscription.
         receiver: settles each record at the transport's receiver that received it.
         redelivery: how messages that the application returned are redelivered.
         by_priority: deliver higher priorities first (``jms.enableJMSPriority``), among all received records: further

@@ -28,7 +28,6 @@ class Listener:
     """A message listener of one consumer.
 
     Attributes:
-        inbox: inbox of its messages.
         function: handles a message; a plain or coroutine function.
         in_thread: whether a plain function runs in a worker thread.
         decode: decodes a record to a message; None for one that became a dead letter.

@@ -105,7 +105,6 @@ class Unread:
     the broker. If there are too many, the oldest is returned at once.
 
     Attributes:
-        redelivery: the delays.
         give_back: returns a record to the broker whose time has expired, or for which there is no room.
         timers: timers on the transport's clock.
     """

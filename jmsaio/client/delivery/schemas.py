@@ -111,7 +111,6 @@ class Schemas:
         """Return the reader of a record that has a schema; None if its payload stays bytes.
 
         Args:
-            record: the record.
             required: decode it with its schema or not at all (``useSchema``). Otherwise only the schema STRING is used,
                 and if the schema can't be fetched the payload stays bytes.
 

@@ -40,7 +40,6 @@ class SessionInboxes:
     """The inboxes of one session, filled one after the other.
 
     Attributes:
-        transport: the transport of all inboxes.
         ledger: the session's unsettled deliveries.
         filled: called after inboxes were filled, to wake the callback workers.
         open: inboxes with a consumer.
@@ -182,7 +181,6 @@ class SessionInboxes:
         """Close all inboxes concurrently; hand over an inbox to another session that has records of it.
 
         Args:
-            deadline: deadline of all of them.
             unsettled: the unsettled deliveries of each, which the broker redelivers.
             errors: keeps the first error.
         """

@@ -313,7 +313,6 @@ def siblings(broker: str, subscription: Subscription, timers: LoopTimers) -> Sib
 
     Args:
         broker: the broker's name.
-        subscription: the subscription.
         timers: timers on the broker's clock.
     """
     if subscription.type is not SubscriptionType.SHARED:

@@ -24,11 +24,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 @attrs.define(eq=False)
 class Affinity:
-    """The event loop and process in which an object was created.
-
-    Attributes:
-        loop: the event loop.
-    """
+    """The event loop and process in which an object was created."""
 
     loop: asyncio.AbstractEventLoop
     _forks: int

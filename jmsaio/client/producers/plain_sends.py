@@ -78,7 +78,6 @@ class _Common:
         now: the millisecond.
         settings: the producer's settings.
         pooled: the sender's entry in the pool.
-        sender: the sender itself.
         transaction: the transport's transaction, or None.
         origin: origin of the receipts, with the unit of work.
         numbered: whether messages have ids.

@@ -23,7 +23,6 @@ class Target:
     """A destination, resolved for a sender.
 
     Attributes:
-        destination: the JMS destination.
         topic: full Pulsar topic.
         queue_subscription: the subscription created with the first sender to a queue; None for a topic.
     """

@@ -31,9 +31,6 @@ class ConnectionRuntime:
     """The part of a connection that its sessions, producers, consumers and browsers use.
 
     Attributes:
-        configuration: options.
-        transport: the transport.
-        senders: the senders of the factory.
         broker: the broker's name in this process.
         affinity: event loop and process.
         uuid: identifies the connection.

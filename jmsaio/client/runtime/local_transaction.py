@@ -46,7 +46,6 @@ class LocalTransaction:
     Attributes:
         runtime: the session's running part.
         real: whether the transport's transactions are used.
-        work: the transaction in progress.
     """
 
     runtime: SessionRuntime
@@ -164,7 +163,6 @@ class LocalTransaction:
         """Undo a commit at once: until then readers of its topics receive no messages that were sent later.
 
         Args:
-            handle: the transaction.
             rest: deliveries that were not acknowledged in it; the broker redelivers the others.
         """
         try:

@@ -39,9 +39,7 @@ class SessionRuntime:
         connection: the part of its connection that all its sessions share.
         number: number among the connection's sessions, from 1.
         affinity: event loop and process.
-        mode: acknowledge mode.
         callbacks: runs its listeners.
-        inboxes: its inboxes.
         deliveries: messages delivered to the application and not settled.
         listeners: its message listeners.
         completions: its completion listeners.

@@ -49,12 +49,8 @@ class Temporaries:
     """The temporary destinations of one connection.
 
     Args:
-        configuration: options.
-        transport: the transport.
-        senders: the senders of the factory.
         owner: uuid of the connection.
         affinity: its event loop and process.
-        inboxes: returns its inboxes.
         reports: receives problems that no caller can receive.
     """
 

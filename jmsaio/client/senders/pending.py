@@ -85,9 +85,7 @@ class SendOrigin:
     """Common values of a producer's sends in one millisecond, for their receipts and their session.
 
     Attributes:
-        sends: the pending sends of its session.
         work: the unit of work it belongs to, or None.
-        destination: destination of the messages.
         timestamp: JMSTimestamp of the messages.
         counts: counters of the producer.
     """

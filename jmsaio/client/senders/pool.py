@@ -53,7 +53,6 @@ class PooledSender:
     """A sender in the pool.
 
     Attributes:
-        sender: the sender.
         used: time of the last request for it, in seconds of the clock.
         limit: seconds without a send after which it is closed; None: never.
         subscriptions: created subscriptions of queues on this topic.
@@ -180,7 +179,6 @@ class SenderPool:
 
     Attributes:
         transport: opens the senders.
-        config: the options.
         route: chooses a partition; None leaves the choice to the transport.
     """
 

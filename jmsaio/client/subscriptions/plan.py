@@ -68,7 +68,6 @@ class ConsumerRequest:
 
     Attributes:
         destination: queue or topic.
-        kind: the kind of consumer.
         name: subscription name of the shared and durable kinds.
         selector: selector text, or None.
         no_local: the noLocal argument.
@@ -162,7 +161,6 @@ def plan(
     Args:
         request: the application's request.
         client_id: the connection's client identifier, or None.
-        config: options.
         mode: the session's acknowledge mode.
         unique: a name that no other subscription has.
         non_durable: types on which a subscription that is not durable is always deleted with its consumer.

@@ -54,7 +54,6 @@ class SubscriptionSelectors:
     """The selectors of one subscription, by topic, as last read.
 
     Attributes:
-        subscription: the subscription.
         by_topic: its selectors; for a partitioned topic by the name of the whole topic.
         read: time of the request for the current ones, in seconds of the clock; a failed reading changes nothing.
         not_before: time before which no reading is tried, after a failed one.
@@ -284,7 +283,6 @@ async def set_selector(
 
     Args:
         transport: provides the admin interface.
-        config: options.
         timers: timers on the transport's clock.
         reports: logs warnings.
         subscription: Pulsar's name of a durable subscription of a topic; None: the subscription of a queue.

@@ -29,11 +29,8 @@ async def unsubscribe(
     """Delete a durable subscription; see ``Session.unsubscribe``.
 
     Args:
-        admin: the admin interface.
-        config: options.
         broker: the broker's name in this process.
         client_id: the connection's client identifier.
-        name: name of the subscription.
         topic: its topic, or None to search for it.
     """
     subscription = durable_name(client_id, name)

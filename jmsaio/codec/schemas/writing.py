@@ -21,7 +21,6 @@ class SchemaWriter:
     """Writes the payloads of one schema.
 
     Attributes:
-        schema: the schema.
         write: returns the payload of a body that is not None; raises MessageFormatError.
     """
 

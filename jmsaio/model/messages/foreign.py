@@ -66,7 +66,6 @@ def adopt(foreign: object, left_out: LeftOut = _unsaid) -> Message:
     type; a JMSReplyTo that is not a destination; and the properties that only a provider sets.
 
     Args:
-        foreign: the object.
         left_out: called with each part that can't be read, and the error.
 
     Raises:

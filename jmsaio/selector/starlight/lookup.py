@@ -170,7 +170,6 @@ def of_record(record: ReceivedRecord, header: Header) -> Look:
     """Return the plugin's view of a record, with its own rules for marks, defaults and errors.
 
     Args:
-        record: as received.
         header: returns JMSDestination, which the record does not have; used for no other name.
     """
     text_of = record.get

@@ -148,11 +148,7 @@ def _program(text: str) -> Any:
 class _Translation:
     """A pattern of Java in RE2's syntax, except ``$``.
 
-    Args:
-        source: the pattern.
-
     Attributes:
-        text: the translation.
         own: numbers of the whole and of the pattern's groups, each ``$`` counted as a group, too.
         ends: numbers that ``$`` receives.
         repeated: as in `Pattern`.

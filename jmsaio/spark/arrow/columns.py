@@ -124,7 +124,6 @@ class RowBatches:
         """Return the record batch of some rows.
 
         Args:
-            columns: the rows.
             problems: known decoding problems by row index, in addition to those found here.
 
         Raises:

@@ -77,7 +77,6 @@ class RecordMaker:
     """Maker of the records of one task's rows.
 
     Args:
-        schema: schema of the record batches.
         connection_id: JMSConnectionID. Message ids contain it and the row number, so each task needs its own: a new
             UUID.
         namespace: ``tenant/namespace`` of reply destinations without one.

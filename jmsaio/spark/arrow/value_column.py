@@ -37,7 +37,6 @@ class ValueColumn:
         """Fetch the schemas that are not known yet.
 
         Args:
-            admin: returns schemas.
             versions: schema versions of records; None for a record without a schema.
 
         Raises:

@@ -85,7 +85,6 @@ def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bo
     """Return the columns of a table that are written; warn about columns that are left out.
 
     Args:
-        schema: schema of the table.
         destination: destination of all rows; None: each row names its own.
         dedup: rows are identified by ``dedup_producer`` and ``dedup_sequence``.
 

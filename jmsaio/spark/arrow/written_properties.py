@@ -182,7 +182,6 @@ def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dic
     field's.
 
     Args:
-        texts: the texts by name.
         words: the type words by name; NULL is a string.
         declared: the typed fields.
 

@@ -32,7 +32,6 @@ class Finding:
 
     Attributes:
         what: subject of the check.
-        found: what was found.
         advice: the problem and its remedy, in one sentence; "" without a problem.
     """
 

@@ -76,7 +76,6 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
 
     Args:
         session: a session with ``format("jms")`` registered.
-        order: dead letters to report.
 
     Returns:
         The summary: totals, and the groups, largest first. The time of a dead letter is when it became one, by the

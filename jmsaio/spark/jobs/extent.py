@@ -225,7 +225,6 @@ def is_ahead(mark: WireId | None, end: Place) -> bool:
 
     Args:
         mark: the last acknowledged entry; None before the first one of a ledger.
-        end: end of the archive.
     """
     return mark is not None and Place(mark.ledger, mark.entry) >= end
 
@@ -268,7 +267,6 @@ def extents_of(ranges: Iterable[Range], stores: Mapping[str, Stored]) -> list[Ex
     """Combine the ranges of tasks by partition.
 
     Args:
-        ranges: ranges of a batch.
         stores: what each topic stores.
     """
     by_topic: dict[str, list[Range]] = {}

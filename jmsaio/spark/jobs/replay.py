@@ -54,7 +54,6 @@ class ReplayOrder:
 
     Attributes:
         connection: connection options of the data source, including ``url``.
-        folder: folder of the archive.
         mapping: target by archived destination, both as ``queue://name``, ``topic://name`` or a bare name; messages of
             other destinations are sent to their origin.
         selector: selector that messages must match; None: all match.
@@ -190,7 +189,6 @@ def check_targets(targets: Iterable[ReplayTarget], namespace: str) -> None:
     """Reject targets that are origins of archived messages.
 
     Args:
-        targets: targets of the messages.
         namespace: ``tenant/namespace`` for names without one.
 
     Raises:
@@ -215,8 +213,6 @@ async def same_partitions(configuration: Configuration, targets: Iterable[Replay
     """Return the archived destinations whose target has as many partitions as they have, or more.
 
     Args:
-        configuration: configuration of the connection.
-        targets: targets of the messages.
         dedup: targets must exist and deduplicate.
 
     Raises:
@@ -275,7 +271,6 @@ def outgoing_rows(frame: DataFrame, targets: Iterable[ReplayTarget], same: list[
 
     Args:
         frame: archived rows, in order.
-        targets: targets of the messages.
         same: archived destinations whose messages keep their partition.
     """
     moves = f.create_map(*[f.lit(text) for each in targets for text in (each.source, each.target)])
@@ -320,7 +315,6 @@ def select_rows(frame: DataFrame, selector: str) -> DataFrame:
 
     Args:
         frame: rows of the data source or of an archive, with the columns that a selector can name.
-        selector: text of the selector.
 
     Raises:
         InvalidSelectorError: the selector is invalid.

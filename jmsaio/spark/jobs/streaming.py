@@ -167,7 +167,6 @@ class _Runs:
     """The runs of one archive order.
 
     Attributes:
-        order: archive order.
         plan: start of the first run.
         pace: size and interval of the runs.
         report: callback with the record of each run.
@@ -176,7 +175,6 @@ class _Runs:
         checkpoint: checkpoint folder of the stream.
         added: combined result of all runs.
         unreported: results of the unreported runs.
-        reported: number of reported runs.
         failure: the error of a failed run.
         at_work: a run is active.
         is_out: the broker was unreachable in Spark's last progress.
@@ -253,8 +251,6 @@ def stream_options(order: ArchiveOrder, plan: ArchivePlan, pace: Pace) -> dict[s
     """Return the options of the data source for a stream.
 
     Args:
-        order: archive order.
-        plan: start of the stream.
         pace: size and interval of the runs.
     """
     options = plan.options(order)
@@ -275,7 +271,6 @@ def batch_extents(checkpoint: Path, number: int, starts: Mapping[str, Place]) ->
 
     Args:
         checkpoint: checkpoint folder of the stream.
-        number: number of the batch.
         starts: known starts, by topic.
     """
     written = (checkpoint / "offsets" / str(number)).read_text(encoding="utf-8").splitlines()[-1]
@@ -330,7 +325,6 @@ def run_record(number: int, run: ArchiveRun, progress: Mapping[str, Any] | None,
 
     Args:
         number: number of the run in this stream, from 0.
-        run: result of the run.
         progress: Spark's progress of its batch; None if there is none.
         entries: maximum entries per run.
 

@@ -29,7 +29,6 @@ def verify(session: SparkSession, folder: Path) -> dict[str, Any]:
 
     Args:
         session: any session.
-        folder: folder of the archive.
 
     Returns:
         The summary; ``problems`` has one sentence per difference.

@@ -102,9 +102,6 @@ class AscendingCheck:
 def check_tasks(producers: Iterable[Iterable[str]]) -> None:
     """Check that no producer had rows in two tasks, whose order is undefined.
 
-    Args:
-        producers: producer names of each task.
-
     Raises:
         IllegalArgumentError: a producer had rows in two tasks; some can be lost.
     """

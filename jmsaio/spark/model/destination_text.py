@@ -40,7 +40,6 @@ def destination_text(kind: type[Queue] | type[Topic], topic: str, namespace: str
     """Return the text of the destination that a topic or partition belongs to.
 
     Args:
-        kind: queue or topic.
         topic: full name of the topic, or of the partition.
         namespace: ``tenant/namespace`` to leave out of the name.
     """

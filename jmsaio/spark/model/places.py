@@ -20,7 +20,6 @@ class Place(NamedTuple):
     at ``batch`` 0, whether or not the entry holds a batch. It is compared, pickled and written as text.
 
     Attributes:
-        ledger: ledger id.
         entry: entry in the ledger; the one after the last means the end of the ledger.
         batch: index in the batch that the entry holds; 0 is the whole entry.
     """

@@ -60,8 +60,6 @@ class Column:
     """One column; every column can be NULL.
 
     Attributes:
-        name: name of the column.
-        type: type of the column.
         doc: description of its contents.
         bodies: values of the option ``body`` that include the column.
         on_request: the column is included only if it is requested by name.
@@ -151,7 +149,6 @@ def columns_of(body: Body, declared: Sequence[Property] = ()) -> tuple[Column, .
     """Return the columns of a reader that names none.
 
     Args:
-        body: form of the body.
         declared: declared properties; with any, ``props`` is included.
     """
     return tuple(

@@ -129,7 +129,6 @@ def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound
     """Parse the bound of the option ``name``.
 
     Args:
-        name: the option.
         text: ``earliest``, ``latest``, or JSON of topics, by short or full names, with ``ledger:entry[:batch]``.
         source: the topics to read.
         namespace: tenant/namespace for short names.
@@ -157,8 +156,6 @@ def check_order(starting: Bound, ending: Bound, text: str) -> None:
     """Raise ConfigurationError if a topic ends before it starts.
 
     Args:
-        starting: start of the read.
-        ending: end of the read.
         text: the end as the user wrote it.
     """
     if isinstance(starting, str) or isinstance(ending, str):

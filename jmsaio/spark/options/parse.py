@@ -63,7 +63,6 @@ def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
     """Parse options whose keys can have any case.
 
     Args:
-        options: options from Spark.
         use: purpose of the options. Each option belongs to one use or to several.
 
     Raises:

@@ -58,7 +58,6 @@ def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> 
 
     Args:
         name: the option, one of ``SECRETS``.
-        text: its value.
         plugin: the value of ``authPlugin``, which determines the format of ``authParams``.
         allowed: the value of ``allowInlineSecret``.
 

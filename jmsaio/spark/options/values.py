@@ -128,7 +128,6 @@ class OptionRow:
 
     Attributes:
         name: name as written; its case is ignored.
-        uses: uses that accept the option.
         default: default value, for the guide.
         doc: description, for the guide.
         read: parses the text; raises ValueError with the reason.

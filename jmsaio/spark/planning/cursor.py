@@ -24,7 +24,6 @@ class StreamCursor:
 
     Args:
         admin: admin client of the broker.
-        subscription: name of the subscription.
         shared: move it even while it has consumers, which then miss messages that they have not received yet.
         option: name of the option, for errors.
         remedy: alternative to closing the consumers, for errors.

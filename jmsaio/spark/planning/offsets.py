@@ -57,7 +57,6 @@ def lag(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
     """Return the backlog after the offsets by partition; a partition without an offset counts from its start.
 
     Args:
-        start: the offsets.
         stores: what each partition stores.
     """
     return {topic: _behind(topic, _start(topic, start, store)[0], store) for topic, store in stores.items()}
@@ -96,7 +95,6 @@ class Step:
     """End of the next batch of a stream.
 
     Attributes:
-        end: offsets of the end.
         entries: number of entries; 0 if the ledgers are unknown.
         losses: messages of the batch that no longer exist.
     """
@@ -227,7 +225,6 @@ def between(
 
     Args:
         start: start of the batch; a partition without an offset starts at its oldest message.
-        end: end of the batch.
         stores: what each partition stores; not needed for partitions whose offsets are equal.
         kept: see ``advance``. A ledger that was read completely can be deleted before the next batch is read.
     """

@@ -127,7 +127,6 @@ def beyond(topic: str, place: Place, store: Stored, reason: str) -> Loss | None:
         topic: full name of a topic without partitions, or of one partition.
         place: end of the read, as returned by ``locate``.
         store: ledgers and ends of the topic.
-        reason: reason of the loss.
     """
     if store.end is not None and place <= store.end:
         return None
@@ -148,7 +147,6 @@ def weigh(range: Range, ledgers: Iterable[Ledger]) -> int:
     """Estimate the bytes of a range's entries, by the mean size of each ledger.
 
     Args:
-        range: a range.
         ledgers: ledgers of its topic; entries of other ledgers are ignored.
     """
     known = {ledger.id: ledger for ledger in ledgers if ledger.entries}

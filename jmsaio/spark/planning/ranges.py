@@ -150,9 +150,6 @@ class RangeCheck:
 
     A record that was given up and is received later is still returned: on a busy machine, records can overtake others.
 
-    Args:
-        range: the range to read.
-
     Attributes:
         done: the range was read completely.
     """

@@ -80,8 +80,6 @@ class RangeReading:
 
     Args:
         transport: client of the broker.
-        range: the range to read.
-        options: how to read it.
         configuration: configuration of the connection, with that of the reader.
 
     Attributes:

@@ -39,7 +39,6 @@ class StreamPlanner:
     Args:
         transport: transport of that process.
         source: topics to read.
-        options: options of the stream.
     """
 
     transport: Transport

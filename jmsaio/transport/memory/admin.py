@@ -24,11 +24,7 @@ from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subs
 
 
 class MemoryAdmin:
-    """Administration of a broker in this process. See ``jmsaio.transport.base.Admin``.
-
-    Args:
-        broker: the broker.
-    """
+    """Administration of a broker in this process. See ``jmsaio.transport.base.Admin``."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker

@@ -24,10 +24,6 @@ class Deferred(Protocol):
 class Link:
     """A client's connection from the broker to its event loop.
 
-    Args:
-        broker: the broker.
-        loop: the loop of the client.
-
     Attributes:
         listeners: called with changes of the connection itself.
     """

@@ -43,7 +43,6 @@ class _Numbered(NamedTuple):
     Attributes:
         result: the result without the sequence id.
         partition: full name of its partition or topic.
-        sequence_id: the sequence id.
     """
 
     result: _Result
@@ -58,7 +57,6 @@ class MemorySender:
         link: connection to the event loop.
         logs: the partitions, or the only topic.
         topic: full name of the topic.
-        options: options of the sender.
         limit: bytes in the broker's memory at which records of this sender wait.
     """
 

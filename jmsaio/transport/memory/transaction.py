@@ -30,7 +30,6 @@ class MemoryTransaction:
     All methods except ``commit`` and ``abort`` are called with the broker's lock held.
 
     Args:
-        broker: broker of the transaction.
         timeout: seconds after which it is aborted.
 
     Attributes:

@@ -44,7 +44,6 @@ class MemoryTransport:
     """One client of one embedded broker. See ``jmsaio.transport.base.Transport``.
 
     Args:
-        broker: the broker.
         config: configuration; uses ``memory_limit``, ``use_pulsar_admin``, ``enable_jms_priority`` and ``filters``.
     """
 

@@ -56,7 +56,6 @@ class Faults:
     """Pending faults, each used once, in the order of adding.
 
     Attributes:
-        sends: faults of sends.
         lost_acknowledgements: number of the next acknowledged records to ignore.
         lost_commits: number of the next commits to leave unanswered.
     """

@@ -61,7 +61,6 @@ class Consumer:
 
     Attributes:
         port: end of the receiver.
-        config: consumerConfig.
         metadata: metadata read by the filter plugin.
         name: name of the consumer, for statistics and the order of failover consumers.
         number: number that grows with each consumer of the broker.

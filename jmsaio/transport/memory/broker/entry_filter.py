@@ -27,8 +27,6 @@ def judge(record: StoredRecord, metadata: Mapping[str, str], properties: Mapping
 
     Args:
         record: record to be sent.
-        metadata: metadata of the consumer.
-        properties: properties of the subscription.
     """
     common = properties.get(SELECTOR, "") if properties.get(FILTERING) == "true" else ""
     own = metadata.get(SELECTOR, "") if common or metadata.get(FILTERING) == "true" else ""

@@ -31,7 +31,6 @@ class StoredRecord:
     A plain slots class, because one is created for each message.
 
     Attributes:
-        log: the log that stores it.
         number: position in the log, from 0.
         get: returns one property: the mapping's own ``get``, because a method takes twice as long, and a selector with
             three terms calls it eight times.
@@ -169,7 +168,6 @@ class Partition:
     """Records of one topic or partition, by number.
 
     Attributes:
-        broker: the broker that it belongs to.
         name: full name of the topic or partition.
         ledger: number unique among the broker's past and present logs.
         partition: index of the partition, -1 for a topic without.
@@ -217,7 +215,6 @@ class Partition:
         Args:
             record: the sent record.
             size: bytes used in memory.
-            sequence_id: sequence id given by the sender.
             now: publish time, seconds since the epoch.
             producer_name: name of the sender; None for records stored by the broker itself.
             schema_version: version of the schema declared by the sender, or None.

@@ -25,9 +25,7 @@ def renew(
     considered; others of that name (of a queue, of an administrator) are left alone.
 
     Args:
-        broker: the broker.
         wanted: subscription to open, with ``replace``.
-        logs: its topics or partitions.
 
     Returns:
         The properties of the deleted subscriptions; those set by others are to be kept.

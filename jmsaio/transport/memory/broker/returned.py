@@ -17,7 +17,6 @@ class ReturnedRecords:
     """Records that one subscription has to deliver before its backlog, now or later.
 
     Args:
-        timers: timers of the broker.
         due: called when a delayed record has become ready.
 
     Attributes:

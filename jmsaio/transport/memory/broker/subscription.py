@@ -43,11 +43,8 @@ class BrokerSubscription:
     """A subscription of one log.
 
     Attributes:
-        log: the subscribed log.
-        name: name of the subscription.
         type: how its consumers share it; the first consumer to join after the last one left can change it.
         durable: whether it outlives its consumers.
-        properties: subscription properties.
         consumers: connected consumers.
         counts: redelivery counts above 0, by record number.
     """

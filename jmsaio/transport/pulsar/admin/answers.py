@@ -124,7 +124,6 @@ def has_advanced(internal: Any, subscription: str, message_id: WireId, what: str
 
     Args:
         internal: answer of ``internalStats``.
-        subscription: name of the subscription.
         message_id: target of the cursor.
         what: the call, for errors.
 
@@ -296,7 +295,6 @@ class Activity:
         producers: number of connected producers.
         last: last activity of the topic itself (created, loaded, message sent); None if unknown.
         now: time of the broker in milliseconds since the epoch.
-        subscriptions: activity of the subscriptions by name.
     """
 
     producers: int

@@ -98,7 +98,6 @@ class RestAdmin:
     500, 502, 503, 504), and can be cancelled at any time.
 
     Args:
-        config: configuration.
         check: verifies before each call that the interface belongs to the broker (``SameCluster.check``).
 
     Raises:

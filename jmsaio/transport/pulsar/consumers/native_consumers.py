@@ -32,8 +32,6 @@ class NativeConsumers:
     """One native consumer per topic or partition, or one for a pattern.
 
     Args:
-        bridge: bridge to the native threads.
-        subscription: the subscription.
         woken: called when messages might be available.
 
     Attributes:

@@ -45,9 +45,6 @@ class ReaderRecord(PulsarRecord):
     """A ``PulsarRecord`` of a reader, with a known id and an entry shared with others.
 
     Args:
-        native: the message.
-        source: the native reader.
-        message_id: id of the record.
         entry: known data of its entry.
     """
 
@@ -91,11 +88,7 @@ class ReaderRecord(PulsarRecord):
 
 
 class StoredRecords:
-    """Creates the records of one native reader, in the order of its messages.
-
-    Args:
-        source: the native reader.
-    """
+    """Creates the records of one native reader, in the order of its messages."""
 
     def __init__(self, source: NativeConsumer) -> None:
         self._source = source

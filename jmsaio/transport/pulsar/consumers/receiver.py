@@ -38,7 +38,6 @@ class PulsarReceiver:
 
     Args:
         bridge: bridge to the native threads.
-        subscription: the subscription.
         wake: called when records might be available.
         closed: called when the receiver is closed.
         prior: deliveries by stopped receivers of the transport.
@@ -47,7 +46,6 @@ class PulsarReceiver:
         letters: moves records returned too often to the dead letters; None without a policy.
 
     Attributes:
-        subscription: the subscription.
         after_close: called last, with the remaining seconds, if the subscription ends with its last consumer and this
             receiver could not delete it because it had others.
     """

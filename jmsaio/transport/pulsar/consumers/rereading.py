@@ -53,10 +53,8 @@ class Rereading:
     """Reads damaged entries again for the receivers of one transport.
 
     Args:
-        bridge: bridge of the transport.
         broker: the service URL.
         receivers: returns the open receivers; also called from other threads.
-        open_reader: opens readers.
         report: reports to the connection's listeners; returns False if there are none.
     """
 
@@ -102,7 +100,6 @@ class Rereading:
         """Read an entry again.
 
         Args:
-            damage: the entry.
             hindrance: reason why it can't be read; "" if none is known.
         """
         receivers = self.concerned(damage)

@@ -102,7 +102,6 @@ class DeadLetters:
     Args:
         policy: limit and target.
         subscription: name of the receiver's subscription.
-        open_sender: opens senders.
         open_receiver: creates the dead-letter topic's first subscription, if the policy names it.
         keep: creates the default subscription otherwise.
     """

@@ -71,7 +71,6 @@ async def delete_leftover(admin: Admin | None, subscription: Subscription, timeo
 
     Args:
         admin: the admin interface; None: nothing is done.
-        subscription: the subscription.
         timeout: maximum seconds for the deletion.
 
     Raises:

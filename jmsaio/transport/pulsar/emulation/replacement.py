@@ -27,7 +27,6 @@ async def delete_other(
     """Delete the subscription that ``wanted`` replaces, if there is one.
 
     Args:
-        admin: the admin interface.
         wanted: the subscription to open.
         warn: called with a warning if the properties of the subscription can't be read.
 

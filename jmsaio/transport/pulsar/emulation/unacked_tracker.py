@@ -38,7 +38,6 @@ class UnackedTracker:
 
     Args:
         bridge: the event loop.
-        subscription: the subscription.
         woken: called when ``take`` has records.
         prior: deliveries of stopped receivers, shared by all receivers of a transport.
         return_counts: count of returned records of a shared subscription, shared by all its receivers in this process.

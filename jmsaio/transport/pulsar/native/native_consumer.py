@@ -65,7 +65,6 @@ class NativeConsumer:
     """Receives native messages from one native consumer or reader.
 
     Args:
-        bridge: bridge to the native threads.
         native: ``_pulsar.Consumer`` or ``_pulsar.Reader``.
         receive: its ``receive_async`` or ``read_next_async``.
         receive_now: its ``receive`` or ``read_next``, with a time limit in milliseconds.

@@ -144,7 +144,6 @@ class Line:
     Attributes:
         level: ``WARN`` or ``ERROR``; ``INFO`` with ``LOG_VARIABLE``.
         source: C++ class that wrote it.
-        text: text of the line.
         thread: id of the thread of pulsar-client that wrote it; each connection has its own.
     """
 
@@ -174,8 +173,6 @@ class Damage:
     Attributes:
         topic: full name of the topic or partition.
         subscription: subscription of the consumer that dropped it.
-        ledger: ledger of its id.
-        entry: entry of its id.
     """
 
     topic: str

@@ -65,7 +65,6 @@ class MissingReceivers:
     """The receivers of one transport with disconnected consumers.
 
     Args:
-        report: reports a change to the listeners.
         admin: admin interface to find out why a subscription is missing, or None.
     """
 

@@ -75,7 +75,6 @@ class Watch:
     """Watches the senders and receivers of one transport.
 
     Args:
-        bridge: bridge of the transport.
         address: address of the broker, for messages.
         senders: returns the open senders.
         receivers: returns the open receivers.

@@ -30,7 +30,6 @@ class Admission:
         counted: whether the broker counts redeliveries, as on shared subscriptions.
         unsettled: the receiver's records, to which admitted ones are added.
         settled: its acknowledged records.
-        acks: its acknowledgements.
         handover: its knowledge of other receivers' records.
     """
 
@@ -74,9 +73,7 @@ class Admission:
 
         Args:
             native_consumer: their native consumer.
-            natives: the messages.
             again: the first of them does not follow the earlier ones.
-            taken: the records.
         """
         for native in natives:
             native_consumer.serial += 1

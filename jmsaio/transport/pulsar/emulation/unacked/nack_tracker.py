@@ -127,7 +127,6 @@ class NackTracker:
     Args:
         bridge: the event loop.
         unsettled: the receiver's records.
-        acks: its acknowledgements.
         handover: shares records with other receivers.
         return_counts: count of records of a shared subscription returned by this process.
         delayed: records that arrived before their time, on exclusive and failover subscriptions; None: it is shared.

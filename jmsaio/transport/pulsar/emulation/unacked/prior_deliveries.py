@@ -209,7 +209,6 @@ class Handover:
 
     Args:
         prior: deliveries of stopped receivers, shared by all receivers of a transport.
-        name: name of the subscription.
         unsettled: the receiver's records.
         acks: the receiver's acknowledgements.
         redeliver: called with copies kept back that are to be delivered now.

@@ -107,7 +107,6 @@ class ReturnCounts:
         """Count the redeliveries of a record caused by applications of this process, or by other processes.
 
         Args:
-            key: key of the record.
             counted: redeliveries of its entry, as counted by the broker.
         """
         return self.failures(key) + max(0, counted - self._entries.get(key[:2], 0))
@@ -154,7 +153,6 @@ def return_counts(broker: str, identity: _Identity) -> ReturnCounts:
 
     Args:
         broker: the broker's service URL.
-        identity: identity of the subscription.
     """
     with _lock:
         found = _all_counts.get((broker, identity))
