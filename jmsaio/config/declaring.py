@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import attrs
 
-from jmsaio.config.options import EVERYWHERE, Directory, Kind, Option, Section, Status
+from jmsaio.config.options import Directory, Kind, Option, Section
 from jmsaio.config.values import SECONDS, given
 
 T = TypeVar("T")
@@ -50,40 +50,16 @@ class SectionField:
         return self.section.value.rstrip(".").rpartition(".")[2]
 
 
-def described(
-    key: str,
-    doc: str,
-    *,
-    unit: str = "",
-    low: float | None = None,
-    high: float | None = None,
-    exact: bool = False,
-    off: float | None = None,
-    secret: bool = False,
-    status: Status = Status.BUILT,
-    transports: tuple[str, ...] = EVERYWHERE,
-) -> dict[str, object]:
+def described(key: str, doc: str, **more: Any) -> dict[str, object]:
     """Return the metadata of a field that is an option, for ``attrs.field``.
 
     Args:
         key: the written name, without the section's prefix; "" for an option that Starlight does not have, which is
             named like its field and whose durations are seconds.
         doc: a phrase for the guide that describes it.
-        unit: unit of the written value. A float with a unit of time is a duration; its field is in seconds.
-        low: minimum value, in ``unit``.
-        high: maximum value of a number that is not a duration, in ``unit``.
-        exact: whether a choice is case-sensitive.
-        off: written value at or below which a duration is disabled; the field is then None.
-        secret: whether the value is never shown.
-        status: whether it is built; if it is not, only the default is accepted.
-        transports: the transports on which it has an effect.
+        **more: ``secret``, or attributes of ``Option``. A float with a unit of time is a duration, in seconds here.
     """
-    return {
-        _OPTION: {
-            "key": key, "doc": doc, "unit": unit, "low": low, "high": high, "exact": exact, "off": off,
-            "secret": secret, "status": status, "transports": transports,
-        }
-    }  # fmt: skip
+    return {_OPTION: {"key": key, "doc": doc, **more}}
 
 
 def option(default: Any, key: str, doc: str, *, repr: bool | Callable[[Any], str] = True, **more: Any) -> Any:
@@ -141,18 +117,22 @@ def _options(declaring: type, section: Section) -> Iterator[Option]:
             yield _as_option(field, section, **declared)
 
 
-def _as_option(field: Any, section: Section, key: str, secret: bool, **declared: Any) -> Option:
+def _as_option(
+    field: Any, section: Section, key: str, secret: bool = False, unit: str = "", off: float | None = None, **more: Any
+) -> Option:
     annotation, *functions = [each for each in _alternatives(field.type) if each is not NoneType]
-    kind = _kind(annotation, declared["unit"])
+    kind = _kind(annotation, unit)
     return Option(
         key=key or field.name,
         section=section,
         kind=Kind.SECRET if secret else kind,
-        default=_written_default(field.default, kind, declared["unit"], declared["off"]),
+        default=_written_default(field.default, kind, unit, off),
         field=field.name,
+        unit=unit,
+        off=off,
         choices=get_args(annotation) if kind is Kind.CHOICE else (),
         supplied=bool(functions),
-        **declared,
+        **more,
     )
 
 
