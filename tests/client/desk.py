@@ -11,7 +11,9 @@ import attrs
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.senders.pending import Receipt
+from jmsaio.client.producers.plain_sends import PlainSends
+from jmsaio.client.producers.stamper import Stamper
+from jmsaio.client.senders.pending import PendingSends, Receipt
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.testing import EmbeddedBroker, ManualClock, embedded_broker
 from jmsaio.transport.memory.sender import MemorySender
@@ -24,6 +26,9 @@ class Desk:
     Attributes:
         producer: to a queue.
         anywhere: without a destination.
+        plain: the fast path of ``producer``, plain_anywhere that of the other.
+        stamper: what numbers the messages of ``producer``.
+        pending: the sends of the session without an outcome.
         deleted: a temporary queue that was there for a while.
         records: what the transport got.
         circumstances: with each of them, its topic, the transport's transaction and the unit of work.
@@ -35,6 +40,10 @@ class Desk:
     session: jmsaio.Session
     producer: jmsaio.MessageProducer
     anywhere: jmsaio.MessageProducer
+    plain: PlainSends
+    plain_anywhere: PlainSends
+    stamper: Stamper
+    pending: PendingSends
     deleted: jmsaio.Destination
     records: list[OutgoingRecord] = attrs.field(factory=list)
     circumstances: list[tuple[object, ...]] = attrs.field(factory=list)
@@ -50,9 +59,13 @@ async def desk(mode: AcknowledgeMode = AcknowledgeMode.AUTO, **options: Any) -> 
             deleted = await session.create_temporary_queue()
             for destination in (deleted, jmsaio.Topic("news"), jmsaio.Queue("orders")):
                 await anywhere.send(destination, "takes this millisecond's turn of the loop")
-            anywhere._plain.send_varied(deleted, "what it has in common is kept", None, None, None, None, None)
+            plain, plain_anywhere = producer._plain, anywhere._plain
+            plain_anywhere.send_varied(deleted, "what it has in common is kept", None, None, None, None, None)
             await deleted.delete()
-            made = Desk(broker, clock, connection, session, producer, anywhere, deleted)
+            made = Desk(
+                broker, clock, connection, session, producer, anywhere, plain, plain_anywhere, producer._stamper,
+                session._runtime.sends, deleted,
+            )  # fmt: skip
 
             def noted(self: MemorySender, record: OutgoingRecord, token: Any, transaction: Any = None) -> None:
                 made.records.append(record)

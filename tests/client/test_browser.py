@@ -18,6 +18,7 @@ from jmsaio.transport.base import Reader, ReaderOptions, Receiver, SenderOptions
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.memory.reader import MemoryReader
 from tests.client.helpers import fill, take, texts
+from tests.kit.inside import admin_of, transport_of
 from tests.kit.records import tell_each
 
 Name = Callable[[str], str]
@@ -104,8 +105,7 @@ async def test_a_stream_that_is_left_closes_its_reader(session: jmsaio.Session, 
     stream = browser.stream()
     assert (await anext(stream)).get_body(str) == "0"
     await stream.aclose()  # type: ignore[attr-defined]  # an asynchronous generator
-    admin = session._runtime.connection.transport.admin
-    assert admin is not None
+    admin = admin_of(session)
     async with asyncio.timeout(20):
         while set((await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions) != {"jms-queue"}:
             await asyncio.sleep(0.05)
@@ -117,7 +117,7 @@ async def contents(browser: jmsaio.QueueBrowser) -> list[str | None]:
 
 async def send_raw(connection: jmsaio.Connection, topic: str, properties: dict[str, str]) -> None:
     """Send a text with properties that none of our producers would write."""
-    sender = await connection._runtime.transport.open_sender(
+    sender = await transport_of(connection).open_sender(
         topic, SenderOptions(connection.configuration.producer, tell_each)
     )
     outcome = asyncio.get_running_loop().create_future()
@@ -185,8 +185,7 @@ async def test_browsing_disturbs_no_one(connection: jmsaio.Connection, session: 
             assert texts(messages) == [str(number) for number in range(6)]
             assert {message.get_int_property("JMSXDeliveryCount") for message in messages} == {1}
             await messages[-1].acknowledge()
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     async with asyncio.timeout(20):
         while set((await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions) != {"jms-queue"}:
             await asyncio.sleep(0.05)
@@ -196,8 +195,7 @@ async def test_partitions_and_virtual_queues(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name
 ) -> None:
     stem = name("virtual")
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     await admin.create_topic(f"persistent://public/default/{stem}-a", 3)
     producer = await session.create_producer()
     for letter in "abab":
@@ -240,7 +238,7 @@ async def test_a_stream_reads_as_it_is_read(
 ) -> None:
     """So that a queue may be larger than memory; the queue's own options hold for the reader, too."""
     asked: list[tuple[int, int]] = []
-    open_reader = connection._runtime.transport.open_reader
+    open_reader = transport_of(connection).open_reader
 
     async def watched(options: ReaderOptions) -> Reader:
         reader = await open_reader(options)
@@ -253,7 +251,7 @@ async def test_a_stream_reads_as_it_is_read(
 
         return cast("Reader", SimpleNamespace(read=counted, at_end=reader.at_end, aclose=reader.aclose))
 
-    monkeypatch.setattr(type(connection._runtime.transport), "open_reader", lambda transport, options: watched(options))
+    monkeypatch.setattr(type(transport_of(connection)), "open_reader", lambda transport, options: watched(options))
     queue = session.create_queue(name("large"))
     await fill(connection, queue, 600)
     browser = await session.create_browser(session.create_queue(f"{queue.name}?consumerConfig.receiverQueueSize=50"))
@@ -366,8 +364,7 @@ async def test_what_was_acknowledged_between_others_does_not_show(name: Name) ->
     """Another subscription keeps all of it in the topic."""
     queue = jmsaio.Queue(name("gap"))
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
-        admin = connection._runtime.transport.admin
-        assert admin is not None
+        admin = admin_of(connection)
         await admin.create_subscription(f"persistent://public/default/{queue.name}", "other", StartPosition.EARLIEST)
         await fill(connection, queue, 3)
         async with connection.create_session(jmsaio.AcknowledgeMode.INDIVIDUAL) as session:
@@ -387,8 +384,7 @@ async def test_a_message_does_not_show_before_its_delivery_time(name: Name) -> N
 
 async def kept_by_another(connection: jmsaio.Connection, queue: jmsaio.Queue, count: int) -> None:
     """Fill a queue whose topic keeps everything, since another subscription reads nothing of it."""
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     await admin.create_subscription(f"persistent://public/default/{queue.name}", "other", StartPosition.EARLIEST)
     await fill(connection, queue, count)
 
@@ -428,7 +424,7 @@ async def test_a_browse_reads_only_what_is_behind_the_acknowledged_messages(
     queue = jmsaio.Queue(name("behind"))
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
         await kept_by_another(connection, queue, 5)
-        transport = connection._runtime.transport
+        transport = transport_of(connection)
         open_reader, readers, read_records = transport.open_reader, list[MemoryReader](), list[ReceivedRecord]()
 
         async def watched(self: object, options: ReaderOptions) -> Reader:
@@ -463,7 +459,7 @@ async def test_a_reader_that_sees_no_end_and_brings_nothing_does_not_keep_a_brow
     queue = jmsaio.Queue(name("endless"))
     async with jmsaio.connect(f"memory://{name('broker')}", operation_timeout=0.2) as connection:
         await kept_by_another(connection, queue, 2)
-        transport = connection._runtime.transport
+        transport = transport_of(connection)
         open_reader = transport.open_reader
 
         async def blind(self: object, options: ReaderOptions) -> Reader:

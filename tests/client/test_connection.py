@@ -13,6 +13,7 @@ import pytest
 import jmsaio
 from jmsaio import ConnectionMetaData, __version__
 from jmsaio.transport.memory.transport import MemoryTransport
+from tests.kit.inside import admin_of, transport_of
 from tests.kit.virtual_time import steady
 
 Name = Callable[[str], str]
@@ -260,7 +261,7 @@ async def test_a_transacted_session_needs_transactions_or_their_emulation(
     name: Name, monkeypatch: pytest.MonkeyPatch, transactions: bool, emulated: bool, real: bool | None
 ) -> None:
     async with jmsaio.connect(f"memory://{name('broker')}", emulate_transactions=emulated) as connection:
-        transport = connection._runtime.transport
+        transport = transport_of(connection)
         capabilities = attrs.evolve(transport.capabilities, transactions=transactions)
         monkeypatch.setattr(type(transport), "capabilities", capabilities)
         async with connection.create_session():
@@ -336,7 +337,7 @@ async def test_a_closed_connection_is_told_nothing_of_its_broker(name: Name) -> 
     """The transport goes on for the other connections of the factory."""
     async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
         connection, other = await factory.create_connection(), await factory.create_connection()
-        listeners = connection._runtime.transport.link_listeners
+        listeners = transport_of(connection).link_listeners
         assert len(listeners) == 2
         await connection.close()
         assert len(listeners) == 1
@@ -355,8 +356,7 @@ async def test_an_exception_listener_that_closes_its_connection_does_not_wait_fo
     """Though the close has something to report, too."""
     connection = await jmsaio.connect(f"memory://{name('broker')}", close_timeout=20)
     await (await connection.create_session()).create_temporary_queue()
-    admin, told = connection._runtime.transport.admin, list[str]()
-    assert admin is not None
+    admin, told = admin_of(connection), list[str]()
 
     async def refuse(topic: str, force: bool = False) -> None:
         raise jmsaio.AdminError("not now", 500)

@@ -9,6 +9,7 @@ import pytest
 import jmsaio
 from jmsaio.config import ConnectOptions
 from jmsaio.transport.base import SubscriptionType
+from tests.kit.inside import admin_of
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -39,8 +40,7 @@ async def test_later_messages_pass_held_ones(session_on_pulsar: jmsaio.Session, 
     async with session_on_pulsar.create_durable_consumer(topic, subscription) as consumer:
         await send(session_on_pulsar, topic, 20, 4)
         assert await bodies(consumer, 1) == ["at once"]
-        admin = session_on_pulsar._runtime.connection.transport.admin
-        assert admin is not None
+        admin = admin_of(session_on_pulsar)
         assert await admin.backlog(f"persistent://public/default/{topic.name}", subscription) >= 20
         assert await bodies(consumer, 20) == [str(number) for number in range(20)]
         assert await consumer.receive(timeout=0.3) is None

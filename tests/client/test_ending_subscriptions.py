@@ -13,6 +13,7 @@ from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport.base import StartPosition
 from tests.client.helpers import full_name
+from tests.kit.inside import admin_of
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -23,8 +24,7 @@ pytestmark = pytest.mark.small_namespace
 
 async def left(connection: jmsaio.Connection, topic: jmsaio.Topic) -> set[str]:
     """The subscriptions of a topic."""
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     return set((await admin.stats(full_name(connection, topic))).subscriptions)
 
 
@@ -32,8 +32,7 @@ async def test_a_cancelled_opening_leaves_no_subscription(
     connection: jmsaio.Connection, session: jmsaio.Session, name: Name
 ) -> None:
     topic = session.create_topic(name("cancelled"))
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     await admin.create_topic(full_name(connection, topic), 2)
 
     async def opened(shared: bool) -> None:
@@ -59,8 +58,7 @@ async def test_a_cancelled_opening_leaves_no_subscription(
 async def test_what_a_crash_left_of_a_shared_subscription_is_not_resumed(pulsar_broker: TestBroker, name: Name) -> None:
     async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
         topic = session.create_topic(name("crashed"))
-        admin, full = connection._runtime.transport.admin, full_name(connection, topic)
-        assert admin is not None
+        admin, full = admin_of(connection), full_name(connection, topic)
         await admin.create_subscription(full, "group-nd", StartPosition.EARLIEST)
         producer = await session.create_producer(topic)
         await producer.send("for those who crashed")

@@ -17,6 +17,7 @@ from jmsaio.client import factory as factory_module
 from jmsaio.config import Configuration
 from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import open_transport
+from tests.kit.inside import admin_of, transport_of
 
 _BY_CALL = {"jms.useCredentialsFromCreateConnection": "true", "authPlugin": "token"}
 
@@ -38,7 +39,7 @@ def test_trio_is_refused() -> None:
 async def test_one_factory_makes_many_connections(url: str) -> None:
     async with jmsaio.ConnectionFactory(url) as factory:
         first, second = await factory.create_connection(), await factory.create_connection()
-        assert first._runtime.transport is second._runtime.transport
+        assert transport_of(first) is transport_of(second)
         assert first._runtime.uuid != second._runtime.uuid
         await first.close()
         await second.start()
@@ -342,8 +343,7 @@ async def test_closing_a_factory_closes_all_it_made(url: str) -> None:
     session = await connection.create_session()
     temporaries = [await session.create_temporary_queue(), await context.create_temporary_topic()]
     async with jmsaio.ConnectionFactory(url) as another:
-        admin = (await another.create_connection())._runtime.transport.admin
-        assert admin is not None
+        admin = admin_of(await another.create_connection())
         await factory.close()
         await factory.close()
         assert connection.closed and context.closed and session.closed

@@ -18,6 +18,7 @@ from jmsaio.transport.base import SenderOptions
 from tests.client.delivery.test_deliveries import deliveries
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered
 from tests.client.helpers import drain, fill
+from tests.kit.inside import transport_of
 from tests.kit.records import Record, UnreadableRecord, tell_each
 
 Name = Callable[[str], str]
@@ -27,7 +28,7 @@ BAD = b"\xff\xfe is not UTF-8"
 async def poison(connection: jmsaio.Connection, name: str, count: int = 1) -> None:
     """Send text messages whose bodies are no text, as a foreign producer may."""
     topic = f"persistent://public/default/{name}"
-    sender = await connection._runtime.transport.open_sender(
+    sender = await transport_of(connection).open_sender(
         topic, SenderOptions(connection.configuration.producer, tell_each)
     )
     outcomes = [asyncio.get_running_loop().create_future() for _ in range(count)]

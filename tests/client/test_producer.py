@@ -17,6 +17,7 @@ from jmsaio.client.producer import SendOptions
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import full_name, rest, take, texts
+from tests.kit.inside import admin_of
 
 Name = Callable[[str], str]
 
@@ -302,8 +303,7 @@ async def test_what_is_prefetched_from_many_partitions_comes_by_priority_after_t
 ) -> None:
     options = jmsaio.connect(url, enable_jms_priority=True, priority_mapping="non-linear")
     async with options as connection, connection.create_session() as session:
-        queue, admin = session.create_queue(name("partitions")), connection._runtime.transport.admin
-        assert admin is not None
+        queue, admin = session.create_queue(name("partitions")), admin_of(connection)
         await admin.create_topic(f"persistent://public/default/{queue.name}", 10)
         async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
             for priority in (1, 9):

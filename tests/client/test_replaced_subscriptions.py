@@ -17,6 +17,7 @@ from jmsaio.transport.base import (
     SubscriptionType,
 )
 from tests.client.helpers import drain, full_name, texts
+from tests.kit.inside import admin_of, transport_of
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -116,7 +117,7 @@ async def test_one_that_another_process_uses(case: Case, caplog: pytest.LogCaptu
         (full_name(case.connection, case.topic),), f"{case.connection.client_id}_sub",
         SubscriptionType.SHARED if case.shared else SubscriptionType.EXCLUSIVE, ConsumerConfig(receiver_queue_size=1),
     )  # fmt: skip
-    theirs = await case.connection._runtime.transport.open_receiver(subscription, lambda: None)
+    theirs = await transport_of(case.connection).open_receiver(subscription, lambda: None)
     with pytest.raises(ConsumerBusyError):
         await case.open("x = 2")
     await theirs.aclose(20)
@@ -201,8 +202,7 @@ async def test_topics_of_a_virtual_name(url: str, name: Name, caplog: pytest.Log
 async def test_pulsar_remembers_it_as_properties(pulsar_broker: TestBroker, name: Name) -> None:
     async with jmsaio.connect(pulsar_broker.url, client_id="c") as connection, connection.create_session() as session:
         topic = session.create_topic(name("renewed"))
-        admin, full = connection._runtime.transport.admin, full_name(connection, topic)
-        assert admin is not None
+        admin, full = admin_of(connection), full_name(connection, topic)
         await admin.create_subscription(full, "c_sub", StartPosition.LATEST)  # made by somebody else
         await admin.set_subscription_properties(full, "c_sub", {"theirs": "1"})
         await (await session.create_producer(topic)).send("kept")

@@ -14,6 +14,7 @@ from jmsaio.client.delivery import schemas as module
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SenderOptions
 from tests.client.helpers import SOON, full_name, take
+from tests.kit.inside import admin_of, transport_of
 from tests.kit.records import ORDER
 
 Name = Callable[[str], str]
@@ -40,7 +41,7 @@ async def damage(connection: jmsaio.Connection, queue: jmsaio.Queue, schema: jms
     options = SenderOptions(
         connection.configuration.producer, lambda tokens, place, error: told.set_result(error), schema=schema
     )
-    sender = await connection._runtime.transport.open_sender(full_name(connection, queue), options)
+    sender = await transport_of(connection).open_sender(full_name(connection, queue), options)
     sender.send(OutgoingRecord(payload, {"colour": "red"}), None)
     await sender.drain(SOON)
     assert await told is None
@@ -164,8 +165,7 @@ async def test_what_a_producer_can_not_have_is_refused_before_anything_is_create
     for schema in ("KEY_VALUE", jmsaio.Schema("AVRO", '"monkey"'), 5):
         with pytest.raises(jmsaio.IllegalArgumentError):
             await session.create_producer(queue, schema=schema)  # type: ignore[arg-type]  # the last one is neither
-    admin = session._runtime.connection.transport.admin
-    assert admin is not None
+    admin = admin_of(session)
     with pytest.raises(jmsaio.NotFoundError):
         await admin.partitions(full_name(session._runtime.connection, queue))  # type: ignore[arg-type]  # as a Connection
 
@@ -239,8 +239,8 @@ async def test_messages_wait_while_the_broker_gives_no_schema(
 ) -> None:
     """None is taken for bytes meanwhile, and none is lost."""
     monkeypatch.setattr(module, "_SHORT_PAUSE", 0.05)
-    admin = session._runtime.connection.transport.admin
-    give, asked = admin.schema, list[int]()  # type: ignore[union-attr]  # there is one
+    admin = admin_of(session)
+    give, asked = admin.schema, list[int]()
 
     async def fail(topic: str, version: int) -> jmsaio.Schema:
         asked.append(version)

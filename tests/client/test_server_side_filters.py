@@ -16,6 +16,7 @@ import pytest
 
 import jmsaio
 from tests.client.helpers import full_name, take, texts
+from tests.kit.inside import admin_of
 from tests.support.broker import LaunchedBroker
 
 Name = Callable[[str], str]
@@ -52,8 +53,7 @@ async def rest(consumer: jmsaio.MessageConsumer, wait: float = QUIET) -> list[st
 
 async def until_empty(connection: jmsaio.Connection, destination: jmsaio.Destination, subscription: str) -> None:
     """Wait until a subscription has no message any more."""
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     for _ in range(100):
         if await admin.backlog(full_name(connection, destination), subscription) == 0:
             return
@@ -174,8 +174,7 @@ async def test_batches_on_partitions_leave_out_what_does_not_match(
 ) -> None:
     """The Java client delivers such messages, and others again and again."""
     queue, other = session.create_queue(name("partitions")), session.create_queue(name("plain"))
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     await admin.create_topic(full_name(connection, queue), 3)
     await session.set_subscription_selector(None, queue, "n <> 7")
     both = session.create_queue(f"multi:{queue.name},{other.name}")
@@ -346,8 +345,7 @@ async def test_a_selector_that_no_one_can_read_is_reported_when_the_consumer_ope
     queue = session.create_queue(name("unreadable"))
     with pytest.raises(jmsaio.InvalidSelectorError):
         await session.set_subscription_selector(None, queue, "n ==")
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     await session.set_subscription_selector(None, queue, "n = 1")
     properties = {"jms.filtering": "true", "jms.selector": "n ==", "other": "kept"}
     await admin.set_subscription_properties(full_name(connection, queue), "jms-queue", properties)

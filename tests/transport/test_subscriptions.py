@@ -26,6 +26,7 @@ from jmsaio.errors import (
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.clock import LoopTimers, ManualClock
 from jmsaio.transport.subscriptions import passes, precreate
+from tests.kit.inside import admin_of
 from tests.support.broker import TestBroker
 
 #: Seconds after which a refusal was asked again instead of told: a start-up is waited for 60 seconds.
@@ -215,8 +216,7 @@ async def strict(pulsar_broker: TestBroker) -> AsyncIterator[str]:
 async def test_consumers_where_the_broker_creates_no_subscriptions(strict: str) -> None:
     """Those of queues, also with partitions, and those that end with their consumers are created."""
     async with jmsaio.connect(strict) as connection, connection.create_session() as session:
-        admin = connection._runtime.transport.admin
-        assert admin is not None
+        admin = admin_of(connection)
         await admin.create_topic(f"persistent://{connection.configuration.system_namespace}/parted", 2)
         queue, parted, topic = jmsaio.Queue("queue"), jmsaio.Queue("parted"), jmsaio.Topic("topic")
         with anyio.fail_after(2 * AT_ONCE):

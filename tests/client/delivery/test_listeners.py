@@ -15,6 +15,7 @@ from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener, Listeners
 from tests.client.delivery.test_deliveries import deliveries
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered
+from tests.kit.inside import admin_of
 
 Name = Callable[[str], str]
 
@@ -69,7 +70,7 @@ async def test_a_listener_whose_subscription_is_lost_is_reported(connection: jms
 async def test_a_listener_that_waits_for_a_schema_holds_up_no_other_and_no_close(
     connection: jmsaio.Connection, name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin: Any = connection._runtime.transport.admin
+    admin: Any = admin_of(connection)
     away, began = asyncio.Event(), asyncio.Event()
     monkeypatch.setattr("jmsaio.client.delivery.schemas._LONGEST", 60.0)
     give = type(admin).schema

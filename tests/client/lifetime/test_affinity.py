@@ -15,6 +15,7 @@ import pytest
 import jmsaio
 from jmsaio.client.lifetime.affinity import Affinity
 from tests.client.helpers import fill, texts
+from tests.kit.inside import transport_of
 
 Name = Callable[[str], str]
 MODE = jmsaio.AcknowledgeMode.CLIENT
@@ -32,7 +33,7 @@ async def calls(connection: jmsaio.Connection, queue: jmsaio.Queue) -> dict[str,
     context = await factory.create_context()
     temporary = await session.create_temporary_queue()
     transacted = None
-    if connection._runtime.transport.capabilities.transactions:
+    if transport_of(connection).capabilities.transactions:
         transacted = await connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
     message = await consumer.receive(timeout=20)
     assert message is not None

@@ -17,12 +17,13 @@ from hypothesis import strategies as st
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.client.callbacks.completion import Functions
-from jmsaio.client.producers.plain_sends import UNSET
+from jmsaio.client.producers.plain_sends import UNSET, PlainSends
 from jmsaio.codec.plain import MAPS, PACKED
 from jmsaio.model.packed import pack
 from tests.client.desk import Desk, desk, outcome
 from tests.codec.strategies import loose_texts
 from tests.codec.test_plain import NAMES, VALUES
+from tests.kit.inside import admin_of
 
 Settings = dict[str, Any]
 SETTINGS = st.fixed_dictionaries(
@@ -53,10 +54,10 @@ DESTINATIONS = st.sampled_from(
 EVENTS = st.sampled_from([None, "commit", "rollback", "millisecond", "setting", "failure", "doubt"])
 
 
-def write_with(producer: jmsaio.MessageProducer, writer: Any) -> None:
+def write_with(plain: PlainSends, writer: Any) -> None:
     """Let a producer write as for another transport, and forget what it has written for its own."""
-    producer._plain.writer, producer._plain._common = writer, None
-    producer._plain._varied.clear()
+    plain.writer, plain._common = writer, None
+    plain._varied.clear()
 
 
 def as_message(body: str | bytes) -> jmsaio.Message:
@@ -114,7 +115,7 @@ async def check_case(case: Case, here: Desk) -> None:
         told = await outcome(here, producer, send)
         after = (work.sent, len(work.failures)) if work is not None else (0, 0)
         here.broker.faults._broker.faults.sends.clear()
-        outcomes.append((told, after[0] - before[0], after[1] - before[1], here.session._runtime.sends.count))
+        outcomes.append((told, after[0] - before[0], after[1] - before[1], here.pending.count))
     assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
@@ -155,8 +156,8 @@ def test_records_receipts_and_errors_are_those_of_the_long_way(
         mode = AcknowledgeMode.AUTO if transactions is None else AcknowledgeMode.TRANSACTED
         emulated, sticky = transactions == "emulated", transactions == "sticky"
         async with desk(mode, emulate_transactions=emulated, transactions_sticky_partitions=sticky) as here:
-            for producer in (here.producer, here.anywhere):
-                write_with(producer, PACKED if packed else MAPS)
+            for producer, plain in ((here.producer, here.plain), (here.anywhere, here.plain_anywhere)):
+                write_with(plain, PACKED if packed else MAPS)
                 for name, value in settings.items():
                     setattr(producer, name, value)
             for case in cases:
@@ -168,9 +169,9 @@ def test_records_receipts_and_errors_are_those_of_the_long_way(
 @pytest.mark.parametrize("plain", [MAPS, PACKED])
 async def test_bodies_take_the_fast_path_and_end_with_their_receipts(plain: Any) -> None:
     async with desk() as here:
-        write_with(here.producer, plain)
+        write_with(here.plain, plain)
         for body in ("text", b"bytes", ""):
-            send = here.producer._plain.send(body, {"n": 1})
+            send = here.plain.send(body, {"n": 1})
             assert send is not None and not send.done()
             receipt = await send
             record = here.records[-1]
@@ -194,9 +195,9 @@ async def test_a_setting_counts_from_the_next_send_on(setting: str, value: Any, 
     """Also in the same millisecond, and by each of its two setters."""
     for setter in (setattr, lambda producer, setting, value: getattr(producer, f"set_{setting}")(value)):
         async with desk() as here:
-            assert here.producer._plain.send("before", None) is not None
+            assert here.plain.send("before", None) is not None
             setter(here.producer, setting, value)
-            assert here.producer._plain.send("behind", None) is not None
+            assert here.plain.send("behind", None) is not None
             before, behind = (record.properties.get(name) for record in here.records)
             assert before != behind == text
 
@@ -205,7 +206,7 @@ async def test_a_time_stamp_is_left_out_from_the_next_send_on() -> None:
     async with desk() as here:
         for disabled in (False, True):
             here.producer.disable_message_timestamp = disabled
-            send = here.producer._plain.send("x", None)
+            send = here.plain.send("x", None)
             assert send is not None
             assert (await send).timestamp == here.records[-1].event_time == (0 if disabled else 1_700_000_000_000)
 
@@ -213,19 +214,19 @@ async def test_a_time_stamp_is_left_out_from_the_next_send_on() -> None:
 @pytest.mark.parametrize("body", [jmsaio.TextMessage("x"), ["a"], {"a": 1}, None, 5, bytearray(b"x"), "\udc00"])
 async def test_what_is_no_plain_body_declines_and_uses_up_no_id(body: object) -> None:
     async with desk() as here:
-        before = here.producer._stamper.sequence
-        assert here.producer._plain.send(body, None) is None
-        assert here.producer._plain.send("x", {"größe": "ä"}) is None
-        assert (here.producer._stamper.sequence, here.records) == (before, [])
+        before = here.stamper.sequence
+        assert here.plain.send(body, None) is None
+        assert here.plain.send("x", {"größe": "ä"}) is None
+        assert (here.stamper.sequence, here.records) == (before, [])
 
 
 async def test_a_send_in_another_millisecond_lets_others_run_first_unless_they_have() -> None:
     async with desk() as here:
-        assert here.producer._plain.send("x", None) is not None
+        assert here.plain.send("x", None) is not None
         here.clock.advance(0.5)
-        assert here.producer._plain.send("x", None) is None
+        assert here.plain.send("x", None) is None
         await asyncio.sleep(0)
-        assert here.producer._plain.send("x", None) is not None
+        assert here.plain.send("x", None) is not None
         here.clock.advance(0.5)
         ran: list[str] = []
         asyncio.get_running_loop().call_soon(ran.append, "another task")
@@ -241,20 +242,19 @@ async def test_a_producer_that_has_to_name_or_open_its_sender_declines() -> None
     async with desk(max_num_of_producers=1) as here:
         other = await here.session.create_producer()
         assert other._plain.send("x", None) is None
-        assert here.producer._plain.send("x", None) is not None
+        assert here.plain.send("x", None) is not None
         await here.session.create_producer(jmsaio.Queue("takes the only place in the pool"))
-        assert here.producer._plain.send("x", None) is None
+        assert here.plain.send("x", None) is None
         await here.producer.send("opens it")
-        assert here.producer._plain.send("x", None) is not None
+        assert here.plain.send("x", None) is not None
 
 
 async def test_a_topic_that_was_deleted_is_recreated_with_its_queues_subscription() -> None:
     async with desk() as here:
-        assert here.producer._plain.send("gone", None) is not None
-        admin = here.connection._runtime.transport.admin
-        assert admin is not None
+        assert here.plain.send("gone", None) is not None
+        admin = admin_of(here.connection)
         await admin.delete_topic("persistent://public/default/orders", force=True)
-        assert here.producer._plain.send("x", None) is None
+        assert here.plain.send("x", None) is None
         await here.producer.send("stays")
         async with here.session.create_consumer(jmsaio.Queue("orders")) as consumer:
             assert await consumer.receive_body(str, timeout=5) == "stays"
@@ -262,7 +262,7 @@ async def test_a_topic_that_was_deleted_is_recreated_with_its_queues_subscriptio
 
 async def test_a_full_window_declines_and_the_long_way_waits() -> None:
     async with desk(send_window_messages=2) as here:
-        sends = [here.producer._plain.send("x", None) for _ in range(3)]
+        sends = [here.plain.send("x", None) for _ in range(3)]
         assert [send is None for send in sends] == [False, False, True]
         await here.producer.send("waited for room")
         assert [record.payload for record in here.records] == [b"x", b"x", b"waited for room"]
@@ -272,11 +272,11 @@ async def test_a_full_window_declines_and_the_long_way_waits() -> None:
 async def test_a_transaction_takes_the_fast_path_from_its_beginning_to_its_end(emulated: bool) -> None:
     async with desk(AcknowledgeMode.TRANSACTED, emulate_transactions=emulated) as here:
         for end in (here.session.rollback, here.session.commit):
-            assert here.producer._plain.send("in the transaction", None) is not None
+            assert here.plain.send("in the transaction", None) is not None
             await end()
-            assert (here.producer._plain.send("begins the next", None) is not None) is emulated
+            assert (here.plain.send("begins the next", None) is not None) is emulated
             await here.producer.send("begins the next")
-            assert here.producer._plain.send("in the next", None) is not None
+            assert here.plain.send("in the next", None) is not None
         works = [work for _, _, work in here.circumstances]
         assert (works[0] != works[1], works[1] == works[2]) == (True, True)
 
@@ -291,31 +291,31 @@ async def test_sends_with_destinations_and_options_of_their_own_take_the_fast_pa
             (None, None, None, 2.5),
         )
         for options in every:
-            send = here.anywhere._plain.send_varied(news, "to another", None, *options)
+            send = here.plain_anywhere.send_varied(news, "to another", None, *options)
             assert send is not None and (await send).destination == news
-            assert here.producer._plain.send_varied("own", UNSET, {"n": 1}, *options) is not None
+            assert here.plain.send_varied("own", UNSET, {"n": 1}, *options) is not None
         assert len(here.records) == 8
 
 
 async def test_what_sends_have_in_common_is_kept_for_a_bounded_number_of_a_millisecond() -> None:
     async with desk() as here:
         for number in range(250):
-            assert here.producer._plain.send_varied("x", UNSET, None, None, None, number / 1000, None) is not None
-            assert 0 < len(here.producer._plain._varied) <= 100
+            assert here.plain.send_varied("x", UNSET, None, None, None, number / 1000, None) is not None
+            assert 0 < len(here.plain._varied) <= 100
         here.clock.advance(0.002)
         await asyncio.sleep(0)
-        assert here.producer._plain.send_varied("x", UNSET, None, None, None, 1, None) is not None
-        assert len(here.producer._plain._varied) == 1
+        assert here.plain.send_varied("x", UNSET, None, None, None, 1, None) is not None
+        assert len(here.plain._varied) == 1
 
 
 async def test_a_temporary_destination_that_was_deleted_is_refused_in_the_same_millisecond() -> None:
     async with desk() as here:
         reply_to = await here.session.create_temporary_queue()
         await here.anywhere.send(reply_to, "opens the sender")
-        assert here.anywhere._plain.send_varied(reply_to, "x", None, None, None, None, None) is not None
+        assert here.plain_anywhere.send_varied(reply_to, "x", None, None, None, None, None) is not None
         deleting = asyncio.ensure_future(reply_to.delete())
         await asyncio.sleep(0)
-        assert here.anywhere._plain.send_varied(reply_to, "x", None, None, None, None, None) is None
+        assert here.plain_anywhere.send_varied(reply_to, "x", None, None, None, None, None) is None
         await deleting
         with pytest.raises(jmsaio.InvalidDestinationError, match="was deleted"):
             await here.anywhere.send(reply_to, "x")
@@ -333,9 +333,9 @@ async def test_a_completion_listener_is_told_of_a_plain_body_too() -> None:
 @pytest.mark.parametrize("closes", ["producer", "session", "connection"])
 async def test_nothing_is_sent_after_the_close(closes: str) -> None:
     async with desk() as here:
-        assert here.producer._plain.send("x", None) is not None
+        assert here.plain.send("x", None) is not None
         await getattr(here, closes).close()
-        assert here.producer._plain.send("x", None) is None
+        assert here.plain.send("x", None) is None
         for send in (here.producer.send, here.producer.send_async):
             with pytest.raises(jmsaio.ObjectClosedError):
                 await send("late")
@@ -350,10 +350,10 @@ async def test_a_cancelled_send_hides_its_outcome_only() -> None:
         await asyncio.sleep(0)
         sending.cancel()
         await asyncio.wait([sending])
-        assert sending.cancelled() and here.session._runtime.sends.count == 1
+        assert sending.cancelled() and here.pending.count == 1
         here.clock.advance(1.0)
         await here.producer.send("next")
-        assert here.session._runtime.sends.count == 0
+        assert here.pending.count == 0
         async with here.session.create_consumer(jmsaio.Queue("orders")) as consumer:
             found = [await consumer.receive_body(str, timeout=5) for _ in range(3)]
         assert found[1:] == ["sent all the same", "next"]
@@ -362,5 +362,5 @@ async def test_a_cancelled_send_hides_its_outcome_only() -> None:
 async def test_a_refused_size_leaves_no_pending_send() -> None:
     async with desk() as here:
         with pytest.raises(jmsaio.MessageTooLargeError):
-            here.producer._plain.send(b"x" * 6 * 1024 * 1024, None)
-        assert here.session._runtime.sends.count == 0
+            here.plain.send(b"x" * 6 * 1024 * 1024, None)
+        assert here.pending.count == 0

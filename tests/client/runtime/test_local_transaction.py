@@ -21,6 +21,7 @@ from jmsaio.transport.base import Transaction
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
 from tests.client.helpers import fill, rest, take, texts
+from tests.kit.inside import admin_of
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -291,8 +292,7 @@ async def test_a_transaction_sends_to_one_partition_and_the_next_one_to_another(
     topic = f"persistent://public/default/{name('sticky')}"
     options: ConnectOptions = {"emulate_transactions": True, "transactions_sticky_partitions": True}
     async with jmsaio.connect(url, **options) as connection:
-        admin = connection._runtime.transport.admin
-        assert admin is not None
+        admin = admin_of(connection)
         await admin.create_topic(topic, partitions=4)
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             producer = await session.create_producer(jmsaio.Queue(topic))

@@ -24,6 +24,7 @@ from jmsaio.transport.base import Receiver, StartPosition, Subscription, Subscri
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from tests.client.delivery.test_inbox import Receiver as InboxReceiver
 from tests.client.delivery.test_inbox import inbox
+from tests.kit.inside import admin_of, transport_of
 from tests.transport.test_subscriptions import Admin, Transport
 
 Name = Callable[[str], str]
@@ -122,8 +123,7 @@ async def test_multi_and_regex_destinations(session: jmsaio.Session, name: Name)
 
 async def backlog(connection: jmsaio.Connection, topic: jmsaio.Topic) -> dict[str, int]:
     """Messages kept for each subscription of a topic."""
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     full = f"persistent://public/default/{topic.name}"
     return {name: one.backlog for name, one in (await admin.stats(full)).subscriptions.items()}
 
@@ -185,8 +185,7 @@ async def test_consumers_that_close_together_leave_no_subscription(
 ) -> None:
     """Each of them is refused by Pulsar, because the others are still there."""
     topic = session.create_topic(name("together"))
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     await admin.create_topic(f"persistent://public/default/{topic.name}", 2)
     consumers = [await session.create_shared_consumer(topic, "group") for _ in range(4)]
     stays = await session.create_shared_consumer(topic, "other")
@@ -344,7 +343,7 @@ async def test_a_closed_session_subscribes_to_nothing() -> None:
         await session.close()
         with pytest.raises(jmsaio.ObjectClosedError):
             await session.create_durable_consumer(TOPIC, "sub")
-        admin = connection._runtime.transport.admin
+        admin = admin_of(connection)
         assert admin is not None and await admin.topics("public/default") == []
 
 
@@ -432,7 +431,7 @@ async def test_a_durable_subscription_that_can_t_be_compared_is_warned_of_once(
     said: str | None,
 ) -> None:
     async with jmsaio.connect(f"memory://{name('broker')}", client_id="c") as connection:
-        transport = connection._runtime.transport
+        transport = transport_of(connection)
         can = attrs.evolve(transport.capabilities, replaces_properties=replaces, stores_properties=stores)
         monkeypatch.setattr(type(transport), "capabilities", can)
         session = await connection.create_session()

@@ -12,6 +12,7 @@ from jmsaio import AcknowledgeMode
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from tests.client.helpers import fill, rest, take, texts
+from tests.kit.inside import transport_of
 from tests.kit.virtual_time import steady
 
 Name = Callable[[str], str]
@@ -53,17 +54,17 @@ async def test_a_consumer_that_a_closing_session_did_not_know(name: Name) -> Non
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
         await fill(connection, queue, 1)
         session = await connection.create_session()
-        open_receiver = connection._runtime.transport.open_receiver
+        open_receiver = transport_of(connection).open_receiver
 
         async def slowly(*arguments: object) -> object:
             receiver = await open_receiver(*arguments)  # type: ignore[arg-type]  # passed on as they came
             await session.close()
             return receiver
 
-        connection._runtime.transport.open_receiver = slowly  # type: ignore[method-assign,assignment]  # the same, slower
+        transport_of(connection).open_receiver = slowly  # type: ignore[method-assign,assignment]  # the same, slower
         with pytest.raises(jmsaio.ObjectClosedError):
             await session.create_consumer(queue)
-        connection._runtime.transport.open_receiver = open_receiver  # type: ignore[method-assign]  # as it was
+        transport_of(connection).open_receiver = open_receiver  # type: ignore[method-assign]  # as it was
         assert texts(await rest(connection, queue, 1)) == ["0"]
 
 
@@ -229,7 +230,7 @@ async def test_a_start_wakes_listeners_for_what_arrived_while_the_connection_was
 async def test_a_closing_session_keeps_no_inbox_of_another(name: Name) -> None:
     async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as other:
         inbox = (await other.create_consumer(jmsaio.Queue(name("transferred"))))._inbox
-        session, transport = await connection.create_session(), connection._runtime.transport
+        session, transport = await connection.create_session(), transport_of(connection)
         await session.close()
         assert session._runtime.inboxes.keep(inbox, transport) is False and list(session._runtime.inboxes) == []
         assert other._runtime.inboxes.keep(inbox, transport) is True

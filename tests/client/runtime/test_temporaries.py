@@ -12,7 +12,7 @@ import pytest
 import jmsaio
 from jmsaio.client.runtime import temporaries as temporary
 from jmsaio.transport.base import Subscription, SubscriptionType
-from tests.kit.inside import temporaries
+from tests.kit.inside import admin_of, temporaries, transport_of
 
 Name = Callable[[str], str]
 
@@ -71,8 +71,7 @@ async def test_a_delete_that_failed_may_be_repeated(
 
 
 async def temporary_topics(connection: jmsaio.Connection) -> set[str]:
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     return {topic for topic in await admin.topics("public/default") if "/jms-temp-" in topic}
 
 
@@ -110,15 +109,14 @@ async def test_one_that_can_not_be_deleted_is_reported_and_the_others_go(
         held, free = await session.create_temporary_queue(), await session.create_temporary_topic()
         config = connection.configuration.consumer
         foreign = Subscription((held.name,), "holder", SubscriptionType.SHARED, config)
-        holder = await connection._runtime.transport.open_receiver(foreign, lambda: None)
+        holder = await transport_of(connection).open_receiver(foreign, lambda: None)
         assert {held.name, free.name} <= await temporary_topics(connection)
     assert len(told) == 1 and held.name in told[0]
     assert free.name not in await temporary_topics(connection)
     lines = [one for one in caplog.records if held.name in one.getMessage()]
     assert len(lines) == 1 and lines[0].exc_info is None and "jmsaio sweep" in lines[0].getMessage()
     await holder.aclose(5)
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     await admin.delete_topic(held.name, force=True)
 
 
@@ -270,8 +268,7 @@ async def test_one_whose_deletion_failed_is_there_until_a_repeated_delete(
 
 def slow_creation(connection: jmsaio.Connection) -> tuple[asyncio.Event, asyncio.Event]:
     """Make the broker slow to create topics: an event that it sets when asked, and one that it waits for."""
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     asked, go_on, create = asyncio.Event(), asyncio.Event(), admin.create_topic
 
     async def slowly(topic: str, partitions: int = 0) -> bool:
@@ -332,7 +329,7 @@ async def test_a_creation_that_hangs_keeps_no_other_one_from_its_deletion(name: 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, connection: jmsaio.Connection, method: str, status: int) -> None:
     """Let the broker refuse the next call of a method."""
-    admin = connection._runtime.transport.admin
+    admin = admin_of(connection)
     carried_out = getattr(admin, method)
 
     async def refuse(*arguments: object) -> None:
@@ -373,8 +370,7 @@ async def test_a_cancelled_creation_whose_deletion_failed_is_deleted_by_the_clos
 
 def watched_deletions(connection: jmsaio.Connection) -> list[tuple[object, ...]]:
     """What the broker is asked to delete and terminate from now on, and the seconds of each step since the last."""
-    admin, loop = connection._runtime.transport.admin, asyncio.get_running_loop()
-    assert admin is not None
+    admin, loop = admin_of(connection), asyncio.get_running_loop()
     delete, terminate, steps = admin.delete_topic, admin.terminate_topic, []
     last = loop.time()
 

@@ -27,6 +27,7 @@ from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.registry import open_transport
 from jmsaio.transport.subscriptions import precreate
 from tests.client.senders.test_pending import started
+from tests.kit.inside import admin_of
 from tests.kit.records import record
 from tests.kit.virtual_time import steady
 from tests.support.broker import TestBroker
@@ -107,8 +108,7 @@ async def test_idle_senders_are_closed() -> None:
 async def test_the_next_send_recreates_a_queue_that_was_deleted_by_force() -> None:
     """What is sent after the deletion is stored and kept for the queue's consumers, transactions included."""
     async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
-        admin, queue = connection._runtime.transport.admin, jmsaio.Queue("orders")
-        assert admin is not None
+        admin, queue = admin_of(connection), jmsaio.Queue("orders")
         async with connection.create_session() as session, connection.create_session(_TRANSACTED) as transacted:
             producer, late = await session.create_producer(queue), await transacted.create_producer(queue)
             await producer.send("gone")
@@ -170,8 +170,7 @@ async def test_a_queue_without_subscription(url: str) -> None:
             queue = jmsaio.Queue(f"none-{uuid.uuid4()}")
             async with session.create_producer(queue) as producer:
                 await producer.send("x")
-            admin = connection._runtime.transport.admin
-            assert admin is not None
+            admin = admin_of(connection)
             assert not (await admin.stats(f"persistent://public/default/{queue.name}")).subscriptions
 
 
@@ -209,8 +208,7 @@ async def test_a_temporary_destination_is_not_revived(url: str) -> None:
         async with session.create_producer() as producer:
             with pytest.raises(jmsaio.InvalidDestinationError, match="no longer exists"):
                 await producer.send(jmsaio.Queue(queue.name), "late")
-        admin = other._runtime.transport.admin
-        assert admin is not None
+        admin = admin_of(other)
         with pytest.raises(jmsaio.NotFoundError):
             await admin.partitions(queue.name)
 
@@ -618,8 +616,7 @@ class Shop:
 
     @property
     def admin(self) -> Admin:
-        admin = self.connection._runtime.transport.admin
-        assert admin is not None
+        admin = admin_of(self.connection)
         return admin
 
     @property

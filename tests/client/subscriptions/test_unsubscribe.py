@@ -18,6 +18,7 @@ from jmsaio.errors import AdminError
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from tests.client.helpers import full_name
+from tests.kit.inside import admin_of, transport_of
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -32,8 +33,7 @@ async def test_another_topic_s_subscription_of_that_name_is_left_alone(
     subscription = name("same")
     topics = [session.create_topic(name(f"topic{index}")) for index in range(2)]
     await (await session.create_shared_durable_consumer(topics[1], subscription)).close()
-    admin = connection._runtime.transport.admin
-    assert admin is not None
+    admin = admin_of(connection)
     await admin.create_subscription(full_name(connection, topics[0]), subscription, StartPosition.EARLIEST)
     producer = await session.create_producer(topics[1])
     await producer.send("kept")
@@ -65,8 +65,7 @@ async def test_what_others_made_is_deleted_only_by_its_topic(
 ) -> None:
     """A queue's subscription, or another program's, may have the name."""
     theirs, suffix = name("theirs"), name("suffix")
-    admin, topic = connection._runtime.transport.admin, session.create_topic(name("topic"))
-    assert admin is not None
+    admin, topic = admin_of(connection), session.create_topic(name("topic"))
     full = full_name(connection, topic)
     await admin.create_subscription(full, theirs, StartPosition.EARLIEST)
     await (await session.create_producer(session.create_queue(f"{topic.name}:{suffix}"))).send("kept")
@@ -91,8 +90,7 @@ async def test_every_topic_of_a_virtual_name(session: jmsaio.Session, name: Name
 
 
 async def test_a_topic_with_partitions(connection: jmsaio.Connection, session: jmsaio.Session, name: Name) -> None:
-    admin, topic, subscription = connection._runtime.transport.admin, session.create_topic(name("parts")), name("sub")
-    assert admin is not None
+    admin, topic, subscription = admin_of(connection), session.create_topic(name("parts")), name("sub")
     await admin.create_topic(full_name(connection, topic), 3)
     await (await session.create_durable_consumer(topic, subscription)).close()
     await session.unsubscribe(subscription)
@@ -133,7 +131,7 @@ async def test_a_consumer_of_another_process(
     full = full_name(connection, topic)
     await (await session.create_durable_consumer(topic, subscription)).close()
     wanted = Subscription((full,), subscription, SubscriptionType.EXCLUSIVE, ConsumerConfig())
-    receiver = await connection._runtime.transport.open_receiver(wanted, lambda: None)
+    receiver = await transport_of(connection).open_receiver(wanted, lambda: None)
     with pytest.raises(jmsaio.IllegalStateError, match="active consumers"):
         await session.unsubscribe(subscription)
 
@@ -166,7 +164,7 @@ async def test_a_search_asks_for_each_topic_once(
     async with httpx.AsyncClient(base_url=f"{pulsar_broker.web_service_url}/admin/v2", trust_env=False) as rest:
         assert (await rest.put(f"/namespaces/{place}")).is_success
     async with jmsaio.connect(url) as connection, connection.create_session() as session:
-        admin = connection._runtime.transport.admin
+        admin = admin_of(connection)
         assert isinstance(admin, RestAdmin)
         for number in range(12):
             await admin.create_topic(f"persistent://{place}/{number}")
