@@ -41,7 +41,7 @@ def test_each_kind_makes_its_message_from_the_bytes() -> None:
     text = make("text", "é".encode())
     assert isinstance(text, TextMessage) and text.text == "é"
     data = make("bytes", b"\xff")
-    assert isinstance(data, BytesMessage) and data._body() == b"\xff"
+    assert isinstance(data, BytesMessage) and data.get_body(bytes) == b"\xff"
     mapping = make("map", b'{"a": 1, "b": null}')
     assert isinstance(mapping, MapMessage) and dict(mapping) == {"a": 1, "b": None}
     stream = make("stream", b'[1, "a", true]')

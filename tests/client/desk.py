@@ -17,6 +17,7 @@ from jmsaio.client.senders.pending import PendingSends, Receipt
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.testing import EmbeddedBroker, ManualClock, embedded_broker
 from jmsaio.transport.memory.sender import MemorySender
+from tests.kit.inside import runtime_of
 
 
 @attrs.define
@@ -64,7 +65,7 @@ async def desk(mode: AcknowledgeMode = AcknowledgeMode.AUTO, **options: Any) -> 
             await deleted.delete()
             made = Desk(
                 broker, clock, connection, session, producer, anywhere, plain, plain_anywhere, producer._stamper,
-                session._runtime.sends, deleted,
+                runtime_of(session).sends, deleted,
             )  # fmt: skip
 
             def noted(self: MemorySender, record: OutgoingRecord, token: Any, transaction: Any = None) -> None:

@@ -13,7 +13,7 @@ import pytest
 import jmsaio
 from jmsaio import ConnectionMetaData, __version__
 from jmsaio.transport.memory.transport import MemoryTransport
-from tests.kit.inside import admin_of, transport_of
+from tests.kit.inside import admin_of, inbox_of, runtime_of, transport_of
 from tests.kit.virtual_time import steady
 
 Name = Callable[[str], str]
@@ -80,11 +80,11 @@ async def test_a_dispatch_that_fails_closes_its_session_only(
         def break_down() -> bool:
             raise RuntimeError("broken")
 
-        class Broken(type(consumer._inbox)):  # type: ignore[misc]  # any inbox
+        class Broken(type(inbox_of(consumer))):  # type: ignore[misc]  # any inbox
             __slots__ = ()
             fill = staticmethod(break_down)
 
-        consumer._inbox.__class__ = Broken
+        inbox_of(consumer).__class__ = Broken
         with pytest.raises(jmsaio.JMSError, match="broken"):
             await asyncio.wait_for(consumer.receive(), 20)
         assert session.closed
@@ -110,7 +110,7 @@ async def test_the_exception_listener_is_told_one_at_a_time(connection: jmsaio.C
     connection.set_exception_listener(listener)
     assert connection.exception_listener is listener
     for number in range(3):
-        connection._runtime.reports.add(ValueError(number))
+        runtime_of(connection).reports.add(ValueError(number))
     while len(told) < 3:
         await asyncio.sleep(0.01)
     assert told == ["ValueError: 0", "ValueError: 1", "ValueError: 2"]
@@ -371,7 +371,7 @@ async def test_an_exception_listener_that_closes_its_connection_does_not_wait_fo
         seconds.put_nowait(steady() - began)
 
     connection.set_exception_listener(listener)
-    connection._runtime.reports.add(jmsaio.JMSError("the first"))
+    runtime_of(connection).reports.add(jmsaio.JMSError("the first"))
     for _ in range(2):
         assert await asyncio.wait_for(seconds.get(), 60) < 5
     assert told[0] == "the first" and "not now" in told[1]

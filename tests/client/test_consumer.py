@@ -12,6 +12,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import fill, rest, text, texts
+from tests.kit.inside import inbox_of
 from tests.kit.virtual_time import wall
 
 Name = Callable[[str], str]
@@ -388,7 +389,7 @@ async def test_a_consumer_takes_nothing_in_while_no_one_receives(name: Name, cal
         await fill(connection, queue, 3)
         for _ in range(20):
             await asyncio.sleep(0)
-        assert len(consumer._inbox.records) == 0
+        assert len(inbox_of(consumer).records) == 0
         assert await consumer.receive(timeout=20) is not None
 
 
@@ -524,7 +525,7 @@ async def test_a_lost_subscription_fails_each_way_to_receive_once_it_is_empty() 
                 await (await session.create_producer(topic)).send("before")
                 assert await call(consumer) == "before"
                 broker.faults.drop_consumers(
-                    "news", consumer._inbox.subscription.name, error=jmsaio.TransportError("lost for good")
+                    "news", inbox_of(consumer).subscription.name, error=jmsaio.TransportError("lost for good")
                 )
                 await asyncio.sleep(0.1)
                 with pytest.raises(jmsaio.TransportError, match="lost for good"):

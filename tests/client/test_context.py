@@ -10,6 +10,7 @@ import pytest
 
 import jmsaio
 from tests.client.helpers import Listener
+from tests.kit.inside import runtime_of
 
 Name = Callable[[str], str]
 
@@ -95,11 +96,11 @@ async def test_a_closed_context_does_nothing_although_its_connection_is_open(url
         with pytest.raises(jmsaio.ObjectClosedError, match="the context is closed"):
             await producer.send(queue, "late")
         assert context.client_id is None and context.exception_listener is print
-        assert not context._connection._runtime.started
+        assert not runtime_of(context._connection).started
         await context.start()
         with pytest.raises(jmsaio.ObjectClosedError):
             await second.stop()
-        assert context._connection._runtime.started
+        assert runtime_of(context._connection).started
 
 
 async def test_a_client_id_comes_before_consumers_of_any_context(url: str, name: Name) -> None:

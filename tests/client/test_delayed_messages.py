@@ -9,7 +9,7 @@ import pytest
 import jmsaio
 from jmsaio.config import ConnectOptions
 from jmsaio.transport.base import SubscriptionType
-from tests.kit.inside import admin_of
+from tests.kit.inside import admin_of, inbox_of
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -74,7 +74,7 @@ async def test_shared_simple_consumers_leave_the_delay_to_the_broker(url: str, n
     async with jmsaio.connect(url, **options) as connection, connection.create_session() as session:
         topic = session.create_topic(name("shared"))
         async with session.create_consumer(topic) as consumer:
-            assert consumer._inbox.subscription.type is SubscriptionType.SHARED
+            assert inbox_of(consumer).subscription.type is SubscriptionType.SHARED
             await send(session, topic, 2, 4)
             assert await bodies(consumer, 1) == ["at once"]
             assert sorted(map(str, await bodies(consumer, 2))) == ["0", "1"]

@@ -13,7 +13,7 @@ from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport.base import StartPosition
 from tests.client.helpers import full_name
-from tests.kit.inside import admin_of
+from tests.kit.inside import admin_of, runtime_of
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -47,8 +47,8 @@ async def test_a_cancelled_opening_leaves_no_subscription(
             task.cancel()
             await asyncio.wait([task])
             if not (scope.cancelled_caught and task.cancelled()):  # it was ready before
-                for inbox in list(session._runtime.inboxes.open):
-                    await session._runtime.close_consumer(inbox, Deadline.after(5))
+                for inbox in list(runtime_of(session).inboxes.open):
+                    await runtime_of(session).close_consumer(inbox, Deadline.after(5))
     async with asyncio.timeout(20):
         while await left(connection, topic):
             await asyncio.sleep(0.05)

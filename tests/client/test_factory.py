@@ -17,7 +17,7 @@ from jmsaio.client import factory as factory_module
 from jmsaio.config import Configuration
 from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import open_transport
-from tests.kit.inside import admin_of, transport_of
+from tests.kit.inside import admin_of, runtime_of, transport_of
 
 _BY_CALL = {"jms.useCredentialsFromCreateConnection": "true", "authPlugin": "token"}
 
@@ -40,7 +40,7 @@ async def test_one_factory_makes_many_connections(url: str) -> None:
     async with jmsaio.ConnectionFactory(url) as factory:
         first, second = await factory.create_connection(), await factory.create_connection()
         assert transport_of(first) is transport_of(second)
-        assert first._runtime.uuid != second._runtime.uuid
+        assert runtime_of(first).uuid != runtime_of(second).uuid
         await first.close()
         await second.start()
     assert second.closed
@@ -78,7 +78,7 @@ async def test_falling_back_to_the_embedded_broker_is_said(
 async def test_the_environment_names_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JMSAIO_URL", "memory://from-the-environment")
     async with jmsaio.connect() as connection:
-        assert connection._runtime.broker == "memory://from-the-environment"
+        assert runtime_of(connection).broker == "memory://from-the-environment"
 
 
 async def test_secrets_are_not_shown() -> None:

@@ -22,7 +22,7 @@ from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.pulsar.consumers import rereading
 from tests.client.helpers import fill, take, text
-from tests.kit.inside import temporaries
+from tests.kit.inside import inbox_of, runtime_of, temporaries_left
 from tests.support.broker import TestBroker
 
 pytestmark = pytest.mark.real_time  # its tests wait for processes, signals and sockets
@@ -191,7 +191,7 @@ async def test_cancelled_while_the_broker_is_frozen(own_broker: TestBroker) -> N
         async with session.create_consumer(target) as consumer, session.create_producer(target) as producer:
             await producer.send("before")
             await anyio.to_thread.run_sync(own_broker.pause)
-            for call in (producer.send("in doubt"), session.create_consumer(queue())._coroutine):
+            for call in (producer.send("in doubt"), session.create_consumer(queue())):
                 task = asyncio.ensure_future(call)
                 await asyncio.sleep(0.2)
                 task.cancel()
@@ -277,7 +277,7 @@ async def test_contexts_browsers_and_temporary_destinations_leave_nothing_behind
                 await temporary.delete()
                 requestor = await jmsaio.QueueRequestor.open(context._session, target)
                 await requestor.close()
-                things = (context, context._session._runtime, browser, temporary, consumer, requestor, *messages)
+                things = (context, runtime_of(context._session), browser, temporary, consumer, requestor, *messages)
                 references += map(weakref.ref, things)
         del context, browser, temporary, consumer, requestor, messages, things
         await asyncio.sleep(0.2)
@@ -287,7 +287,7 @@ async def test_contexts_browsers_and_temporary_destinations_leave_nothing_behind
         with anyio.fail_after(30):  # the task that closes idle senders to temporary destinations ends after the last
             while len(asyncio.all_tasks()) != tasks:
                 await asyncio.sleep(0.1)
-        assert (len(connection._runtimes), len(temporaries(connection)._alive)) == (1, 0)
+        assert (connection.stats().sessions, len(temporaries_left(connection))) == (1, 0)
         assert len(factory._senders._entries) == 1  # type: ignore[union-attr]  # it is connected
 
 
@@ -333,7 +333,7 @@ async def test_a_slow_consumer_bounds_memory(url: str) -> None:
                     await future
                 for number in range(count):
                     assert await consumer.receive_body(str, timeout=30) == str(number)
-                    assert len(consumer._inbox.records) <= 50
+                    assert len(inbox_of(consumer).records) <= 50
 
 
 @pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT])

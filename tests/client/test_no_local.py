@@ -10,6 +10,7 @@ import pytest
 
 import jmsaio
 from jmsaio.client.subscriptions import in_process
+from tests.kit.inside import runtime_of
 
 Name = Callable[[str], str]
 
@@ -90,7 +91,7 @@ async def test_no_local_of_another_process(url: str, name: Name) -> None:
     topic, client = jmsaio.Topic(name("process")), name("foo")
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
         async with session.create_durable_consumer(topic, "bar", no_local=True) as consumer:
-            in_process.release_client_id(connection._runtime.broker, client)
+            in_process.release_client_id(runtime_of(connection).broker, client)
             async with jmsaio.connect(url, client_id=client) as twin, twin.create_session() as theirs:
                 await publish(theirs, topic, "same client")
             assert await text(consumer, 0.5) is None
@@ -120,7 +121,7 @@ async def test_no_local_on_a_simple_consumer_is_about_its_connection(url: str, n
     async with jmsaio.connect(url, client_id=client) as connection, connection.create_session() as session:
         async with session.create_consumer(topic, no_local=True) as consumer, connection.create_session() as another:
             await publish(another, topic, "own")
-            in_process.release_client_id(connection._runtime.broker, client)
+            in_process.release_client_id(runtime_of(connection).broker, client)
             async with jmsaio.connect(url, client_id=client) as twin, twin.create_session() as theirs:
                 await publish(theirs, topic, "twin")
             assert await text(consumer) == "twin"

@@ -17,7 +17,7 @@ from jmsaio.client.producer import SendOptions
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import full_name, rest, take, texts
-from tests.kit.inside import admin_of
+from tests.kit.inside import admin_of, inbox_of, runtime_of
 
 Name = Callable[[str], str]
 
@@ -31,10 +31,10 @@ async def test_headers_after_send(session: jmsaio.Session, connection: jmsaio.Co
         message.jms_priority, message.jms_delivery_mode = 9, 1
         receipt = await producer.send(message, priority=6, delivery_mode=DeliveryMode.NON_PERSISTENT)
         assert message.jms_message_id == receipt.jms_message_id
-        assert receipt.jms_message_id.startswith(f"ID:{connection._runtime.uuid}:")  # type: ignore[union-attr]  # set
-        number = session._runtime.number
+        assert receipt.jms_message_id.startswith(f"ID:{runtime_of(connection).uuid}:")  # type: ignore[union-attr]  # set
+        number = runtime_of(session).number
         assert (
-            receipt.jms_message_id == f"ID:{connection._runtime.uuid}:{number}:1:1"
+            receipt.jms_message_id == f"ID:{runtime_of(connection).uuid}:{number}:1:1"
         )  # three integers, as Starlight wants them
         assert receipt.place is not None
         assert message.jms_priority == 6
@@ -268,7 +268,7 @@ async def test_a_destination_of_one_connection_is_the_same_topic_on_another(name
 async def _prefetched(consumer: jmsaio.MessageConsumer, count: int) -> None:
     """Wait until ``count`` messages are in a consumer's inbox."""
     async with asyncio.timeout(20):
-        while len(consumer._inbox.records) < count:
+        while len(inbox_of(consumer).records) < count:
             await asyncio.sleep(0.02)
 
 
@@ -277,8 +277,8 @@ async def _filled(consumer: jmsaio.MessageConsumer, count: int) -> None:
 
     A receive may find one message alone; what arrives behind an empty inbox stays with pulsar-client.
     """
-    consumer._inbox.want(True)
-    consumer._inbox.wake()
+    inbox_of(consumer).want(True)
+    inbox_of(consumer).wake()
     await _prefetched(consumer, count)
 
 
@@ -407,7 +407,7 @@ async def test_a_closed_producer_is_forgotten_when_its_sends_have_their_outcome(
             broker.faults.delay_answers(1)
             sent = await producer.send_async("x")
             await producer.close()
-            assert sent.done() and producer not in session._runtime.children
+            assert sent.done() and producer not in runtime_of(session).children
             await producer.close()
 
 

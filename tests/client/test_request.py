@@ -15,7 +15,7 @@ from jmsaio.client.producer import SendOptions
 from jmsaio.client.request import RequestReply
 from jmsaio.testing import embedded_broker
 from tests.client.helpers import rest, text, texts
-from tests.kit.inside import temporaries
+from tests.kit.inside import temporaries_left
 
 Name = Callable[[str], str]
 
@@ -82,7 +82,7 @@ async def test_hundreds_of_requests_share_one_reply_consumer(
 ) -> None:
     answers = await asyncio.gather(*[session.request(served, str(number), timeout=60) for number in range(500)])
     assert [answer.get_body(str) for answer in answers] == [str(number) for number in range(500)]
-    assert len(connection._runtimes) == 2 and sum(len(runtime.inboxes.open) for runtime in connection._runtimes) == 1
+    assert connection.stats().sessions == 2 and len(connection.stats().consumers) == 1
     requests = session._requests
     assert requests is not None and not requests._replies and not requests._own_ids
 
@@ -92,7 +92,7 @@ async def test_later_requests_of_a_session_use_its_reply_consumer_again(
 ) -> None:
     for _ in range(2):
         await session.request(served, "x", timeout=20)
-    assert len(connection._runtimes) == 2
+    assert connection.stats().sessions == 2
 
 
 async def test_one_message_object_may_be_requested_again_and_at_once(
@@ -136,10 +136,10 @@ async def test_requests_that_are_cancelled_while_they_open_leave_nothing(
         await asyncio.wait([request])
     await session.request(served, "x", timeout=30)
     async with asyncio.timeout(30):
-        while len(connection._runtimes) > 2 or len(temporaries(connection)._alive) > 1:
+        while connection.stats().sessions > 2 or len(temporaries_left(connection)) > 1:
             await asyncio.sleep(0.05)
-    assert len(connection._runtimes) == 2
-    assert len(temporaries(connection)._alive) == 1
+    assert connection.stats().sessions == 2
+    assert len(temporaries_left(connection)) == 1
 
 
 async def test_requests_in_a_cancelled_scope_leave_nothing(name: Name) -> None:
@@ -151,7 +151,7 @@ async def test_requests_in_a_cancelled_scope_leave_nothing(name: Name) -> None:
                 await session.request(jmsaio.Queue(name("no-one")), "x", timeout=30)
             assert scope.cancelled_caught
             if session._requests is not None and session._requests._producer is None:
-                assert len(connection._runtimes) == 1 and not temporaries(connection)._alive
+                assert connection.stats().sessions == 1 and not temporaries_left(connection)
 
 
 def cancel_after(turns: int, scope: anyio.CancelScope) -> None:
@@ -171,7 +171,7 @@ async def test_a_closed_session_requests_nothing(connection: jmsaio.Connection, 
     await requests.close()
     with pytest.raises(jmsaio.ObjectClosedError):
         await requests.request(jmsaio.Queue(name("no-one")), "x", 1, {})
-    assert not connection._runtimes
+    assert not connection.stats().sessions
 
 
 async def test_a_request_expires_when_nobody_waits_for_its_reply_any_more(
@@ -276,7 +276,7 @@ async def test_closing_fails_requests_at_any_moment(connection: jmsaio.Connectio
         with pytest.raises(jmsaio.ObjectClosedError):
             await asyncio.wait_for(request, 20)
     async with asyncio.timeout(30):
-        while connection._runtimes or temporaries(connection)._alive:
+        while connection.stats().sessions or temporaries_left(connection):
             await asyncio.sleep(0.05)
 
 
@@ -302,7 +302,7 @@ async def test_a_requestor_for_no_real_queue_leaves_nothing(
 ) -> None:
     with pytest.raises(jmsaio.InvalidDestinationError):
         await jmsaio.QueueRequestor.open(session, jmsaio.Queue("multi:a,b"))
-    assert not temporaries(connection)._alive
+    assert not temporaries_left(connection)
 
 
 async def test_a_topic_requestor_gets_its_reply_and_leaves_no_temporary_topic(
@@ -320,4 +320,4 @@ async def test_a_topic_requestor_gets_its_reply_and_leaves_no_temporary_topic(
         async with await jmsaio.TopicRequestor.open(client, topic) as requestor:
             answer = await asyncio.wait_for(requestor.request(jmsaio.TextMessage("ping")), 30)
             assert answer is not None and answer.get_body(str) == "pong"
-    assert not temporaries(connection)._alive
+    assert not temporaries_left(connection)

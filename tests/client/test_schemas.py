@@ -14,7 +14,7 @@ from jmsaio.client.delivery import schemas as module
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SenderOptions
 from tests.client.helpers import SOON, full_name, take
-from tests.kit.inside import admin_of, transport_of
+from tests.kit.inside import admin_of, runtime_of, transport_of
 from tests.kit.records import ORDER
 
 Name = Callable[[str], str]
@@ -167,7 +167,7 @@ async def test_what_a_producer_can_not_have_is_refused_before_anything_is_create
             await session.create_producer(queue, schema=schema)  # type: ignore[arg-type]  # the last one is neither
     admin = admin_of(session)
     with pytest.raises(jmsaio.NotFoundError):
-        await admin.partitions(full_name(session._runtime.connection, queue))  # type: ignore[arg-type]  # as a Connection
+        await admin.partitions(full_name(runtime_of(session).connection, queue))  # type: ignore[arg-type]  # as a Connection
 
 
 async def test_a_body_that_does_not_fit_is_refused_and_the_producer_goes_on(

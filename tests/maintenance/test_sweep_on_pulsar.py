@@ -18,6 +18,7 @@ from jmsaio.config import load
 from jmsaio.maintenance.sweep import delete_leftovers, find_leftovers
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.pulsar.admin import RestAdmin
+from tests.kit.inside import runtime_of
 from tests.support.broker import TestBroker
 
 
@@ -57,7 +58,7 @@ async def test_the_real_broker(pulsar_broker: TestBroker, namespace: str, admin:
                 assert base + "jms-temp-queue-left" not in {
                     one.topic for one in await find_leftovers(admin, namespace, 0)
                 }
-            await connection._runtime.senders.close_topic(base + "jms-temp-queue-left", 20)
+            await runtime_of(connection).senders.close_topic(base + "jms-temp-queue-left", 20)
             found = await find_leftovers(admin, namespace, 0)
             expected = [
                 (base + "jms-temp-queue-left", None), (base + "jms-temp-topic-left", None),

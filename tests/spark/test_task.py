@@ -61,14 +61,15 @@ def test_tasks_of_a_process_share_a_client_until_one_fails_at_the_broker(pulsar_
     chosen, whole = options(pulsar_broker, queue, readTimeout="1s"), span(pulsar_broker, queue, 2)
     key = workers._key(chosen)
     assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
-    first = workers._workers[key]
+    kept = workers._workers
+    first = kept[key]
     assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
-    assert workers._workers[key] is first
+    assert kept[key] is first
     first.run(first.transport.aclose(5))
     with pytest.raises(ObjectClosedError):
         list(read_range(chosen, whole, SCHEMA))
     assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
-    assert workers._workers[key] is not first
+    assert kept[key] is not first
     workers.forget(chosen)
 
 

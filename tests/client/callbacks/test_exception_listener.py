@@ -16,6 +16,7 @@ from jmsaio.client.callbacks.serial_calls import SerialCalls
 from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.testing import embedded_broker
 from tests.kit.broker_fixtures import Disturbed
+from tests.kit.inside import runtime_of
 
 
 def fields(record: logging.LogRecord) -> dict[str, object]:
@@ -39,7 +40,7 @@ async def test_a_listener_may_close_its_connection_and_go_on(owned: jmsaio.Conne
         done.set()
 
     owned.set_exception_listener(listener)
-    owned._runtime.reports.add(ValueError("broken"))
+    runtime_of(owned).reports.add(ValueError("broken"))
     await asyncio.wait_for(done.wait(), 20)
     assert owned.closed
 
@@ -76,11 +77,11 @@ async def test_a_listener_that_hangs_does_not_keep_a_connection_open() -> None:
             await end.wait()
 
         connection.set_exception_listener(listener)
-        connection._runtime.reports.add(ValueError("broken"))
+        runtime_of(connection).reports.add(ValueError("broken"))
         await started.wait()
         await asyncio.wait_for(connection.close(), 10)
         end.set()
-        await connection._runtime.reports.calls.wait(10)
+        await runtime_of(connection).reports.calls.wait(10)
 
 
 async def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCaptureFixture) -> None:
@@ -183,8 +184,8 @@ async def test_an_exclusive_subscription_that_was_lost_is_reported(caplog: pytes
                 assert broker.faults.drop_consumers("news", name, error=lost) == 1
                 with pytest.raises(jmsaio.ConsumerBusyError, match="another client"):
                     await consumer.receive(timeout=20)
-                connection._runtime.reports.add(lost)
-                await connection._runtime.reports.calls.wait(10)
+                runtime_of(connection).reports.add(lost)
+                await runtime_of(connection).reports.calls.wait(10)
     assert told == [lost]
 
 

@@ -15,7 +15,7 @@ from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener, Listeners
 from tests.client.delivery.test_deliveries import deliveries
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered
-from tests.kit.inside import admin_of
+from tests.kit.inside import admin_of, inbox_of, runtime_of
 
 Name = Callable[[str], str]
 
@@ -25,14 +25,14 @@ async def test_an_idle_listener_costs_nothing(session: jmsaio.Session, name: Nam
     consumer.set_message_listener(lambda message: None)
     await asyncio.sleep(0.1)
     asked = 0
-    give = session._runtime.callbacks.next_job
+    give = runtime_of(session).callbacks.next_job
 
     def next_job() -> object:
         nonlocal asked
         asked += 1
         return give()
 
-    session._runtime.callbacks.next_job = next_job  # type: ignore[assignment]  # counts on its way
+    runtime_of(session).callbacks.next_job = next_job  # type: ignore[assignment]  # counts on its way
     await asyncio.sleep(0.3)
     assert asked < 20
 
@@ -59,9 +59,9 @@ async def test_a_listener_whose_subscription_is_lost_is_reported(connection: jms
         consumer, other = await session.create_consumer(queue), await session.create_consumer(queue)
         consumer.set_message_listener(lambda message: None)
         lost = jmsaio.NotFoundError("the topic was deleted")
-        for inbox in (consumer._inbox, other._inbox):
+        for inbox in (inbox_of(consumer), inbox_of(other)):
             inbox.fail(lost)
-        session._runtime.callbacks.wake()
+        runtime_of(session).callbacks.wake()
         assert await asyncio.wait_for(told.get(), 10) is lost
         with pytest.raises(jmsaio.NotFoundError, match="deleted"):
             await other.receive_no_wait()

@@ -28,6 +28,7 @@ from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
 from tests.client.delivery.test_inbox import Receiver, Session, inbox, numbered
 from tests.client.helpers import fill, rest, take, text, texts
+from tests.kit.inside import inbox_of, runtime_of
 
 Name = Callable[[str], str]
 
@@ -104,7 +105,7 @@ async def test_what_is_recovered_while_an_inbox_is_taken_over_obeys_the_new_sele
         await (await session.create_producer(queue)).send("a", properties={"n": 1})
         async with session.create_consumer(queue, selector="n = 1") as consumer:
             await take(consumer, 1)
-        transports_own = type(consumer._inbox.receiver.own)
+        transports_own = type(inbox_of(consumer).receiver.own)
         resume = transports_own.resume
         monkeypatch.setattr(transports_own, "resume", resume_late)
         opening = asyncio.create_task(opened(session.create_consumer(queue, selector="n = 2")))
@@ -135,7 +136,7 @@ async def test_a_inbox_that_could_not_be_taken_over_is_let_go(
         await consumer.close()
         with pytest.raises(jmsaio.JMSError, match="is active"):
             await opening(topic, subscription, selector="n = 1")
-        assert [inbox.closed for inbox in session._runtime.inboxes.lingering] == [False]
+        assert [inbox.closed for inbox in runtime_of(session).inboxes.lingering] == [False]
         await session.close()
         assert sorted(texts(await take(stays, 4))) == ["0", "1", "2", "3"]
 
@@ -171,7 +172,7 @@ async def test_a_durable_subscription_with_unsettled_messages_is_taken_over(name
             await first.close()
             second = await session.create_durable_consumer(topic, "sub")
             assert texts(await take(second, 1)) == ["1"]
-            assert list(session._runtime.inboxes) == [second._inbox]
+            assert list(runtime_of(session).inboxes) == [inbox_of(second)]
 
 
 #: Stands for the transport of a session, which is compared only.

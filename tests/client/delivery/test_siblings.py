@@ -20,16 +20,23 @@ from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ObjectClosedError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules import resting
+from jmsaio.rules.resting import Resting
 from jmsaio.transport.base import Subscription, SubscriptionType
 from jmsaio.transport.clock import LoopTimers
 from tests.client.delivery.test_inbox import Receiver, numbered
 from tests.client.helpers import drain, rest, take, texts
+from tests.kit.inside import inbox_of, runtime_of
 
 Name = Callable[[str], str]
 #: Messages in the large backlog.
 REJECTED = int(os.environ.get("JMSAIO_TEST_REJECTED", "60000"))
 #: Messages that a turn of the loop may set aside or give back.
 LARGEST_STEP = 2048
+
+
+def resting_of(group: Siblings) -> Resting:
+    """What rests before it goes back to the broker."""
+    return group._resting
 
 
 async def send(connection: jmsaio.Connection, queue: jmsaio.Queue, kinds: str) -> None:
@@ -152,8 +159,8 @@ async def test_what_is_handed_over_is_bounded_in_bytes(url: str, name: Name) -> 
         for _ in range(60):
             await producer.send(b"x" * 100_000, properties={"kind": "a"})
         assert await b.receive(timeout=1) is None
-        each = connection._runtime.inbox_bytes.each
-        assert sum(record.size for record in a._inbox.records) <= each + 101_000
+        each = runtime_of(connection).inbox_bytes.each
+        assert sum(record.size for record in inbox_of(a).records) <= each + 101_000
         await take(a, 60)
 
 
@@ -286,7 +293,7 @@ async def test_receiving_pauses_where_the_broker_would_send_nothing_more(
     queue = jmsaio.Queue(name("full"))
     await send(connection, queue, "b" * 200)
     async with session.create_consumer(queue, "kind = 'a'") as a:
-        a._inbox.receiver.most = 50
+        inbox_of(a).receiver.most = 50
         assert await a.receive(timeout=1.0) is None
         async with connection.create_session() as second, second.create_consumer(queue, "kind = 'b'") as b:
             assert sorted(map(int, texts(await take(b, 200)))) == list(range(200))
@@ -303,16 +310,16 @@ async def test_a_cancelled_close_gives_all_back_in_short_steps(
     consumer = await session.create_consumer(queue, "kind = 'a'")
     await send(connection, queue, "b" * 8000 + "a")
     await take(consumer, 1)
-    inbox, turns = consumer._inbox, 0
+    inbox, turns = inbox_of(consumer), 0
     inbox.detach()  # as its close begins
-    bundles = len(inbox.siblings._resting._hastened)
+    bundles = len(resting_of(inbox.siblings)._hastened)
     giving = asyncio.create_task(inbox.siblings.give_back(inbox))
     await asyncio.sleep(0)
     giving.cancel()
     while not giving.done():
         turns += 1
         await asyncio.sleep(0)
-    assert giving.cancelled() and inbox.siblings._resting.count(inbox.receiver) == 0
+    assert giving.cancelled() and resting_of(inbox.siblings).count(inbox.receiver) == 0
     assert turns > bundles // 4 > 1  # Pulsar makes 10 bundles of it or more, and a timer returns some of them, too
     await consumer.close()
     assert len(await rest(connection, queue, least=8000)) == 8000
@@ -347,8 +354,8 @@ async def test_a_large_backlog_that_no_one_wants_rests(url: str, name: Name, cap
         await send(connection, queue, "a")
         stop = asyncio.Event()
         async with session.create_consumer(queue, "kind = 'a'") as consumer:
-            inbox = consumer._inbox
-            resting = partial(inbox.siblings._resting.count, inbox.receiver)
+            inbox = inbox_of(consumer)
+            resting = partial(resting_of(inbox.siblings).count, inbox.receiver)
             step = asyncio.create_task(largest_step(resting, stop))
             try:
                 for number in range(5):
@@ -451,11 +458,11 @@ async def test_receiving_goes_on_once_less_than_half_of_what_may_rest_does() -> 
         group.reject(giver, numbered(number))
         group.set_aside()
         await asyncio.sleep(0.02)  # each in a bundle of its own
-    assert not group.has_room(giver) and group._resting.crediting is False
+    assert not group.has_room(giver) and resting_of(group).crediting is False
     crediting = {}
-    while group._resting.count(giver.receiver):
+    while resting_of(group).count(giver.receiver):
         await asyncio.sleep(0.001)
-        crediting[group._resting.count(giver.receiver)] = group._resting.crediting
+        crediting[resting_of(group).count(giver.receiver)] = resting_of(group).crediting
     assert crediting == {4: False, 3: False, 2: False, 1: True, 0: True}
     assert (giver.wakes, other.wakes) == (3, 0)
     assert group.has_room(giver)
@@ -555,7 +562,7 @@ async def test_a_receiver_that_ended_has_given_its_resting_records_back() -> Non
     group, giver, _ = resting_group()
     giver.receiver.own = Ended()  # type: ignore[assignment]  # what siblings use of one
     await asyncio.sleep(1)
-    assert group._resting.count(giver.receiver) == 0
+    assert resting_of(group).count(giver.receiver) == 0
 
 
 async def test_a_cancelled_close_gives_resting_records_back_nevertheless() -> None:

@@ -15,7 +15,7 @@ import pytest
 import jmsaio
 from jmsaio.client.lifetime.affinity import Affinity
 from tests.client.helpers import fill, texts
-from tests.kit.inside import transport_of
+from tests.kit.inside import runtime_of, transport_of
 
 Name = Callable[[str], str]
 MODE = jmsaio.AcknowledgeMode.CLIENT
@@ -44,14 +44,14 @@ async def calls(connection: jmsaio.Connection, queue: jmsaio.Queue) -> dict[str,
         "factory.create_context": factory.create_context,
         "connection.start": connection.start,
         "connection.stop": connection.stop,
-        "connection.create_session": lambda: connection.create_session()._coroutine,
+        "connection.create_session": lambda: connection.create_session(),
         "session.create_temporary_queue": session.create_temporary_queue,
         "session.create_temporary_topic": session.create_temporary_topic,
-        "session.create_producer": lambda: session.create_producer(queue)._coroutine,
-        "session.create_consumer": lambda: session.create_consumer(queue)._coroutine,
-        "session.create_durable_consumer": lambda: session.create_durable_consumer(topic, "d")._coroutine,
-        "session.create_shared_consumer": lambda: session.create_shared_consumer(topic, "s")._coroutine,
-        "session.create_browser": lambda: session.create_browser(queue)._coroutine,
+        "session.create_producer": lambda: session.create_producer(queue),
+        "session.create_consumer": lambda: session.create_consumer(queue),
+        "session.create_durable_consumer": lambda: session.create_durable_consumer(topic, "d"),
+        "session.create_shared_consumer": lambda: session.create_shared_consumer(topic, "s"),
+        "session.create_browser": lambda: session.create_browser(queue),
         "session.unsubscribe": lambda: session.unsubscribe("d"),
         "session.request": lambda: session.request(queue, "x", timeout=1),
         "session.acknowledge": session.acknowledge,
@@ -69,7 +69,7 @@ async def calls(connection: jmsaio.Connection, queue: jmsaio.Queue) -> dict[str,
         "message.acknowledge": message.acknowledge,
         "temporary.delete": temporary.delete,
         "context.create_producer": lambda: context.create_producer().send(queue, "x"),
-        "context.create_consumer": lambda: context.create_consumer(queue)._coroutine,
+        "context.create_consumer": lambda: context.create_consumer(queue),
         "context.start": context.start,
         "context.request": lambda: context.request(queue, "x", timeout=1),
     }
@@ -156,7 +156,10 @@ async def test_home_is_the_process_and_the_loop_where_it_was_made() -> None:
 async def test_what_a_child_process_closes_counts_as_closed_and_the_parents_tasks_go_on(name: Name) -> None:
     connection = await jmsaio.connect(f"memory://{name('child')}")
     context = await factory_of(connection).create_context()
-    queue, affinities = jmsaio.Queue(name("child")), [connection._runtime.affinity, context._session._runtime.affinity]
+    queue, affinities = (
+        jmsaio.Queue(name("child")),
+        [runtime_of(connection).affinity, runtime_of(context._session).affinity],
+    )
     session = await connection.create_session()
     consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
     for affinity in affinities:
@@ -169,9 +172,10 @@ async def test_what_a_child_process_closes_counts_as_closed_and_the_parents_task
     for affinity in affinities:
         affinity._forks += 1
     for parents in (context._connection, connection):
-        assert not parents._task.requested.is_set() and len(parents._runtimes) == 1
-        parents._task.requested.set()
-        await parents._task.ended.wait()
+        task = parents._task
+        assert not task.requested.is_set() and len(parents._runtimes) == 1
+        task.requested.set()
+        await task.ended.wait()
 
 
 async def test_a_factory_that_a_child_process_closes_leaves_the_parents_broker_client(name: Name) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import jmsaio
 from jmsaio.client.producers.stamper import SendSettings, Stamper
+from tests.kit.inside import runtime_of
 
 
 def test_a_delivery_mode_becomes_a_plain_number() -> None:
@@ -36,7 +37,7 @@ def test_durations_are_kept_in_milliseconds_and_an_option_replaces_its_setting()
 
 
 async def test_only_a_delayed_message_has_a_delivery_time_for_the_broker(session: jmsaio.Session) -> None:
-    stamper = Stamper(session._runtime.connection, None, "ID:1:")
+    stamper = Stamper(runtime_of(session).connection, None, "ID:1:")
     settings = stamper.settings
     assert stamper.stamp(1000, stamper.next_id(), settings, (2, 4, 0, 0)).deliver_at is None
     stamp = stamper.stamp(1000, stamper.next_id(), settings, (2, 4, 0, 1500))

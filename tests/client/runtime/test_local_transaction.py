@@ -21,10 +21,16 @@ from jmsaio.transport.base import Transaction
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
 from tests.client.helpers import fill, rest, take, texts
-from tests.kit.inside import admin_of
+from tests.kit.inside import admin_of, runtime_of
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
+
+
+def transaction_of(session: jmsaio.Session) -> LocalTransaction:
+    """The transaction of a transacted session."""
+    assert session._transacting is not None
+    return session._transacting
 
 
 async def test_an_emulated_transaction_sends_at_once_and_acknowledges_at_commit(url: str, name: Name) -> None:
@@ -129,8 +135,7 @@ async def test_a_stuck_listener_does_not_keep_the_transaction_open(name: Name) -
         await (await session.create_producer(jmsaio.Queue(name("out")))).send("x")
         (await session.create_consumer(queue)).set_message_listener(listener)
         await asyncio.wait_for(entered.wait(), 10)
-        assert session._transacting is not None
-        handle = session._transacting.work.handle
+        handle = transaction_of(session).work.handle
         with pytest.raises(jmsaio.OperationTimeoutError):
             await session.close()
         with pytest.raises(jmsaio.TransactionRolledBackError):
@@ -233,7 +238,7 @@ async def test_a_commit_waits_for_what_completion_listeners_send_while_it_waits_
                 await producer.send_async("x", completion_listener=(send_another, lambda message, error: None))
                 with pytest.raises(jmsaio.TransactionRolledBackError, match="scripted fault"):
                     await session.commit()
-                assert len(told) == 1 and session._runtime.sends.count == 0
+                assert len(told) == 1 and runtime_of(session).sends.count == 0
 
 
 async def test_a_send_that_failed_makes_an_emulated_commit_a_rollback(
@@ -404,7 +409,7 @@ async def test_a_send_in_doubt_counts_as_sent_when_an_emulated_transaction_is_ro
         async with jmsaio.connect(broker.url, emulate_transactions=True) as connection:
             async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
                 producer = await session.create_producer(jmsaio.Queue(name("doubt")))
-                session._transacting.real = False  # type: ignore[union-attr]  # as on a broker without transactions
+                transaction_of(session).real = False  # as on a broker without transactions
                 broker.faults.fail_sends(error=error)
                 with pytest.raises(type(error)):
                     await producer.send("x")
@@ -417,14 +422,13 @@ async def test_a_send_in_doubt_counts_as_sent_when_an_emulated_transaction_is_ro
 async def test_a_completion_listener_may_not_end_the_transaction_of_its_sends(name: Name, call: str) -> None:
     async with jmsaio.connect(f"memory://{name('broker')}") as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
-            transaction = session._transacting
-            assert transaction is not None
+            transaction = transaction_of(session)
             work = transaction.work
-            with CallbackContext(CallbackKind.COMPLETION, connection._runtime, session._runtime, None):
+            with CallbackContext(CallbackKind.COMPLETION, runtime_of(connection), runtime_of(session), None):
                 with pytest.raises(jmsaio.IllegalStateError, match=f"{call} from its own CompletionListener"):
                     await getattr(session, call)()
             assert transaction.work is work
-            with CallbackContext(CallbackKind.LISTENER, connection._runtime, session._runtime, None):
+            with CallbackContext(CallbackKind.LISTENER, runtime_of(connection), runtime_of(session), None):
                 await getattr(session, call)()
             assert transaction.work is not work
 
@@ -444,8 +448,7 @@ async def test_a_transaction_begun_for_work_that_has_ended_is_rolled_back(
     monkeypatch.setattr(LocalTransaction, "_begin", slowly)
     async with jmsaio.connect(f"memory://{name('ended')}") as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
-            transaction = session._transacting
-            assert transaction is not None
+            transaction = transaction_of(session)
             beginning = asyncio.ensure_future(transaction.begin())
             await asyncio.sleep(0.01)
             await session.rollback()
@@ -493,7 +496,7 @@ async def test_a_commit_that_fails_lets_the_inbox_of_a_closed_consumer_go(
                 await take(consumer, 1)
             with pytest.raises(jmsaio.TransactionInDoubtError, match="might have been committed: no coordinator"):
                 await session.commit()
-            assert list(session._runtime.inboxes) == []
+            assert list(runtime_of(session).inboxes) == []
 
 
 @pytest.mark.parametrize("error", [jmsaio.OperationTimeoutError("no answer"), jmsaio.TransportError("gone")])
@@ -565,7 +568,7 @@ async def test_a_rollback_that_a_send_delays_for_too_long_redelivers_and_says_wh
         async with jmsaio.connect(broker.url, **options) as connection:
             await fill(connection, queue, 1)
             async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
-                assert session._transacting is not None and session._transacting.work.sticky_key is None
+                assert transaction_of(session).work.sticky_key is None
                 consumer = await session.create_consumer(queue)
                 producer = await session.create_producer(jmsaio.Queue(name("out")))
                 await take(consumer, 1)
@@ -634,8 +637,7 @@ async def test_a_commit_that_can_not_acknowledge_is_rolled_back_at_once(
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             consumers = [await session.create_consumer(queue) for queue in queues]
             await (await session.create_producer(output)).send("undone")
-            assert session._transacting is not None
-            handle = session._transacting.work.handle
+            handle = transaction_of(session).work.handle
             for consumer in consumers:
                 await take(consumer, 1)
             with monkeypatch.context() as patched:

@@ -24,7 +24,7 @@ from jmsaio.transport.base import Receiver, StartPosition, Subscription, Subscri
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from tests.client.delivery.test_inbox import Receiver as InboxReceiver
 from tests.client.delivery.test_inbox import inbox
-from tests.kit.inside import admin_of, transport_of
+from tests.kit.inside import admin_of, inbox_of, runtime_of, transport_of
 from tests.transport.test_subscriptions import Admin, Transport
 
 Name = Callable[[str], str]
@@ -369,7 +369,7 @@ async def test_an_inbox_that_was_being_taken_over_when_its_session_ended_is_clos
         monkeypatch.setattr(MemoryReceiver, "resume", close_first)
         with pytest.raises(jmsaio.TransportError if end == "failed" else asyncio.CancelledError):
             await session.create_consumer(QUEUE)
-        assert consumer._inbox.closed
+        assert inbox_of(consumer).closed
         async with connection.create_session() as other, other.create_consumer(QUEUE) as taker:
             assert await text(taker) == "x"
 
@@ -383,7 +383,7 @@ async def test_an_inbox_holds_as_many_records_as_the_smallest_of_its_bounds_says
     options: dict[str, Any] = {"receive_buffer": buffer, "consumer": {"receiverQueueSize": prefetch}}
     async with jmsaio.connect(f"memory://{uuid.uuid4()}", **options) as connection:
         async with connection.create_session() as session, session.create_consumer(TOPIC) as consumer:
-            inbox, shared = consumer._inbox, connection._runtime
+            inbox, shared = inbox_of(consumer), runtime_of(connection)
             assert (inbox.batch, inbox.share, inbox.timers) == (batch, shared.inbox_bytes, shared.timers)
 
 
@@ -405,7 +405,7 @@ async def test_the_client_counts_for_dead_letters_where_the_broker_does_not_and_
 ) -> None:
     async with jmsaio.connect(f"memory://{uuid.uuid4()}", **options) as connection:
         async with connection.create_session() as session, session.create_consumer(place) as consumer:
-            filter, redelivery = consumer._inbox.filter, consumer._inbox.redelivery
+            filter, redelivery = inbox_of(consumer).filter, inbox_of(consumer).redelivery
             assert (filter.dead_letter_expired, redelivery.dead_after) == (dead_letter_expired, dead_after)
             assert redelivery.broker_dead_letters is (place is QUEUE and "consumer" in options)
             assert filter.shared is (place is QUEUE)
@@ -415,7 +415,7 @@ async def test_the_client_counts_for_dead_letters_where_the_broker_does_not_and_
 async def test_rejected_messages_are_acknowledged_only_where_that_is_asked_for(rejected: bool) -> None:
     async with jmsaio.connect(f"memory://{uuid.uuid4()}", acknowledge_rejected_messages=rejected) as connection:
         async with connection.create_session() as session, session.create_consumer(QUEUE, "x = 1") as consumer:
-            assert consumer._inbox.filter.acknowledge_rejected is rejected
+            assert inbox_of(consumer).filter.acknowledge_rejected is rejected
 
 
 @pytest.mark.parametrize(

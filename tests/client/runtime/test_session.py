@@ -12,7 +12,7 @@ from jmsaio import AcknowledgeMode
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from tests.client.helpers import fill, rest, take, texts
-from tests.kit.inside import transport_of
+from tests.kit.inside import inbox_of, runtime_of, transport_of
 from tests.kit.virtual_time import steady
 
 Name = Callable[[str], str]
@@ -78,7 +78,7 @@ async def test_a_session_whose_making_was_cancelled_ends(connection: jmsaio.Conn
         if not making.cancelled():
             await making.result().close()
     await asyncio.sleep(0.1)
-    assert not connection._runtimes
+    assert not connection.stats().sessions
 
 
 async def test_a_session_whose_worker_its_own_listener_cancelled_is_reported(
@@ -130,7 +130,7 @@ async def test_an_inbox_that_lost_its_subscription_is_not_taken_over(name: Name)
             first = await session.create_consumer(queue)
             await take(first, 1)
             await first.close()
-            first._inbox.fail(jmsaio.TransportError("gone"))
+            inbox_of(first).fail(jmsaio.TransportError("gone"))
             second = await session.create_consumer(queue)
             assert texts(await take(second, 1)) == ["1"]
             assert await second.receive(timeout=0.05) is None
@@ -178,12 +178,12 @@ async def test_a_message_stays_for_a_receive_when_its_listener_is_taken_away(nam
     async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as session:
         consumer = await session.create_consumer(queue)
         await fill(connection, queue, 1)
-        consumer._inbox.wanted = True
+        inbox_of(consumer).wanted = True
         async with asyncio.timeout(20):
-            while not consumer._inbox.records:
-                await session._runtime.inboxes.turn(consumer._inbox)
+            while not inbox_of(consumer).records:
+                await runtime_of(session).inboxes.turn(inbox_of(consumer))
         consumer.set_message_listener(got.append)
-        job = session._runtime._next_job()
+        job = runtime_of(session)._next_job()
         consumer.set_message_listener(None)
         assert job is not None
         await job()
@@ -210,7 +210,7 @@ async def test_a_closing_session_calls_its_listeners_no_more_and_ends_receives_a
         await entered.wait()
         await session.close()
         assert (heard, ended) == (["0"], ["receive", "listener"])
-        assert list(connection._runtime.inboxes) == []
+        assert list(runtime_of(connection).inboxes) == []
         assert texts(await rest(connection, queue, wait=0.1)) == ["1", "2"]
 
 
@@ -229,11 +229,11 @@ async def test_a_start_wakes_listeners_for_what_arrived_while_the_connection_was
 
 async def test_a_closing_session_keeps_no_inbox_of_another(name: Name) -> None:
     async with jmsaio.connect(f"memory://{name('broker')}") as connection, connection.create_session() as other:
-        inbox = (await other.create_consumer(jmsaio.Queue(name("transferred"))))._inbox
+        inbox = inbox_of(await other.create_consumer(jmsaio.Queue(name("transferred"))))
         session, transport = await connection.create_session(), transport_of(connection)
         await session.close()
-        assert session._runtime.inboxes.keep(inbox, transport) is False and list(session._runtime.inboxes) == []
-        assert other._runtime.inboxes.keep(inbox, transport) is True
+        assert runtime_of(session).inboxes.keep(inbox, transport) is False and list(runtime_of(session).inboxes) == []
+        assert runtime_of(other).inboxes.keep(inbox, transport) is True
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -261,7 +261,7 @@ async def test_closing_a_consumer_waits_for_the_listener_call_that_runs_unless_t
                 assert ended.is_set()
             await ended.wait()
             assert steady() - begun < 1.0
-            assert session._runtime.listeners._by_inbox == {}
+            assert runtime_of(session).listeners._by_inbox == {}
 
 
 async def test_a_listener_that_closes_a_consumer_of_another_session_waits_for_that_ones_listener(name: Name) -> None:
@@ -318,8 +318,8 @@ async def test_the_receiver_of_a_closed_consumer_stops_where_its_inbox_can_not_b
         await fill(connection, queue, 1)
         async with connection.create_session(mode) as session, session.create_consumer(queue) as consumer:
             await take(consumer, unsettled)
-            receiver = consumer._inbox.receiver
+            receiver = inbox_of(consumer).receiver
             if transferred:
-                receiver.transferred[1] = consumer._inbox
+                receiver.transferred[1] = inbox_of(consumer)
             await consumer.close()
-            assert (len(stopped), consumer._inbox.closed) == (stops, not stops)
+            assert (len(stopped), inbox_of(consumer).closed) == (stops, not stops)

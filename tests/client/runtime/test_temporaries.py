@@ -12,7 +12,7 @@ import pytest
 import jmsaio
 from jmsaio.client.runtime import temporaries as temporary
 from jmsaio.transport.base import Subscription, SubscriptionType
-from tests.kit.inside import admin_of, temporaries, transport_of
+from tests.kit.inside import admin_of, runtime_of, temporaries, temporaries_left, transport_of
 
 Name = Callable[[str], str]
 
@@ -257,7 +257,7 @@ async def test_one_whose_deletion_failed_is_there_until_a_repeated_delete(
             raise jmsaio.AdminError("not now")
 
         with monkeypatch.context() as patched:
-            patched.setattr(connection._runtime.temporaries.__class__, "_delete", refuse)
+            patched.setattr(runtime_of(connection).temporaries.__class__, "_delete", refuse)
             with pytest.raises(jmsaio.AdminError):
                 await queue.delete()
         assert len(await temporary_topics(connection)) == 1
@@ -344,7 +344,7 @@ async def test_a_creation_that_the_broker_refuses_leaves_nothing(name: Name, mon
         fail_once(monkeypatch, connection, "create_topic", 500)
         with pytest.raises(jmsaio.AdminError, match="not now"):
             await session.create_temporary_queue()
-        assert not temporaries(connection)._alive
+        assert not temporaries_left(connection)
 
 
 async def test_a_cancelled_creation_whose_deletion_failed_is_deleted_by_the_close(

@@ -17,17 +17,18 @@ import pytest
 import jmsaio
 from jmsaio.client.senders import pool
 from jmsaio.client.senders.pending import PendingSends
-from jmsaio.client.senders.pool import Restoring, SenderPool
+from jmsaio.client.senders.pool import PooledSender, Restoring, SenderPool
 from jmsaio.config import load
 from jmsaio.errors import AdminError, BrokerUnavailableError, NotFoundError, OperationTimeoutError
 from jmsaio.model.partitions import partition_names
+from jmsaio.model.schema import Schema
 from jmsaio.testing import FaultProxy, ManualClock, embedded_broker
 from jmsaio.transport.base import Admin, Sender, SenderOptions
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.registry import open_transport
 from jmsaio.transport.subscriptions import precreate
 from tests.client.senders.test_pending import started
-from tests.kit.inside import admin_of
+from tests.kit.inside import admin_of, senders_of
 from tests.kit.records import record
 from tests.kit.virtual_time import steady
 from tests.support.broker import TestBroker
@@ -50,6 +51,11 @@ async def opened(url: str = "", **options: Any) -> AsyncIterator[SenderPool]:
 def idle_checks() -> list[asyncio.Task[Any]]:
     """The tasks that close idle senders."""
     return [task for task in asyncio.all_tasks() if task.get_name() == "jmsaio idle senders"]
+
+
+def entries(senders: SenderPool) -> dict[tuple[str, bool, Schema | None], PooledSender]:
+    """Its senders, the one unused for longest first, and what it knows of them."""
+    return senders._entries
 
 
 def cached(
@@ -85,7 +91,7 @@ async def test_both_senders_of_a_topic_count_and_the_one_unused_for_longest_goes
         kept, idle = [await senders.open(_TOPIC, None, transacted=transacted) for transacted in (used, not used)]
         assert cached(senders, _TOPIC, transacted=used) is kept
         await senders.open(f"{_TOPIC}-2", None)
-        assert [*senders._entries] == [(_TOPIC, used, None), (f"{_TOPIC}-2", False, None)]
+        assert [*entries(senders)] == [(_TOPIC, used, None), (f"{_TOPIC}-2", False, None)]
         assert cached(senders, _TOPIC, transacted=used) is kept
         with pytest.raises(jmsaio.ObjectClosedError):
             idle.send(record("x"), started(PendingSends()))
@@ -141,7 +147,7 @@ async def test_senders_made_at_the_same_time_keep_the_bound(url: str) -> None:
         queues = [jmsaio.Queue(f"together-{uuid.uuid4()}") for _ in range(6)]
         producer = await session.create_producer()
         await asyncio.gather(*[producer.send(queue, "x") for queue in queues])
-        assert len(connection._runtime.senders._entries) <= 2
+        assert len(entries(senders_of(connection))) <= 2
         for queue in queues:
             async with session.create_consumer(queue) as consumer:
                 assert await consumer.receive_body(str, timeout=20) == "x"
@@ -195,7 +201,7 @@ async def test_a_sender_that_is_not_used_closes_by_itself(url: str, monkeypatch:
                 await producer.send(await session.create_temporary_queue(), "x")
                 await producer.send(jmsaio.Queue(f"idle-{uuid.uuid4()}"), "x")
                 with anyio.fail_after(20):
-                    while len(connection._runtime.senders._entries) > kept:
+                    while len(entries(senders_of(connection))) > kept:
                         await anyio.sleep(0.05)
 
 
@@ -220,13 +226,13 @@ async def test_an_idle_sender_closes_by_itself_and_the_next_send_makes_another(u
         producer = await session.create_producer(queue)
         await producer.send("1")
         async with asyncio.timeout(20):
-            while connection._runtime.senders._entries:
+            while entries(senders_of(connection)):
                 await asyncio.sleep(0.05)
         await producer.send("2")
         async with session.create_consumer(queue) as consumer:
             assert [await consumer.receive_body(str, timeout=20) for _ in range(2)] == ["1", "2"]
         async with asyncio.timeout(20):
-            while connection._runtime.senders._entries:
+            while entries(senders_of(connection)):
                 await asyncio.sleep(0.05)
 
 
@@ -239,7 +245,7 @@ async def test_a_sender_with_messages_on_their_way_is_not_idle() -> None:
                 broker.faults.delay_answers(1.0)
                 await producer.send("1")
                 async with asyncio.timeout(20):
-                    while connection._runtime.senders._entries:
+                    while entries(senders_of(connection)):
                         await asyncio.sleep(0.05)
 
 
@@ -274,10 +280,10 @@ async def test_a_sender_is_idle_when_its_time_is_over_and_not_before() -> None:
         assert cached(senders, topic) is sender
         clock.advance(60)
         await senders.close_idle()
-        assert senders._entries[topic, False, None].sender is sender
+        assert entries(senders)[topic, False, None].sender is sender
         clock.advance(0.5)
         await senders.close_idle()
-        assert (topic, False, None) not in senders._entries
+        assert (topic, False, None) not in entries(senders)
         with pytest.raises(jmsaio.ObjectClosedError):
             sender.send(record("x"), started(PendingSends()))
         await senders.close(1.0)
@@ -296,7 +302,7 @@ async def test_a_queues_subscription_is_made_once_and_a_topics_never(monkeypatch
     senders = SenderPool(transport, config, None)
     sender = await senders.open(topic, None)
     assert made == [] and cached(senders, topic, "jms-queue") is None
-    assert senders._entries[topic, False, None].subscriptions == set()
+    assert entries(senders)[topic, False, None].subscriptions == set()
     for _ in range(2):
         assert await senders.open(topic, "jms-queue") is sender
     assert made == ["jms-queue"] and cached(senders, topic, "jms-queue") is sender
@@ -370,7 +376,7 @@ async def test_a_pool_of_one_sender_keeps_one() -> None:
     async with opened(max_num_of_producers=1) as senders:
         for number in range(2):
             await senders.open(f"{_TOPIC}-{number}", None)
-        assert [topic for topic, *_ in senders._entries] == [f"{_TOPIC}-1"]
+        assert [topic for topic, *_ in entries(senders)] == [f"{_TOPIC}-1"]
 
 
 async def test_a_closed_pool_has_no_senders_and_checks_nothing() -> None:
@@ -419,11 +425,11 @@ async def test_messages_on_their_way_begin_the_time_of_a_sender_anew() -> None:
             await asyncio.sleep(61.0)
             await senders.close_idle()
             assert cached(senders, _TOPIC) is sender
-            senders._entries[_TOPIC, False, None].used = 0.0
+            entries(senders)[_TOPIC, False, None].used = 0.0
             await senders.close_idle()
             await sender.drain(60.0)
             await senders.close_idle()
-            assert [topic for topic, *_ in senders._entries] == [_TOPIC]
+            assert [topic for topic, *_ in entries(senders)] == [_TOPIC]
 
 
 async def test_a_full_window_of_transactions_holds_up_no_other_send() -> None:
@@ -455,7 +461,7 @@ async def test_only_transactions_of_the_broker_have_senders_of_their_own(emulate
             session = await connection.create_session(mode)
             await (await session.create_producer(jmsaio.Queue("orders"))).send("x")
         expected = {(_TOPIC, False, None)} if emulated else {(_TOPIC, False, None), (_TOPIC, True, None)}
-        assert set(connection._runtime.senders._entries) == expected
+        assert set(entries(senders_of(connection))) == expected
 
 
 async def test_a_topic_is_closed_with_both_its_senders() -> None:
@@ -482,9 +488,9 @@ async def test_the_shortest_limit_says_how_often_idle_senders_are_looked_for() -
         await senders.open(temporary, None)
         await senders.open(_TOPIC, None)
         await asyncio.sleep(9.0)
-        assert {topic for topic, *_ in senders._entries} == {_TOPIC, temporary}
+        assert {topic for topic, *_ in entries(senders)} == {_TOPIC, temporary}
         await asyncio.sleep(4.0)
-        assert {topic for topic, *_ in senders._entries} == {_TOPIC}
+        assert {topic for topic, *_ in entries(senders)} == {_TOPIC}
 
 
 @pytest.mark.parametrize(("configured", "limit"), [(None, 10.0), (5.0, 5.0), (60.0, 10.0)])
@@ -497,7 +503,7 @@ async def test_a_sender_to_a_temporary_destination_is_idle_after_ten_seconds_at_
         await senders.transport.admin.create_topic(temporary)
         for topic in (temporary, _TOPIC):
             await senders.open(topic, None)
-        assert [entry.limit for entry in senders._entries.values()] == [limit, configured]
+        assert [entry.limit for entry in entries(senders).values()] == [limit, configured]
 
 
 async def test_an_idle_sender_makes_room_before_one_that_is_not() -> None:
@@ -507,9 +513,9 @@ async def test_an_idle_sender_makes_room_before_one_that_is_not() -> None:
         await senders.transport.admin.create_topic(temporary)
         for topic in (_TOPIC, temporary):
             await senders.open(topic, None)
-        senders._entries[temporary, False, None].used -= 11.0
+        entries(senders)[temporary, False, None].used -= 11.0
         await senders.open(f"{_TOPIC}-2", None)
-        assert {topic for topic, *_ in senders._entries} == {_TOPIC, f"{_TOPIC}-2"}
+        assert {topic for topic, *_ in entries(senders)} == {_TOPIC, f"{_TOPIC}-2"}
 
 
 async def test_closing_is_bounded_where_a_queues_subscription_can_not_be_checked(

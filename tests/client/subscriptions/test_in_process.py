@@ -9,6 +9,7 @@ import pytest
 import jmsaio
 from jmsaio.client.subscriptions import in_process
 from jmsaio.client.subscriptions.plan import ConsumerKind
+from tests.kit.inside import runtime_of
 
 Name = Callable[[str], str]
 
@@ -26,7 +27,7 @@ async def test_a_client_id_is_set_once_before_use_and_by_one_connection(url: str
         with pytest.raises(jmsaio.InvalidClientIDError):
             connection.set_client_id("")
         connection.set_client_id(client)
-        assert connection._runtime.connection_id == f"{client}_{connection._runtime.uuid}"
+        assert runtime_of(connection).connection_id == f"{client}_{runtime_of(connection).uuid}"
         late = await factory.create_connection()
         await late.start()
         with pytest.raises(jmsaio.IllegalStateError):

@@ -245,16 +245,17 @@ async def test_the_end_is_behind_a_message_that_may_not_be_read_yet() -> None:
     """It waits for an answer on its way, which it must not overtake; reading waits for it without looking again."""
     native, taken = FakeReader(), list[int]()
     reader = reader_of(native)
-    take = reader._native_consumer.take
+    consumer = reader._native_consumer
+    take = consumer.take
 
     def counted(limit: int) -> list[Any]:
         taken.append(limit)
         return take(limit)
 
-    reader._native_consumer.take = counted  # type: ignore[method-assign]  # it counts
+    consumer.take = counted  # type: ignore[method-assign]  # it counts
     assert reader._take(10) == []
     native.queue.extend(messages(a=1))
-    while not reader._native_consumer.holds:
+    while not consumer.holds:
         await asyncio.sleep(0.001)
     assert not await reader.at_end()
     assert native.looked == 0  # pulsar-client counts it as read, and would say that there is no more

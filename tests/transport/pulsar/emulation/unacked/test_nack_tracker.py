@@ -25,7 +25,7 @@ from tests.kit.native_fakes import FakeMessage
 from tests.kit.records import Outcomes, Record, UnreadableRecord, texts
 from tests.kit.records import record as outgoing
 from tests.kit.unacked import Desk, batch, whole_batch
-from tests.transport.pulsar.conftest import Kit
+from tests.transport.pulsar.conftest import Box, Kit
 
 
 def places(records: list[PulsarRecord]) -> list[int]:
@@ -261,6 +261,13 @@ def test_at_the_bound_receiving_pauses_with_one_warning(
     assert len(warnings(caplog)) == 3
 
 
+def waiting(box: Box) -> DelayedRecords:
+    """What waits at a consumer for its time."""
+    delayed: DelayedRecords | None = box.receiver._unacked._nacks._delayed
+    assert delayed is not None
+    return delayed
+
+
 async def send_delayed(kit: Kit, count: int, seconds: float) -> None:
     sender, outcomes = await kit.sender(), Outcomes()
     due = int((time.time() + seconds) * 1000)
@@ -275,11 +282,11 @@ async def test_more_are_kept_than_the_receiver_queue_takes_and_none_is_acknowled
     box = await kit.box(EXCLUSIVE, receiver_queue_size=3)
     await send_delayed(kit, 20, 4)
     assert texts(await box.take(1)) == ["at once"]
-    assert len(box.receiver._unacked._nacks._delayed) == 20
+    assert len(waiting(box)) == 20
     assert kit.transport.admin is not None
     assert await kit.transport.admin.backlog(kit.topic, "sub") >= 20
     assert texts(await box.take(20)) == [str(number) for number in range(20)]
-    assert len(box.receiver._unacked._nacks._delayed) == 0
+    assert len(waiting(box)) == 0
     await box.nothing(0.3)
 
 
@@ -300,7 +307,7 @@ async def test_those_that_are_due_come_in_the_order_of_their_times(kit: Kit) -> 
 @pytest.mark.broker
 async def test_at_the_bound_what_is_behind_waits(kit: Kit, caplog: pytest.LogCaptureFixture) -> None:
     box = await kit.box(EXCLUSIVE, receiver_queue_size=3)
-    box.receiver._unacked._nacks._delayed.most_records = 8
+    waiting(box).most_records = 8
     await send_delayed(kit, 20, 4)
     found = texts(await box.take(21, limit=5))
     assert sorted(found) == sorted([*map(str, range(20)), "at once"])
@@ -326,7 +333,7 @@ async def test_seeking_forgets_what_waits(kit: Kit) -> None:
     await send_delayed(kit, 3, 2)
     assert texts(await box.take(1)) == ["at once"]
     await box.receiver.seek(int(time.time() * 1000) + 60_000, 20)
-    assert len(box.receiver._unacked._nacks._delayed) == 0
+    assert len(waiting(box)) == 0
     await box.nothing(2.5)
 
 
