@@ -9,9 +9,15 @@ import attrs
 
 from benchmarks.java_peer import CLASS_PATH, WEB_URL
 from benchmarks.layer.catalog import layer_scenarios
-from jmsaio.bench.catalog import broker_scenarios, embedded_scenarios
+from jmsaio.bench.catalog import EMBEDDED, broker_scenarios, embedded_scenarios
 from jmsaio.bench.child import find_target
 from jmsaio.bench.scenario import Block, Scenario
+
+#: The cost of tracing; without it, ``embedded.through`` measures the same.
+TRACED = Scenario(
+    "embedded.traced", "send to acknowledge, with OpenTelemetry", Block.EMBEDDED, "benchmarks.traced:traced", EMBEDDED,
+    references=("embedded.through",),
+)  # fmt: skip
 
 
 def pulsar_scenarios(url: str) -> list[Scenario]:
@@ -59,7 +65,7 @@ def java_scenarios(url: str, web_url: str, class_path: str) -> list[Scenario]:
 def all_scenarios(url: str | None, web_url: str, class_path: str | None) -> list[Scenario]:
     """Every row that can be measured: without ``url`` the embedded ones, without ``class_path`` no Java peer."""
     if url is None:
-        return [*layer_scenarios(), *embedded_scenarios()]
+        return [*layer_scenarios(), *embedded_scenarios(), TRACED]
     java = java_scenarios(url, web_url, class_path) if class_path is not None else []
     return [
         *pulsar_scenarios(url),
@@ -68,6 +74,7 @@ def all_scenarios(url: str | None, web_url: str, class_path: str | None) -> list
         *filter_scenarios(jmsaio_url(url, web_url)),
         *layer_scenarios(),
         *embedded_scenarios(),
+        TRACED,
     ]
 
 

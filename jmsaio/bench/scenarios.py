@@ -20,6 +20,7 @@ from jmsaio.client.senders.pending import Receipt
 from jmsaio.codec import RecordSource, Stamp, decode_with, encode, stamp_sent
 from jmsaio.codec.headers import header
 from jmsaio.model.destinations import Queue
+from jmsaio.model.messages.tracing import Tracing
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.selector import Selector
 
@@ -155,11 +156,11 @@ async def receive_all(consumer: MessageConsumer, work: Workload) -> Meter:
     return meter
 
 
-async def through(task: Task) -> Metrics:
+async def through(task: Task, tracing: Tracing | None = None) -> Metrics:
     """Send and receive concurrently; measures from the first send to the last message, acknowledged."""
     work = task.workload
     async with (
-        jmsaio.connect(tuned_url(task), send_window_messages=work.window) as connection,
+        jmsaio.connect(tuned_url(task), send_window_messages=work.window, tracing=tracing) as connection,
         connection.create_session() as sending,
         connection.create_session() as receiving,
         sending.create_producer(sending.create_queue(task.topic)) as producer,

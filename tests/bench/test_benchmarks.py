@@ -122,12 +122,12 @@ def test_a_tiny_smoke_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     from benchmarks.__main__ import main
 
     report, plot = tmp_path / "report.json", tmp_path / "plot.svg"
-    rows = "embedded.bare|embedded.through"
+    rows = "embedded.bare|embedded.through|embedded.traced"
     status = main(["--smoke", "--only", rows, "--json-file", str(report), "--plot", str(plot)])
     said = capsys.readouterr()
     assert status == 0, said.err
     assert "Embedded broker" in said.out
-    assert [row.scenario.name for row in read_json(report).rows()] == ["embedded.bare", "embedded.through"]
+    assert [row.scenario.name for row in read_json(report).rows()] == rows.split("|")
     assert plot.exists()
 
 
