@@ -25,6 +25,7 @@ from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.temporary_names import JOB_PREFIX, SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import (
     EXPIRATION,
+    FAILED_DELIVERIES,
     ORIGIN_MESSAGE_ID,
     REAL_TOPIC,
     TYPE_SUFFIX,
@@ -51,7 +52,7 @@ ORIGINAL_PLACE: Final = "jmsaio_origin_message_id"
 _OF_JAVA: Final = ("RECONSUMETIMES", "DELAY_TIME", "RETRY_TOPIC", "ORIGIN_MESSAGE_IDY_TIME")
 _OF_LETTERS: Final = frozenset(
     {REAL_TOPIC, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, *_OF_JAVA}
-    | {properties.EXPIRED_AT, properties.EXPIRED_AT + TYPE_SUFFIX}
+    | {name + suffix for name in (properties.EXPIRED_AT, FAILED_DELIVERIES) for suffix in ("", TYPE_SUFFIX)}
 )
 #: Subscription of a dead letter topic without a queue's one: it records what was redriven.
 REDRIVE_CURSOR: Final = f"{JOB_PREFIX}redrive"

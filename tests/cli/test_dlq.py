@@ -55,11 +55,12 @@ async def test_a_dead_letter_is_shown_with_its_origin_and_number_of_redrives(
     assert await _show({"brokerServiceUrl": url}, named(letters), "region = 'EU'", None, Output(as_json=True)) == 0
     [shown] = lines(capsys)
     assert (shown["origin"], shown["reason"], shown["redriven"]) == (letters.topic, "failed", 0)
+    assert shown["failed_deliveries"] == 2
     assert shown["origin_message_id"]
     await letters.redrive(selector="region = 'EU'")
     await letters.fail()
     assert await _show({"brokerServiceUrl": url}, named(letters), None, None, Output(as_json=True)) == 0
-    assert sorted(one["redriven"] for one in lines(capsys)) == [0, 1]
+    assert sorted((one["redriven"], one["failed_deliveries"]) for one in lines(capsys)) == [(0, None), (1, 2)]
 
 
 async def test_selected_letters_are_redriven_up_to_the_limit(

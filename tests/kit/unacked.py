@@ -24,10 +24,12 @@ class Letters:
     """Dead letters after two redeliveries, which are stored when the test says so."""
 
     limit: int = 2
-    put_in: list[PulsarRecord] = attrs.field(factory=list)
+    put_in: list[tuple[PulsarRecord, int]] = attrs.field(factory=list)
     ended: list[Ended] = attrs.field(factory=list)
 
-    def put(self, records: list[PulsarRecord], ended: Ended, properties: Mapping[str, str] | None = None) -> None:
+    def put(
+        self, records: list[tuple[PulsarRecord, int]], ended: Ended, properties: Mapping[str, str] | None = None
+    ) -> None:  # fmt: skip
         self.put_in += records
         self.ended.append(ended)
 

@@ -29,7 +29,7 @@ from jmsaio.maintenance.dead_letters import (
 from jmsaio.maintenance.redrive import redrive_all
 from jmsaio.model.destinations import Queue, Topic, resolve
 from jmsaio.model.partitions import dead_letter_topic
-from jmsaio.model.wire import EXPIRATION, ORIGIN_MESSAGE_ID, PRIORITY, REAL_TOPIC, WireId
+from jmsaio.model.wire import EXPIRATION, FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, PRIORITY, REAL_TOPIC, WireId
 from jmsaio.transport.administration import Admin, Cursor, Ledger, TopicLog
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.registry import connected
@@ -49,6 +49,7 @@ def letter(**properties: str) -> Record:
 
 def test_what_is_sent_has_nothing_of_a_dead_letter() -> None:
     marks = {EXPIRED_AT: "9", EXPIRED_AT + "_jsmtype": "long"}
+    marks |= {FAILED_DELIVERIES: "2", FAILED_DELIVERIES + "_jsmtype": "int"}
     sent = redriven(
         letter(
             REAL_SUBSCRIPTION="s",

@@ -147,6 +147,8 @@ async def test_what_fails_again_and_again_becomes_a_dead_letter(harness: Harness
     assert letter.properties["a"] == "ü"
     assert letter.properties["REAL_TOPIC"] == topic
     assert letter.properties["ORIGIN_MESSAGE_ID"]
+    assert letter.properties["JMS_jmsaio_failed_deliveries"] == "3"
+    assert letter.properties["JMS_jmsaio_failed_deliveries_jsmtype"] == "int"
     assert await inbox.rest() == []
     await inbox.close()
     assert await (await harness.inbox(topic)).rest() == []
@@ -185,6 +187,7 @@ async def test_a_record_is_moved_to_the_dead_letters_at_will(harness: Harness) -
     [letter] = await (await harness.inbox(other, name="kept")).take(1)
     assert (texts([letter]), letter.key, letter.redelivery_count) == (["moved"], "k", 0)
     assert (letter.properties["b"], letter.properties["REAL_TOPIC"]) == ("ö", topic)
+    assert "JMS_jmsaio_failed_deliveries" not in letter.properties
     assert "a" not in letter.properties
     inbox.receiver.negative_acknowledge([stays], 0.0)
     assert texts(await inbox.take(1)) == ["stays"]

@@ -26,7 +26,7 @@ from jmsaio.errors import (
 from jmsaio.model.destinations import full_name
 from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.schema import Schema
-from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord
+from jmsaio.model.wire import OutgoingRecord, letter_properties
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock, Timers, clock_of
 from jmsaio.transport.memory.broker.consumer import tails_of
@@ -348,11 +348,12 @@ class Broker:
         return BrokerSubscription(log, name, durable, position, {}) if subscription is None else subscription
 
     def dead_letter(
-        self, record: StoredRecord, topic: str, subscription: str | None, properties: Mapping[str, str] | None = None
-    ) -> None:
+        self, record: StoredRecord, topic: str, subscription: str | None, properties: Mapping[str, str] | None = None,
+        failures: int = 0,
+    ) -> None:  # fmt: skip
         """Store a copy of ``record`` in a dead-letter topic, which keeps it until a subscription receives it.
 
-        ``properties`` replace its own.
+        ``properties`` replace its own; ``failures`` is its number of failed deliveries.
         """
         topic = full_name(topic)
         known = topic in self.logs or topic in self.partitioned
@@ -362,12 +363,10 @@ class Broker:
         if subscription is not None:
             self.subscribe(log, subscription, True, StartPosition.EARLIEST)
         message_id = record.message_id
-        properties = dict(record.properties if properties is None else properties)
-        properties[REAL_TOPIC] = record.topic
-        properties[ORIGIN_MESSAGE_ID] = (
-            f"({message_id.ledger},{message_id.entry},{message_id.partition},{message_id.batch_index})"
-        )
-        copy = OutgoingRecord(record.payload, properties, record.key, record.event_time)
+        origin = f"({message_id.ledger},{message_id.entry},{message_id.partition},{message_id.batch_index})"
+        kept = record.properties if properties is None else properties
+        letter = letter_properties(kept, record.topic, origin, failures)
+        copy = OutgoingRecord(record.payload, letter, record.key, record.event_time)
         log.append(copy, record.size, 0, self.now())
 
     def freed(self) -> None:

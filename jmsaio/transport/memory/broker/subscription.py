@@ -185,7 +185,8 @@ class BrokerSubscription:
         assert policy is not None  # dead_after comes from it
         broker = self.log.broker
         topic = policy.dead_letter_topic or dead_letter_topic(self.log.name, self.name)
-        broker.dead_letter(record, topic, policy.initial_subscription_name, properties)
+        failures = self.counts.get(record.number, 0)
+        broker.dead_letter(record, topic, policy.initial_subscription_name, properties, failures)
         self.forget(record)
 
     def room(self, consumer: Consumer) -> None:

@@ -17,7 +17,7 @@ from jmsaio.config import Configuration, ConsumerConfig, DeadLetterPolicy, Produ
 from jmsaio.errors import ConsumerBusyError, JMSError, JMSSecurityError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import dead_letter_topic
-from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, OutgoingRecord, WireId
+from jmsaio.model.wire import OutgoingRecord, WireId, letter_properties
 from jmsaio.transport.base import (
     Admin,
     Receiver,
@@ -112,7 +112,7 @@ class DeadLetters:
     _open_receiver: OpenReceiver
     _keep: Keep
     _senders: dict[str, Sender] = attrs.field(factory=dict, init=False)
-    _waiting: list[tuple[PulsarRecord, Ended, Mapping[str, str] | None]] = attrs.field(factory=list, init=False)
+    _waiting: list[tuple[PulsarRecord, int, Ended, Mapping[str, str] | None]] = attrs.field(factory=list, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
 
     @property
@@ -120,9 +120,17 @@ class DeadLetters:
         """Maximum number of redeliveries of a record."""
         return self._policy.max_redeliver_count
 
-    def put(self, records: list[PulsarRecord], ended: Ended, properties: Mapping[str, str] | None = None) -> None:
-        """Queue records to be moved, with ``properties`` instead of their own; ``ended`` is later called for each."""
-        self._waiting += [(record, ended, properties) for record in records]
+    def put(
+        self, records: Sequence[tuple[PulsarRecord, int]], ended: Ended, properties: Mapping[str, str] | None = None
+    ) -> None:  # fmt: skip
+        """Queue records to be moved.
+
+        Args:
+            records: the records, each with its number of failed deliveries.
+            ended: later called for each record.
+            properties: used instead of the records' own.
+        """
+        self._waiting += [(record, failures, ended, properties) for record, failures in records]
         if self._task is None and records:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -130,12 +138,14 @@ class DeadLetters:
         try:
             while self._waiting:
                 records, self._waiting = self._waiting, []
-                for record, ended, properties in records:
-                    await self._move(record, ended, properties)
+                for record, failures, ended, properties in records:
+                    await self._move(record, failures, ended, properties)
         finally:
             self._task = None
 
-    async def _move(self, record: PulsarRecord, ended: Ended, properties: Mapping[str, str] | None) -> None:
+    async def _move(
+        self, record: PulsarRecord, failures: int, ended: Ended, properties: Mapping[str, str] | None
+    ) -> None:  # fmt: skip
         try:
             sender = await self._sender(record.topic)
             await sender.ready()
@@ -143,7 +153,7 @@ class DeadLetters:
             kept = record.properties if properties is None else properties
             letter = OutgoingRecord(
                 record.payload,
-                {**kept, REAL_TOPIC: record.topic, ORIGIN_MESSAGE_ID: origin},
+                letter_properties(kept, record.topic, origin, failures),
                 record.key,
                 record.event_time,
             )

@@ -141,7 +141,8 @@ class UnackedTracker:
         dead = {record for record in taken if self._failures(record) > letters.limit}
         if not dead:
             return taken
-        letters.put(self._unsettled.give_back(record for record in taken if record in dead), self._dead_letter_ended)
+        given = self._unsettled.give_back(record for record in taken if record in dead)
+        letters.put([(record, self._failures(record)) for record in given], self._dead_letter_ended)
         return [record for record in taken if record not in dead]
 
     def redeliver_reread(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> None:
@@ -191,7 +192,8 @@ class UnackedTracker:
         found, letters = self._unsettled.give_back(records), self._letters
         if letters is not None and counted:
             dead = {record for record in found if self._failures(record) >= letters.limit}
-            letters.put([record for record in found if record in dead], self._dead_letter_ended)
+            failed = [(record, self._failures(record) + 1) for record in found if record in dead]
+            letters.put(failed, self._dead_letter_ended)
             found = [record for record in found if record not in dead]
         self._nacks.add(found, delay, counted=counted)
 
@@ -204,7 +206,8 @@ class UnackedTracker:
         if self._letters is None:
             self.acknowledge((record,))
         else:
-            self._letters.put(self._unsettled.give_back((record,)), self._dead_letter_ended, properties)
+            given = [(one, self._failures(one)) for one in self._unsettled.give_back((record,))]
+            self._letters.put(given, self._dead_letter_ended, properties)
 
     def _dead_letter_ended(self, record: PulsarRecord, stored: bool) -> None:
         """Settle a record after its dead letter was stored, or could not be."""
