@@ -40,7 +40,7 @@ from jmsaio.model.wire import (
 )
 
 #: Maximum number of groups of records with the same names, kind and type words; the records of others become rows.
-_GROUPS: Final = 64
+MAX_GROUPS: Final = 64
 #: Maximum number of digits with which every number fits in 64 bits.
 _DIGITS: Final = 18
 _FIELDS: Final = {name: index for index, name in enumerate(RawRow._fields)}
@@ -206,14 +206,14 @@ class ColumnMaker:
         try:
             shape = self._shapes[names]
         except KeyError:
-            if len(self._groups) == _GROUPS:
+            if len(self._groups) == MAX_GROUPS:
                 return None
             shape = self._shapes[names] = _learn(names, wire)
         if shape is None:
             return None
         shared = shape.common(wire)
         found = self._groups.get((names, shared))
-        if found is None and len(self._groups) < _GROUPS:
+        if found is None and len(self._groups) < MAX_GROUPS:
             words = properties.read_texts(wire, None, None)[1]
             found = _Group(shape, shared, wire.get(MESSAGE_TYPE, "bytes"), words)
             self._groups[names, shared] = found

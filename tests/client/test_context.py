@@ -96,11 +96,11 @@ async def test_a_closed_context_does_nothing_although_its_connection_is_open(url
         with pytest.raises(jmsaio.ObjectClosedError, match="the context is closed"):
             await producer.send(queue, "late")
         assert context.client_id is None and context.exception_listener is print
-        assert not runtime_of(context._connection).started
+        assert not runtime_of(context.connection).started
         await context.start()
         with pytest.raises(jmsaio.ObjectClosedError):
             await second.stop()
-        assert runtime_of(context._connection).started
+        assert runtime_of(context.connection).started
 
 
 async def test_a_client_id_comes_before_consumers_of_any_context(url: str, name: Name) -> None:
@@ -132,7 +132,7 @@ async def test_the_connection_closes_with_the_last_of_its_contexts(name: Name) -
     async with jmsaio.ConnectionFactory(f"memory://{name('broker')}") as factory:
         contexts = [await factory.create_context()]
         contexts += [await contexts[0].create_context() for _ in range(2)]
-        connection = contexts[0]._connection
+        connection = contexts[0].connection
         for context in contexts:
             assert not connection.closed
             await context.close()
@@ -154,7 +154,7 @@ async def test_the_connection_closes_although_a_session_does_not_end_in_time(nam
         await asyncio.wait_for(entered.wait(), 20)
         with pytest.raises(jmsaio.OperationTimeoutError):
             await context.close()
-        assert context._connection.closed
+        assert context.connection.closed
 
 
 async def test_a_listener_can_not_close_its_context_which_goes_on(name: Name) -> None:
@@ -174,7 +174,7 @@ async def test_a_listener_can_not_close_its_context_which_goes_on(name: Name) ->
         assert "close of a context" in str(await asyncio.wait_for(refused, 20))
         assert not context.closed
         await context.close()
-        assert context._connection.closed
+        assert context.connection.closed
 
 
 async def test_the_producers_of_a_context_number_their_messages_together(name: Name) -> None:

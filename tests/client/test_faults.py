@@ -264,7 +264,7 @@ async def test_contexts_browsers_and_temporary_destinations_leave_nothing_behind
     references: list[weakref.ref[object]] = []
     target = queue()
     async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as first:
-        connection = first._connection
+        connection = first.connection
         await first.create_producer().send(target, "x")
         tasks = len(asyncio.all_tasks())
         for _ in range(rounds):

@@ -92,7 +92,7 @@ def test_raw_decoding_gives_the_bytes_and_the_type_as_a_property() -> None:
 
 def test_raw_decoding_of_a_first_delivery_without_a_payload() -> None:
     message = decode_raw(Record(None), None, "public/default")
-    assert message._body() == b"" and not message.jms_redelivered
+    assert message.get_body(bytes) is None and not message.jms_redelivered
     assert message.get_int_property("JMSXDeliveryCount") == 1
 
 

@@ -138,7 +138,7 @@ def test_a_body_that_cannot_be_read_spoils_no_other() -> None:
     assert [error is None for error in to_columns(records)["decode_error"]] == [True, False, True, True]
 
 
-@pytest.mark.parametrize("groups", [row_columns._GROUPS - 1, row_columns._GROUPS * 2])
+@pytest.mark.parametrize("groups", [row_columns.MAX_GROUPS - 1, row_columns.MAX_GROUPS * 2])
 def test_records_with_ever_different_type_words_are_read_beyond_the_bound(groups: int) -> None:
     wires = [{"a": "1", "a_jsmtype": f"odd{number}"} for number in range(groups)]
     assert_same([Record(b"x", wire, message_id=WireId(1, number)) for number, wire in enumerate(wires * 3)])
@@ -198,9 +198,9 @@ def test_records_with_the_same_marks_share_their_words() -> None:
 
 def test_groups_have_a_bound_whatever_the_names() -> None:
     maker = ColumnMaker()
-    records = [Record(b"x", {f"p{number}" * 100: "5"}) for number in range(row_columns._GROUPS * 3)]
+    records = [Record(b"x", {f"p{number}" * 100: "5"}) for number in range(row_columns.MAX_GROUPS * 3)]
     maker.take(records)
-    assert len(maker._shapes) == len(maker._groups) == row_columns._GROUPS
+    assert len(maker._shapes) == len(maker._groups) == row_columns.MAX_GROUPS
     assert maker.columns().rows() == [to_row(record) for record in records]
 
 

@@ -171,7 +171,7 @@ async def test_what_a_child_process_closes_counts_as_closed_and_the_parents_task
         assert thing.closed
     for affinity in affinities:
         affinity._forks += 1
-    for parents in (context._connection, connection):
+    for parents in (context.connection, connection):
         task = parents._task
         assert not task.requested.is_set() and len(parents._runtimes) == 1
         task.requested.set()

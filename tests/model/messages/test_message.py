@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jmsaio.errors import InvalidDestinationError, MessageFormatError
+from jmsaio.errors import InvalidDestinationError, MessageFormatError, MessageNotWriteableError
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.headers import Headers
 from jmsaio.model.messages.bytes_message import BytesMessage
@@ -44,9 +44,11 @@ HEADERS = {
 def test_a_new_message_is_writable_and_a_received_one_is_not(word: str, kind: type[Message]) -> None:
     assert word == kind.KIND
     message = kind()
-    assert (message._read_only_body, message._read_only_properties) == (False, False)
+    message.set_int_property("b", 1)
     again = received(message)
-    assert type(again) is kind and (again._read_only_body, again._read_only_properties) == (True, True)
+    assert type(again) is kind and (message._read_only_body, again._read_only_body) == (False, True)
+    with pytest.raises(MessageNotWriteableError):
+        again.set_int_property("b", 2)
     assert repr(message) == f"<{kind.__name__}>"
     with_properties = kind(properties={"a": 1})
     assert with_properties.get_int_property("a") == 1

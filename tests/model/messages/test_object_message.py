@@ -22,7 +22,7 @@ VALUES = [
 @pytest.mark.parametrize("value", VALUES, ids=repr)
 def test_objects_are_kept_sent_and_replaced(value: Any) -> None:
     message = ObjectMessage(value)
-    assert message.get_object() == message.object == message._body() == value
+    assert message.get_object() == message.object == message.get_body(object) == value
     again = received(message)
     assert again.get_object() == value
     other = ObjectMessage()

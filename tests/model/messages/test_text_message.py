@@ -20,7 +20,7 @@ class Unchecked(Protocol):
 @pytest.mark.parametrize("text", [None, "", "x", "\x00\U0001f600\ud800", "x" * 100_000])
 def test_texts_are_kept_sent_and_replaced(text: str | None) -> None:
     message = TextMessage(text)
-    assert message.text == message.get_text() == message._body() == text
+    assert message.text == message.get_text() == message.get_body(str) == text
     again = received(message)
     assert again.text == text and again.get_body(str) == text
     other = TextMessage("other")
