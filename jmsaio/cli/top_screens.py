@@ -34,6 +34,8 @@ from jmsaio.transport.base import Admin
 
 #: Seconds after which a broker that has not answered is reported.
 _SLOW: Final = 5.0
+#: Maximum number of destinations shown; more rows would delay every key.
+_ROWS: Final = 200
 #: Maximum number of messages shown of a queue.
 _MESSAGES: Final = 100
 #: Maximum number of characters shown of a message.
@@ -231,7 +233,9 @@ class Destinations(_Updated):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("b", "browse", "Messages"),
         Binding("s", "sort", "Sort"),
-        Binding("slash", "filter", "Filter"),
+        # Before the focused widget: a key that follows at once is meant for the widget that is focused then.
+        Binding("slash", "filter", "Filter", priority=True),
+        Binding("enter", "leave_filter", show=False, priority=True),
         Binding("escape,backspace", "back", "All", show=False),
     ]
 
@@ -267,9 +271,11 @@ class Destinations(_Updated):
     def _fill(self) -> None:
         part = self._filter.value.lower()
         chosen = [(key, state) for key, state in self._states.items() if part in state.name.lower()]
-        self._table.fill((key, _aligned(state)) for key, state in sorted(chosen, key=self._order))
+        rows = sorted(chosen, key=self._order)[:_ROWS]
+        self._table.fill((key, _aligned(state)) for key, state in rows)
         name = COLUMNS[self._sorted_by][0].replace("_", " ")
-        shown = f"{len(chosen)} of {len(self._states)}" + (f" with {part!r}" if part else "")
+        first = f"the first {_ROWS} of " if len(rows) < len(chosen) else ""
+        shown = f"{first}{len(chosen)} of {len(self._states)}" + (f" with {part!r}" if part else "")
         self.status(f"{self._broker.admin.address}  {time.strftime('%H:%M:%S')}  {shown}, by {name}")
 
     def _order(self, row: tuple[str, DestinationState]) -> tuple[Any, ...]:
@@ -284,9 +290,11 @@ class Destinations(_Updated):
         """Apply the filter."""
         self._fill()
 
-    def on_input_submitted(self) -> None:
-        """Return to the table, which stays filtered."""
-        self._table.focus()
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether an action can run: a slash in the filter is a part of a name."""
+        if action in ("filter", "leave_filter"):
+            return (self.focused is self._filter) == (action == "leave_filter")
+        return super().check_action(action, parameters)
 
     def on_data_table_row_selected(self) -> None:
         """Show the destination at the cursor."""
@@ -305,13 +313,17 @@ class Destinations(_Updated):
     def action_filter(self) -> None:
         """Ask for a part of the names."""
         self._filter.add_class("shown")
-        self._filter.focus()
+        self.set_focus(self._filter)
+
+    def action_leave_filter(self) -> None:
+        """Return to the table, which stays filtered."""
+        self.set_focus(self._table)
 
     def action_back(self) -> None:
         """Show all destinations again."""
         self._filter.remove_class("shown")
         self._filter.value = ""
-        self._table.focus()
+        self.set_focus(self._table)
 
     def _chosen(self) -> DestinationState | None:
         key = self._table.chosen

@@ -135,4 +135,4 @@ def test_the_process_ends_with_the_code_and_imports_no_command_line_library_befo
     code = "import sys; from jmsaio.cli import main; sys.exit(main(['guide', 'nosuch-at-all']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "there are benchmark, compatibility" in " ".join(done.stderr.split())
+    assert "there are contents, tutorial" in " ".join(done.stderr.split())

@@ -104,6 +104,19 @@ async def test_a_queue_is_seen_from_its_backlog_down_to_one_message(
     assert top.pilot.app.return_value == OK
 
 
+async def test_of_many_queues_the_first_are_shown_and_the_filter_finds_the_others() -> None:
+    with embedded_broker() as broker:
+        url = broker.url
+        async with jmsaio.connect(url) as connection, connection.create_session() as session:
+            for number in range(600):
+                await (await session.create_consumer(session.create_queue(f"queue-{number:04}"))).close()
+        async with watching(url) as top:
+            await top.until(lambda: "the first 200 of 600 of 600, by name" in top.text)
+            await top.press("slash", *"0599")
+            await top.until(lambda: "1 of 600 with '0599'" in top.text and bool(top.line("jms-queue")))
+            assert top.line("jms-queue").split()[0] == "queue-0599"
+
+
 @pytest.mark.small_namespace
 async def test_the_consumer_that_holds_messages_is_named(
     url: str, connection: jmsaio.Connection, name: Callable[[str], str]
