@@ -64,17 +64,16 @@ def java_scenarios(url: str, web_url: str, class_path: str) -> list[Scenario]:
 
 def all_scenarios(url: str | None, web_url: str, class_path: str | None) -> list[Scenario]:
     """Every row that can be measured: without ``url`` the embedded ones, without ``class_path`` no Java peer."""
+    without_broker = [*layer_scenarios(), *embedded_scenarios(), TRACED]
     if url is None:
-        return [*layer_scenarios(), *embedded_scenarios(), TRACED]
+        return without_broker
     java = java_scenarios(url, web_url, class_path) if class_path is not None else []
     return [
         *pulsar_scenarios(url),
         *java,
         *broker_scenarios(jmsaio_url(url, web_url)),
         *filter_scenarios(jmsaio_url(url, web_url)),
-        *layer_scenarios(),
-        *embedded_scenarios(),
-        TRACED,
+        *without_broker,
     ]
 
 
