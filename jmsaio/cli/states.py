@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 from rich.text import Text
@@ -187,16 +187,21 @@ def table_of(states: Sequence[DestinationState]) -> Table:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name, _ in COLUMNS:
-        table.add_column(name.replace("_", " "), justify="left" if name in TEXTS else "right", overflow="fold")
+        table.add_column(name.replace("_", " "), justify=justify(name), overflow="fold")
     for state in states:
         table.add_row(*cells_of(state))
     return table
 
 
 def cells_of(state: DestinationState) -> list[Text]:
-    """Return the text of each column."""
-    cells = (value(state) for _, value in COLUMNS)
-    return [Text("-" if cell is None else printable(str(cell))) for cell in cells]
+    """Return the text of each column, aligned."""
+    cells = ((name, value(state)) for name, value in COLUMNS)
+    return [Text("-" if cell is None else printable(str(cell)), justify=justify(name)) for name, cell in cells]
+
+
+def justify(column: str) -> Literal["left", "right"]:
+    """Return the side to which a column is aligned: left for texts, right for numbers."""
+    return "left" if column in TEXTS else "right"
 
 
 def write_states(output: Output, states: Sequence[DestinationState]) -> None:

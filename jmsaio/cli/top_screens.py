@@ -7,7 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Coroutine, Iterable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, cast
+from typing import Any, ClassVar, Final, cast
 
 import attrs
 from rich.console import Group, RenderableType
@@ -24,7 +24,7 @@ from jmsaio.cli.browse import browse_each
 from jmsaio.cli.common.exits import ERROR, INTERRUPTED, OK
 from jmsaio.cli.common.output import printable
 from jmsaio.cli.show import to_row, to_text
-from jmsaio.cli.states import COLUMNS, TEXTS, cells_of, detail_of, table_of
+from jmsaio.cli.states import COLUMNS, TEXTS, cells_of, detail_of, justify, table_of
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError
 from jmsaio.maintenance.overview import DestinationState, list_states, read_states
@@ -265,14 +265,14 @@ class Destinations(_Updated):
         self._table.clear(columns=True)
         for index, (name, _) in enumerate(COLUMNS):
             text = name.replace("_", " ") + (" *" if index == column else "")
-            self._table.add_column(Text(text, justify=_justify(name)))
+            self._table.add_column(Text(text, justify=justify(name)))
         self._fill()
 
     def _fill(self) -> None:
         part = self._filter.value.lower()
         chosen = [(key, state) for key, state in self._states.items() if part in state.name.lower()]
         rows = sorted(chosen, key=self._order)[:_ROWS]
-        self._table.fill((key, _aligned(state)) for key, state in rows)
+        self._table.fill((key, cells_of(state)) for key, state in rows)
         name = COLUMNS[self._sorted_by][0].replace("_", " ")
         first = f"the first {_ROWS} of " if len(rows) < len(chosen) else ""
         shown = f"{first}{len(chosen)} of {len(self._states)}" + (f" with {part!r}" if part else "")
@@ -332,17 +332,6 @@ class Destinations(_Updated):
 
 def _key(state: DestinationState) -> str:
     return f"{state.topic} {'' if state.subscription is None else state.subscription.name}"
-
-
-def _aligned(state: DestinationState) -> list[Text]:
-    cells = cells_of(state)
-    for (name, _), cell in zip(COLUMNS, cells, strict=True):
-        cell.justify = _justify(name)
-    return cells
-
-
-def _justify(column: str) -> Literal["left", "right"]:
-    return "left" if column in TEXTS else "right"
 
 
 def _destination(broker: Broker, state: DestinationState) -> Queue | Topic:
