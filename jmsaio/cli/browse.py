@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -11,6 +10,7 @@ import click
 from jmsaio.cli.common.connecting import connection_options, read_connection, run
 from jmsaio.cli.common.exits import NOTHING, OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable
+from jmsaio.cli.common.selecting import with_options
 from jmsaio.cli.receive import write
 from jmsaio.model.messages.message import Message
 from jmsaio.selector import Selector
@@ -22,7 +22,8 @@ T = TypeVar("T")
 def _options(count: int | None) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Return a decorator that adds the options of a command that shows ``count`` messages; None: all."""
     default = "all" if count is None else str(count)
-    options: list[Callable[[Any], Any]] = [
+    return lambda command: with_options(
+        command,
         click.argument("name", metavar="QUEUE"),
         connection_options,
         click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\"."),
@@ -32,8 +33,7 @@ def _options(count: int | None) -> Callable[[Callable[P, T]], Callable[P, T]]:
         ),
         click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does)."),
         json_option,
-    ]  # fmt: skip
-    return lambda command: functools.reduce(lambda done, option: option(done), reversed(options), command)
+    )  # fmt: skip
 
 
 @click.command()

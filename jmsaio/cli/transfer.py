@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -14,7 +13,7 @@ from jmsaio.cli.common.connecting import broker_options, read_connection, run
 from jmsaio.cli.common.exits import ERROR
 from jmsaio.cli.common.outcome import progress_of, write_outcome
 from jmsaio.cli.common.output import Output, json_option, make_output
-from jmsaio.cli.common.selecting import selector_option
+from jmsaio.cli.common.selecting import selector_option, with_options
 from jmsaio.config import Configuration, load
 from jmsaio.model.destinations import Queue
 
@@ -27,13 +26,13 @@ T = TypeVar("T")
 
 def transfer_options(command: Callable[P, T]) -> Callable[P, T]:
     """Add the options of a command that changes selected messages."""
-    options = [
+    return with_options(
+        broker_options(command),
         selector_option,
         click.option("-n", "--count", "limit", type=click.IntRange(min=1), help="Maximum number; default: all."),
         click.option("--dry-run", is_flag=True, help="Only report what would be done."),
         json_option,
-    ]
-    return functools.reduce(lambda done, option: option(done), reversed(options), broker_options(command))
+    )
 
 
 @click.command()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import pathlib
 from collections.abc import Callable, Coroutine
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 import anyio
 import click
 
-from jmsaio.cli.common.selecting import topic_option
+from jmsaio.cli.common.selecting import topic_option, with_options
 from jmsaio.config import Configuration, load
 from jmsaio.config.sources import is_url, read_file, split_url
 from jmsaio.errors import BrokerUnavailableError
@@ -32,13 +31,13 @@ CONNECT_TIMEOUT = 3.0
 
 def broker_options(command: Callable[P, T]) -> Callable[P, T]:
     """Add the options that name and configure the broker."""
-    options = [
+    return with_options(
+        command,
         click.option("-u", "--url", metavar="URL",
                      help="URL of the broker, or a JSON or TOML configuration file; default: $JMSAIO_URL."),
         click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE",
                      help="An option by Starlight's or jmsaio's name, such as jms.clientId=billing. Repeatable."),
-    ]  # fmt: skip
-    return functools.reduce(lambda done, option: option(done), reversed(options), command)
+    )  # fmt: skip
 
 
 def connection_options(command: Callable[P, T]) -> Callable[P, T]:

@@ -1,9 +1,10 @@
-"""Options with which several commands select destinations, messages and dead letters."""
+"""Options with which several commands select destinations, messages and dead letters; adding several to a command."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import click
 
@@ -21,6 +22,11 @@ of_option = click.option(
 )
 
 
+def with_options(command: Callable[P, T], *options: Callable[[Any], Any]) -> Callable[P, T]:
+    """Add options and arguments to a command, which shows them in this order."""
+    return functools.reduce(lambda done, option: option(done), reversed(options), command)
+
+
 def target_options(command: Callable[P, T]) -> Callable[P, T]:
     """Add the options that say where a redrive sends dead letters, and how often."""
     to = click.option(
@@ -31,7 +37,7 @@ def target_options(command: Callable[P, T]) -> Callable[P, T]:
         "--max-redrives", type=click.IntRange(min=1), default=3, show_default=True, metavar="N",
         help="Skip messages that were already redriven N times.",
     )  # fmt: skip
-    return to(most(command))
+    return with_options(command, to, most)
 
 
 def full_name(name: str, topic: bool) -> str:

@@ -12,6 +12,7 @@ import click
 
 from jmsaio.cli.common.connecting import read_connection
 from jmsaio.cli.common.output import json_option
+from jmsaio.cli.common.selecting import with_options
 from jmsaio.errors import JMSError
 
 P = ParamSpec("P")
@@ -48,14 +49,14 @@ def needs_extra(command: Callable[P, T]) -> Callable[P, T]:
 
 def session_options(command: Callable[P, T]) -> Callable[P, T]:
     """Add the options of a session, and refuse the command if Spark is not installed."""
-    options = [
+    return with_options(
+        needs_extra(command),
         click.option(
             "--master", default="local[2]", show_default=True, metavar="URL", help="Spark master that runs the tasks."
         ),
         click.option("--conf", "conf", multiple=True, metavar="NAME=VALUE", help="A Spark setting. Repeatable."),
         json_option,
-    ]
-    return functools.reduce(lambda done, option: option(done), reversed(options), needs_extra(command))
+    )
 
 
 def read_source(url: str | None, settings: tuple[str, ...]) -> dict[str, str]:

@@ -6,7 +6,12 @@ import click
 import pytest
 
 from jmsaio.cli.app import app
-from jmsaio.cli.common.selecting import full_name
+from jmsaio.cli.common.selecting import full_name, with_options
+
+
+def test_several_options_are_shown_in_the_order_in_which_they_are_given() -> None:
+    command = click.command()(with_options(lambda **_: None, *map(click.option, ("--one", "--two", "--three"))))
+    assert [each.name for each in command.params] == ["one", "two", "three"]
 
 
 def test_a_bare_name_gets_its_kind_and_a_full_one_keeps_it() -> None:
