@@ -35,7 +35,7 @@ from tests.kit.broker_fixtures import (  # noqa: E402 - after the path
     pulsar_broker,
     secure_broker,
     session,
-    small_namespace,
+    small_url,
     url,
 )
 from tests.kit.java_fixtures import (  # noqa: E402 - after the path
@@ -85,7 +85,7 @@ __all__ = [
     "pulsar_broker",
     "secure_broker",
     "session",
-    "small_namespace",
+    "small_url",
     "url",
 ]
 

@@ -21,7 +21,6 @@ from jmsaio.config import load
 from jmsaio.errors import NotFoundError
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.transport.names import process_name
-from tests.support.broker import TestBroker
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
@@ -105,10 +104,8 @@ def test_two_urls_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.broker
-async def test_the_commands_on_a_real_broker(
-    pulsar_broker: TestBroker, small_namespace: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    queue, url = f"states-{uuid.uuid4()}", f"{pulsar_broker.url}&jms.systemNamespace={small_namespace}"
+async def test_the_commands_on_a_real_broker(small_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    queue, url = f"states-{uuid.uuid4()}", small_url
 
     async def command(*arguments: str) -> list[dict[str, Any]]:
         capsys.readouterr()

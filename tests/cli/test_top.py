@@ -17,7 +17,6 @@ import pytest
 
 import jmsaio
 from jmsaio.cli.app import main
-from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
 
 #: What ends textual's screen and shows the shell's again.
@@ -68,12 +67,6 @@ async def terminal(*arguments: str) -> AsyncIterator[Terminal]:
             await process.wait()
         asyncio.get_running_loop().remove_reader(ours)
         os.close(ours)
-
-
-@pytest.fixture
-def small_url(pulsar_broker: TestBroker, small_namespace: str) -> str:
-    """A namespace with few topics, which a list has soon."""
-    return f"{pulsar_broker.url}&jms.systemNamespace={small_namespace}"
 
 
 async def test_a_queue_is_looked_at_on_a_terminal(small_url: str, name: Callable[[str], str]) -> None:

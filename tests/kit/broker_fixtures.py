@@ -91,11 +91,11 @@ def each_kind_of_broker(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="session")
-def small_namespace(pulsar_broker: TestBroker) -> str:
-    """A namespace of this process on the real broker, for tests whose calls look through all topics of a namespace."""
+def small_url(pulsar_broker: TestBroker) -> str:
+    """The real broker with a namespace of this process, for tests whose calls look through all of its topics."""
     namespace = f"public/{uuid.uuid4().hex[:12]}"
     httpx.put(f"{pulsar_broker.web_service_url}/admin/v2/namespaces/{namespace}", timeout=30).raise_for_status()
-    return namespace
+    return f"{pulsar_broker.url}&jms.systemNamespace={namespace}"
 
 
 @pytest.fixture
@@ -103,10 +103,11 @@ def url(broker_kind: str, request: pytest.FixtureRequest) -> str:
     """The broker that a test runs on; with the mark ``small_namespace`` also a namespace with few topics."""
     if broker_kind == "memory":
         return f"memory://{uuid.uuid4()}"
+    if request.node.get_closest_marker("small_namespace") is not None:
+        small: str = request.getfixturevalue("small_url")
+        return small
     broker: TestBroker = request.getfixturevalue("pulsar_broker")
-    if request.node.get_closest_marker("small_namespace") is None:
-        return broker.url
-    return f"{broker.url}&jms.systemNamespace={request.getfixturevalue('small_namespace')}"
+    return broker.url
 
 
 @pytest.fixture
