@@ -6,10 +6,11 @@ import asyncio
 import time
 from typing import Any
 
+from jmsaio.model.wire import FAILED_DELIVERIES
 from tests.codec.cases import value
 from tests.interop.comparing import bodies, bodies_of, compare, same, text, texts
 from tests.interop.matrix import Cell, Row
-from tests.interop.sides import Described
+from tests.interop.sides import Described, PythonSide
 
 #: Seconds to wait for a message that must not come, and for all that a consumer fetches in advance.
 _ABSENT, _FETCHED = 1.0, 3.0
@@ -74,9 +75,14 @@ async def recovered(cell: Cell) -> None:
 
 
 async def dead_letter(cell: Cell) -> None:
-    """A message that failed too often is a dead letter, read by the sender's client: all but its id is the same."""
+    """A message that failed too often is a dead letter, read by the sender's client: all but its id is the same.
+
+    A receiver in Python adds the number of failed deliveries, which a sender in Java reads, too.
+    """
     item, header, letter = await _become_dead_letter(cell)
     compare(item, {**header, "message_id": letter["headers"]["message_id"]}, letter, extra=True)
+    failures = value("int", 2) if isinstance(cell.receiver, PythonSide) else None
+    same(FAILED_DELIVERIES, letter["properties"].get(FAILED_DELIVERIES), failures)
 
 
 async def dead_letter_id(cell: Cell) -> None:
