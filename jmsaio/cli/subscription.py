@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import click
 
 from jmsaio.cli.common.asking import agreed, yes_option
@@ -10,7 +12,9 @@ from jmsaio.cli.common.exits import ERROR, NOTHING, OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
 from jmsaio.cli.states import open_admin, write_states
 from jmsaio.config import Configuration, load
+from jmsaio.errors import NotFoundError
 from jmsaio.model.destinations import Topic, resolve
+from jmsaio.transport.topics import list_partitions
 
 
 @click.group(invoke_without_command=True)
@@ -66,8 +70,14 @@ async def _show(config: Configuration, target: str, output: Output) -> int:
 
 async def _delete(config: Configuration, target: str, name: str, force: bool, output: Output) -> int:
     async with open_admin(config) as admin:
+        deleted = 0
         for topic in resolve(Topic(target), config.system_namespace).topics:
-            await admin.delete_subscription(topic, name, force)
+            for part in await list_partitions(admin, topic):
+                with suppress(NotFoundError):  # subscriptions of jobs and copies are on some partitions only
+                    await admin.delete_subscription(part, name, force)
+                    deleted += 1
+    if not deleted:
+        raise NotFoundError(f"{target} has no subscription {name}")
     if output.as_json:
         output.record({"destination": target, "subscription": name, "deleted": True})
     else:

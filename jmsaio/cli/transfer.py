@@ -58,10 +58,17 @@ def move(source: str, target: str, yes: bool, **options: Any) -> int:
 def copy(source: str, target: str, **options: Any) -> int:
     """Copy messages from QUEUE to the queue TARGET; they also stay in QUEUE.
 
-    JMSMessageID, JMSTimestamp and all properties are kept. While the command runs, consumers of QUEUE don't receive the
-    messages that it has copied. An interrupted command loses nothing; run again, it copies everything again.
+    JMSMessageID, JMSTimestamp and all properties are kept. Messages that consumers hold are copied, too. Messages sent
+    after the start, and those that consumers have acknowledged, are not.
 
-    The exit code is 5 if something was left out, such as messages held by other consumers.
+    Run an interrupted command again with the same arguments, and it continues. Only messages whose copies were stored
+    but not yet recorded are then copied twice: about 1000 after a kill, hardly any after Ctrl-C. A batch is recorded
+    when all its messages are copied. After a complete copy, the command copies everything again.
+
+    The progress is recorded by a subscription of QUEUE named jmsaio-copy-..., which keeps messages until the copy is
+    complete. To give up a copy, see 'jmsaio subscriptions list' and 'jmsaio subscriptions delete'.
+
+    The exit code is 5 if something was left out, such as delayed messages. Run the command again for the rest.
     """
     return transfer("copy", Queue(source), Queue(target), True, **options)
 
@@ -98,7 +105,7 @@ def transfer(
 
 async def carry_out(config: Configuration, request: RedriveRequest, output: Output) -> int:
     """Carry out a request, and write its summary. The exit code is ``PARTLY`` if something was left."""
-    from jmsaio.maintenance.redrive import describe, redrive_all
+    from jmsaio.maintenance.transfers import describe, redrive_all
     from jmsaio.transport.registry import connected
 
     began, kind = time.monotonic(), request.transfer.value

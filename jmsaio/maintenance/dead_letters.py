@@ -65,7 +65,8 @@ class Transfer(enum.Enum):
         REDRIVE: a dead letter is sent to its origin or to ``to``, without the properties of a dead letter, and then
             acknowledged.
         MOVE: a message is sent to ``to`` unchanged, and then acknowledged.
-        COPY: a message is sent to ``to`` unchanged, and stays where it is.
+        COPY: a message is sent to ``to`` unchanged, and stays where it is; a subscription of the copy's own is
+            acknowledged.
         PURGE: a message is acknowledged.
     """
 
@@ -128,12 +129,15 @@ class LetterRange:
         subscription: subscription that delivers and acknowledges them.
         durable: the subscription is kept after the redrive; if False, it is new and ends with the redrive.
         end: the last dead letter inspected.
+        copied_from: of a copy, the subscription whose unacknowledged messages are copied; ``subscription`` is the
+            copy's own.
     """
 
     topic: str
     subscription: str
     durable: bool = True
     end: WireId
+    copied_from: str | None = None
 
 
 def origin_of(wire: Mapping[str, str]) -> str | None:
@@ -257,16 +261,17 @@ async def plan_redrive(
     if request.transfer is not Transfer.REDRIVE and target in topics:
         raise InvalidDestinationError(f"{request.destination} is the target, too: name another destination")
     ranges = []
-    for topic in await _partitions(admin, topics):
+    for topic in await find_partitions(admin, topics):
         name, durable, exists = await _subscription(admin, configuration, resolved, request, topic)
         end = await transport.end(topic)
-        if end is None or (exists and await _is_done(admin, topic, name, end)):
+        if end is None or (exists and await is_done(admin, topic, name, end)):
             continue
         ranges.append(LetterRange(topic=topic, subscription=name, durable=durable, end=end))
     return ranges
 
 
-async def _partitions(admin: Admin, topics: list[str]) -> list[str]:
+async def find_partitions(admin: Admin, topics: list[str]) -> list[str]:
+    """Return topics with their partitions listed one by one. Raises NotFoundError for a missing topic."""
     found = [await list_partitions(admin, topic) for topic in topics]
     missing = [topic for topic, names in zip(topics, found, strict=True) if not names]
     if missing:
@@ -295,7 +300,7 @@ async def _subscription(
     return REDRIVE_CURSOR, True, False
 
 
-async def _is_done(admin: Admin, topic: str, name: str, end: WireId) -> bool:
+async def is_done(admin: Admin, topic: str, name: str, end: WireId) -> bool:
     """Return True if everything up to the end is acknowledged."""
     done = (await admin.cursor(topic, name)).mark_delete
     return done is not None and (end.ledger, end.entry) <= (done.ledger, done.entry)

@@ -1,4 +1,4 @@
-"""Redrive of dead letters, and moving, copying and purging of a queue's messages.
+"""Redrive of the dead letters of one topic or partition; moving, copying and purging of a queue's messages.
 
 Each message is sent to its target, and acknowledged when the broker has stored it there.
 """
@@ -7,24 +7,23 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
 
 import anyio
 import attrs
 
 from jmsaio.codec.headers import header
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError, NotFoundError, OperationTimeoutError
+from jmsaio.errors import JMSError, OperationTimeoutError
 from jmsaio.maintenance.dead_letters import (
     LetterRange,
     RedriveRequest,
     Transfer,
     has_unseen,
     origin_of,
-    plan_redrive,
     redrive_count,
     redriven,
     require_admin,
@@ -36,14 +35,13 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import (
-    Admin,
+    Cursor,
     Receiver,
     StartPosition,
     Subscription,
     SubscriptionType,
     Transport,
 )
-from jmsaio.transport.waiting import together
 
 #: Records inspected per batch.
 _AT_ONCE: Final = 500
@@ -54,7 +52,7 @@ _CONFIRMED: Final = 300.0
 #: Seconds to wait until the broker has received all acknowledgements.
 _ACKNOWLEDGED: Final = 30.0
 #: Maximum number of different errors reported.
-_ERRORS: Final = 5
+MAX_ERRORS: Final = 5
 
 
 class Left(enum.Enum):
@@ -104,71 +102,6 @@ class Progress:
     sent: int = 0
 
 
-def summarize(outcomes: Iterable[Redriven]) -> dict[str, Any]:
-    """Combine the results of several topics for a summary in JSON.
-
-    Args:
-        outcomes: result of each topic.
-
-    Returns:
-        ``sent``, ``not_selected``: numbers; ``targets``: number sent, or to be sent, by topic; ``left``: number by
-        reason; ``unseen``: topics where other consumers hold dead letters; ``errors``: a few sentences.
-    """
-    outcomes = list(outcomes)
-    targets: Counter[str] = sum((Counter(each.sent) for each in outcomes), Counter())
-    left: Counter[str] = sum((Counter(each.left) for each in outcomes), Counter())
-    errors = dict.fromkeys(text for each in outcomes for text in each.errors)
-    return {
-        "sent": targets.total(),
-        "not_selected": sum(each.not_selected for each in outcomes),
-        "targets": dict(sorted(targets.items())),
-        "left": dict(left),
-        "unseen": [each.topic for each in outcomes if not each.complete],
-        "errors": list(errors)[:_ERRORS],
-    }
-
-
-def describe(job: str, request: RedriveRequest, outcomes: Iterable[Redriven], began: float) -> dict[str, Any]:
-    """Return the summary of a command that carried out a request; ``began`` is a time of ``time.monotonic``."""
-    return {
-        "job": job,
-        "dry_run": request.dry_run,
-        "destination": str(request.destination),
-        **summarize(outcomes),
-        "seconds": round(time.monotonic() - began, 3),
-    }
-
-
-async def redrive_all(
-    transport: Transport, configuration: Configuration, request: RedriveRequest, progress: Progress | None = None
-) -> list[Redriven]:  # fmt: skip
-    """Carry out a request for all topics and partitions, concurrently unless it has a limit.
-
-    See ``plan_redrive`` and ``redrive``.
-    """
-    ranges = await plan_redrive(transport, configuration, request)
-    if progress is not None:
-        progress.total = await _backlog(require_admin(transport), ranges)
-    if request.limit is None:
-        return await together(redrive(transport, configuration, request, letters, progress) for letters in ranges)
-    found: list[Redriven] = []
-    for letters in ranges:
-        done = sum(sum(each.sent.values()) for each in found)
-        if done >= request.limit:
-            break
-        rest = attrs.evolve(request, limit=request.limit - done)
-        found.append(await redrive(transport, configuration, rest, letters, progress))
-    return found
-
-
-async def _backlog(admin: Admin, ranges: Iterable[LetterRange]) -> int | None:
-    """Return the number of messages on the subscriptions; None if one does not exist yet."""
-    try:
-        return sum([await admin.backlog(letters.topic, letters.subscription) for letters in ranges])
-    except NotFoundError:
-        return None
-
-
 async def redrive(
     transport: Transport, configuration: Configuration, request: RedriveRequest, letters: LetterRange,
     progress: Progress | None = None,
@@ -187,6 +120,7 @@ async def redrive(
         progress: updated while messages are received and sent.
 
     Raises:
+        ValueError: a copy without a subscription of its own.
         InvalidSelectorError: the selector is invalid.
         InvalidDestinationError: ``to`` stands for several topics.
         ConsumerBusyError: the subscription has a consumer that does not share it.
@@ -195,22 +129,53 @@ async def redrive(
 
     Cancelling loses nothing: no dead letter is acknowledged before the broker has stored its copy.
     """
-    selector = None if request.selector is None else Selector(request.selector)
-    target = request.target(configuration)
-    woken = asyncio.Event()
-    receiver = await transport.open_receiver(_subscription(configuration, letters), woken.set)
-    progress = progress or Progress(changed=lambda _: None)
-    work = _Redriving(transport, configuration, request, letters, selector, target, receiver, woken, progress)
-    try:
+    async with _opened(transport, configuration, request, letters, progress) as work:
         try:
             await work.run()
         except JMSError as error:  # messages sent before are reported, too
             work.fail(error)
         await work.finish()
+    return work.outcome()
+
+
+async def find_last(
+    transport: Transport, configuration: Configuration, request: RedriveRequest, letters: LetterRange
+) -> tuple[int, WireId | None]:  # fmt: skip
+    """Return how many messages of a range a request selects, and the last of them. Nothing is sent or acknowledged.
+
+    Raises:
+        As ``redrive``; any failure of the broker is raised.
+
+    Cancelling changes nothing.
+    """
+    dry = attrs.evolve(request, dry_run=True)
+    async with _opened(transport, configuration, dry, letters, None) as work:
+        await work.run()
+    return work.selected, work.last
+
+
+@asynccontextmanager
+async def _opened(
+    transport: Transport, configuration: Configuration, request: RedriveRequest, letters: LetterRange,
+    progress: Progress | None,
+) -> AsyncIterator[_Redriving]:  # fmt: skip
+    """Receive a range; at the end, return what is left to the broker."""
+    consumed: Cursor | None = None
+    if letters.copied_from is not None:
+        consumed = await require_admin(transport).cursor(letters.topic, letters.copied_from)
+    elif request.transfer is Transfer.COPY:
+        raise ValueError(f"{letters} has no subscription of the copy's own")
+    selector = None if request.selector is None else Selector(request.selector)
+    target = request.target(configuration)
+    woken = asyncio.Event()
+    receiver = await transport.open_receiver(_subscription(configuration, letters), woken.set)
+    progress = progress or Progress(changed=lambda _: None)
+    work = _Redriving(transport, configuration, request, letters, selector, target, receiver, woken, progress, consumed)
+    try:
+        yield work
     finally:
         with anyio.CancelScope(shield=True):
             await work.aclose()
-    return work.outcome()
 
 
 def _subscription(configuration: Configuration, letters: LetterRange) -> Subscription:
@@ -240,7 +205,17 @@ class _Copy(NamedTuple):
 
 @attrs.define(eq=False)
 class _Redriving:
-    """One call of ``redrive``. ``woken`` is set when records arrive; ``target`` is None if each letter has its own."""
+    """The work on one range.
+
+    Args:
+        woken: set when records arrive.
+        target: None if each letter has its own.
+        consumed: of a copy, what the queue's subscription had acknowledged at the beginning: it is not copied.
+
+    Attributes:
+        selected: number of messages selected.
+        last: the last of them; None if there is none.
+    """
 
     _transport: Transport
     _configuration: Configuration
@@ -251,6 +226,7 @@ class _Redriving:
     _receiver: Receiver
     _woken: asyncio.Event
     _progress: Progress
+    _consumed: Cursor | None
     _outlets: Outlets = attrs.field(init=False)
     _confirmed: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
     _seen: set[WireId] = attrs.field(init=False, factory=set)
@@ -262,8 +238,8 @@ class _Redriving:
     _left: Counter[Left] = attrs.field(init=False, factory=Counter)
     _errors: dict[str, None] = attrs.field(init=False, factory=dict)
     _not_selected: int = attrs.field(init=False, default=0)
-    # Number of messages selected, for the limit.
-    _selected: int = attrs.field(init=False, default=0)
+    selected: int = attrs.field(init=False, default=0)
+    last: WireId | None = attrs.field(init=False, default=None)
     _at_end: bool = attrs.field(init=False, default=False)
     _failed: bool = attrs.field(init=False, default=False)
     _complete: bool = attrs.field(init=False, default=False)
@@ -315,33 +291,49 @@ class _Redriving:
         elif message_id in self._in_flight:  # here and below: the connection was lost meanwhile
             self._in_flight[message_id].append(record)
         elif message_id in self._stored:
-            self._release([record])
+            self._acknowledge([record])
         else:
             self._hold(record)
 
     def _is_limited(self) -> bool:
         """Return True if no further message is to be selected."""
-        return self._request.limit is not None and self._selected >= self._request.limit
+        return self._request.limit is not None and self.selected >= self._request.limit
 
     async def _decide(self, record: ReceivedRecord) -> None:
         """Send, acknowledge or hold a message."""
         try:
+            if self._consumed is not None and self._consumed.is_acknowledged(record.message_id):
+                self._pass(record)
+                return
             if self._selector is not None and self._selector.matches_record(record, header) is not True:
                 self._not_selected += 1
-            elif self._request.transfer is Transfer.PURGE:
-                self._selected += 1
-                self._count(self._letters.topic)
-                if not self._request.dry_run:
-                    self._stored.add(record.message_id)
-                    self._acknowledge([record])
+                if self._request.transfer is Transfer.COPY:
+                    self._pass(record)
                     return
+            elif self._request.transfer is Transfer.PURGE:
+                self._select(record)
+                self._count(self._letters.topic)
+                self._pass(record)
+                return
             elif (target := self._find_target(record.properties)) is not None:
-                self._selected += 1
+                self._select(record)
                 if await self._send(record, target):
                     return
         except JMSError as error:
             self._leave(Left.FAILED, f"{record.message_id}: {error}")
         self._hold(record)
+
+    def _select(self, record: ReceivedRecord) -> None:
+        self.selected += 1
+        self.last = max(self.last or record.message_id, record.message_id, key=_in_order)
+
+    def _pass(self, record: ReceivedRecord) -> None:
+        """Acknowledge a message without a copy; hold it in a dry run."""
+        if self._request.dry_run:
+            self._hold(record)
+        else:
+            self._stored.add(record.message_id)
+            self._acknowledge([record])
 
     async def _send(self, record: ReceivedRecord, target: str) -> bool:
         """Send a copy; return False in a dry run, which only checks the target."""
@@ -385,20 +377,12 @@ class _Redriving:
             if error is None:
                 self._count(target)
                 self._stored.add(letter)
-                self._release(records)
+                self._acknowledge(records)
             else:
                 self._leave(Left.FAILED, f"{target}: {error}")
                 for record in records:
                     self._hold(record)
         self._progress.changed(self._progress)
-
-    def _release(self, records: Sequence[ReceivedRecord]) -> None:
-        """Acknowledge messages whose copies are stored; hold those that are only copied."""
-        if self._request.transfer is not Transfer.COPY:
-            self._acknowledge(records)
-            return
-        for record in records:
-            self._hold(record)
 
     def _acknowledge(self, records: Sequence[ReceivedRecord]) -> None:
         try:
@@ -414,7 +398,7 @@ class _Redriving:
         self._report(text)
 
     def _report(self, text: str) -> None:
-        if text and len(self._errors) < _ERRORS:
+        if text and len(self._errors) < MAX_ERRORS:
             self._errors[text] = None
 
     def fail(self, error: JMSError) -> None:

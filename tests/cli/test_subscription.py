@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import anyio.to_thread
@@ -13,6 +14,9 @@ from jmsaio.cli.common.output import Output
 from jmsaio.cli.subscription import _delete, _set, _show
 from jmsaio.config import load
 from jmsaio.errors import AdminError, NotFoundError
+from jmsaio.maintenance.dead_letters import require_admin
+from jmsaio.transport.base import StartPosition
+from jmsaio.transport.registry import connected
 from tests.support.broker import TestBroker
 
 
@@ -68,6 +72,18 @@ async def test_subscriptions_are_listed_and_deleted(config: dict[str, Any], caps
         assert await _show(loaded, "news", output) == 3
         with pytest.raises(NotFoundError):
             await _delete(loaded, "news", "sub", True, output)
+
+
+async def test_a_subscription_of_one_partition_is_deleted(url: str, name: Callable[[str], str]) -> None:
+    topic, loaded = name("parted"), load(url)
+    async with connected(loaded) as transport:
+        admin, full = require_admin(transport), f"persistent://public/default/{topic}"
+        await admin.create_topic(full, 2)
+        await admin.create_subscription(f"{full}-partition-1", "sub", StartPosition.EARLIEST)
+        assert await _delete(loaded, topic, "sub", False, Output(as_json=True)) == 0
+        assert (await admin.stats(full)).subscriptions == {}
+        with pytest.raises(NotFoundError, match="has no subscription sub"):
+            await _delete(loaded, topic, "sub", False, Output(as_json=True))
 
 
 @pytest.mark.broker

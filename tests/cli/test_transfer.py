@@ -7,9 +7,11 @@ import json
 import random
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import attrs
 import pytest
 
 import jmsaio
@@ -18,11 +20,15 @@ from jmsaio.cli.common.output import Output
 from jmsaio.cli.transfer import carry_out
 from jmsaio.config import load
 from jmsaio.errors import InvalidDestinationError, NotFoundError
+from jmsaio.maintenance.copies import COPY_PREFIX
 from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer, require_admin
 from jmsaio.model.destinations import Queue
-from jmsaio.transport.base import Admin
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.transport.base import Admin, Cursor, StartPosition
 from jmsaio.transport.registry import connected
+from tests.kit.records import texts as bodies
 from tests.support.broker import TestBroker
+from tests.transport.contract.harness import Harness
 
 
 async def fill(url: str, queue: str, *texts: str) -> dict[str, tuple[str | None, int]]:
@@ -58,19 +64,21 @@ async def start(*command: str) -> asyncio.subprocess.Process:
     )
 
 
-async def interrupt(admin: Admin, command: list[str], target: str, number: signal.Signals, later: float) -> None:
-    """Start a command, and send it a signal some seconds after it has stored a message, unless it ends before."""
+async def interrupt(
+    admin: Admin, command: list[str], target: str, number: signal.Signals, later: float, stored: int = 1
+) -> None:
+    """Start a command, and send it a signal some seconds after it has stored some messages, unless it ends before."""
     topic = f"persistent://public/default/{target}"
 
-    async def stored() -> int:
+    async def entries() -> int:
         try:
             return sum(one.entries for one in await admin.ledgers(topic))
         except NotFoundError:
             return 0
 
-    before, process = await stored(), await start(*command)
+    before, process = await entries(), await start(*command)
     async with asyncio.timeout(60):
-        while process.returncode is None and await stored() == before:
+        while process.returncode is None and await entries() < before + stored:
             await asyncio.sleep(0.005)
     await asyncio.sleep(later)
     if process.returncode is None:
@@ -174,3 +182,72 @@ async def test_an_interrupted_command_loses_nothing(
     assert await process.wait() == 0
     assert set(await texts(url, target)) == sent, f"seed {seed}"
     assert set(await texts(url, source)) == (set() if kind == "move" else sent), f"seed {seed}"
+
+
+async def records(harness: Harness, queue: str) -> list[ReceivedRecord]:
+    """Return all records of a queue's topic."""
+    reader, found = await harness.reader(f"persistent://public/default/{queue}"), list[ReceivedRecord]()
+    while not await reader.at_end():
+        found += await reader.read(1000, 30)
+    await reader.aclose(30)
+    return found
+
+
+@attrs.frozen
+class CopyState:
+    """What a copy has done: how often each message is in the target, and which ones are not recorded as copied."""
+
+    copies: Counter[str]
+    unrecorded: frozenset[str]
+
+    @classmethod
+    async def read(cls, harness: Harness, source: str, target: str) -> CopyState:
+        """Wait until the broker has handled everything that an interrupted copy sent, then read."""
+        here, there = (f"persistent://public/default/{queue}" for queue in (source, target))
+        async with asyncio.timeout(60):
+            while True:
+                stats = (await harness.admin.stats(here)).subscriptions
+                own = [one for one in stats.values() if one.name.startswith(COPY_PREFIX)]
+                if not any(one.consumers for one in own) and not (await harness.admin.stats(there)).producers:
+                    break
+                await asyncio.sleep(0.05)
+        cursor = await harness.admin.cursor(here, own[0].name) if own else Cursor(None)
+        rest = [one for one in await records(harness, source) if not cursor.is_acknowledged(one.message_id)]
+        return cls(Counter(bodies(await records(harness, target))), frozenset(bodies(rest)))
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+async def test_an_interrupted_copy_continues_where_it_stopped(
+    number: signal.Signals, pulsar_broker: TestBroker, name: Callable[[str], str]
+) -> None:
+    """A message is copied again only if its copy had not been recorded."""
+    url, source, target, sent = pulsar_broker.url, name("source"), name("target"), [str(index) for index in range(3000)]
+    # One message per entry, and few in flight: otherwise the copy is complete before it can be interrupted.
+    slow = ["-o", "producerConfig.batchingEnabled=false", "-o", "producerConfig.maxPendingMessages=10"]
+    command = ["copy", source, target, "-u", url, *slow]
+    harness = await Harness.start(load(url))
+    try:
+        for queue in (source, target):
+            topic = f"persistent://public/default/{queue}"
+            await harness.admin.create_subscription(topic, "jms-queue", StartPosition.EARLIEST)
+        sender = await harness.sender(f"persistent://public/default/{source}", batching_enabled=False)
+        await harness.send(sender, *sent)
+        await sender.aclose(30)
+        before, unrecorded = CopyState(Counter(), frozenset(sent)), list[int]()
+        for stored in (1, 500, None):
+            if stored is None:
+                assert await (await start(*command)).wait() == 0
+            else:
+                await interrupt(harness.admin, command, target, number, 0, stored)
+            after = await CopyState.read(harness, source, target)
+            again = after.copies - before.copies
+            assert set(again) <= before.unrecorded
+            assert max(again.values(), default=0) <= 1
+            unrecorded.append(len(after.unrecorded))
+            before = after
+        assert any(0 < count < len(sent) for count in unrecorded), unrecorded
+        assert set(before.copies) == set(sent)
+        assert before.copies.total() < 2 * len(sent)
+    finally:
+        await harness.stop()

@@ -26,7 +26,7 @@ from jmsaio.maintenance.dead_letters import (
     require_admin,
     unacknowledged,
 )
-from jmsaio.maintenance.redrive import redrive_all
+from jmsaio.maintenance.transfers import redrive_all
 from jmsaio.model.destinations import Queue, Topic, resolve
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import EXPIRATION, FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, PRIORITY, REAL_TOPIC, WireId

@@ -10,8 +10,8 @@ import attrs
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError, InvalidSelectorError
-from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT, RedriveRequest
-from jmsaio.maintenance.redrive import Left, Progress, Redriven, redrive_all, summarize
+from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
+from jmsaio.maintenance.redrive import Left
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import ORIGIN_MESSAGE_ID, REAL_TOPIC, ReceivedRecord
 from jmsaio.transport.base import Receiver, StartPosition, Subscription, Transport
@@ -32,17 +32,6 @@ async def test_dead_letters_come_back_and_leave_the_dead_letter_topic(letters: L
     assert not {REAL_TOPIC, ORIGIN_MESSAGE_ID} & set(first.properties)
     assert len({each.properties[ORIGINAL_PLACE] for each in back}) == 2
     assert await letters.waiting(letters.dead) == []
-
-
-@pytest.mark.parametrize("dry_run", [True, False])
-async def test_progress_counts_what_is_received_and_what_is_sent(letters: Letters, dry_run: bool) -> None:
-    await letters.put(*(message(str(number), region="EU" if number < 3 else "US") for number in range(5)))
-    seen = []
-    progress = Progress(lambda now: seen.append((now.total, now.seen, now.sent)))
-    request = RedriveRequest(destination=Queue(letters.dead), selector="region = 'EU'", dry_run=dry_run, patience=3.0)
-    await redrive_all(letters.harness.transport, letters.harness.configuration, request, progress)
-    assert (progress.total, progress.seen, progress.sent) == (5, 5, 3)
-    assert (5, 5, 3) in seen
 
 
 async def test_a_message_keeps_its_first_id_and_is_left_when_it_failed_too_often(letters: Letters) -> None:
@@ -285,12 +274,3 @@ async def test_a_partition_gets_its_letters_back(letters: Letters) -> None:
     assert (await one.redrive()).sent == {one.topic: 1}
     (back,) = await one.waiting()
     assert (texts([back]), back.topic) == (["x"], one.topic)
-
-
-def test_a_summary_adds_up_what_became_of_each_topic() -> None:
-    one = Redriven(topic="a", sent={"t": 2}, not_selected=1, left={"failed": 1}, errors=("why",), complete=True)
-    other = attrs.evolve(one, topic="b", sent={"t": 1, "s": 4}, not_selected=0, left={"failed": 2}, complete=False)
-    assert summarize([one, other]) == {
-        "sent": 7, "not_selected": 1, "targets": {"s": 4, "t": 3}, "left": {"failed": 3}, "unseen": ["b"],
-        "errors": ["why"],
-    }  # fmt: skip

@@ -25,7 +25,8 @@ from jmsaio.maintenance.dead_letters import (
     report_topics,
     require_admin,
 )
-from jmsaio.maintenance.redrive import Redriven, describe, redrive, redrive_all
+from jmsaio.maintenance.redrive import Redriven, redrive
+from jmsaio.maintenance.transfers import describe, redrive_all
 from jmsaio.model.destinations import resolve
 from jmsaio.model.wire import REAL_TOPIC
 from jmsaio.spark.jobs.failures import own_errors
