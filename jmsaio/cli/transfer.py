@@ -80,7 +80,13 @@ def copy(source: str, target: str, **options: Any) -> int:
 def purge(source: str, yes: bool, **options: Any) -> int:
     """Delete messages from QUEUE. Messages sent after the start are kept.
 
-    The exit code is 5 if something was left, such as messages held by other consumers.
+    For a durable subscription of a topic, QUEUE is TOPIC:SUBSCRIPTION.
+
+    Without --selector and --count, everything is deleted, including delayed messages and those that consumers hold. A
+    consumer still processes the messages that its client has already received, and can acknowledge them; no other
+    consumer receives them, even after it closes. Above 10,000 messages, the reported number is approximate.
+
+    With --selector or --count, messages that consumers hold are left, and the exit code is then 5.
     """
     return transfer("purge", Queue(source), None, yes, **options)
 

@@ -28,13 +28,16 @@ async def redrive_all(
     """Carry out a request for all topics and partitions, concurrently unless it has a limit.
 
     A copy that was interrupted, repeated with the same request, continues: what was recorded as copied is not copied
-    again.
+    again. A purge without selector and limit also removes messages that consumers hold.
 
     See ``plan_redrive`` and ``redrive``.
     """
     ranges = await plan_redrive(transport, configuration, request)
     if request.transfer is Transfer.COPY:
         return await _copy(transport, configuration, request, ranges, progress)
+    if request.transfer is Transfer.PURGE and request.selector is None and request.limit is None:
+        admin, progress = require_admin(transport), progress or Progress(changed=lambda _: None)
+        return await together(_purge(admin, letters, progress, request.dry_run) for letters in ranges)
     return await _carry_out(transport, configuration, request, ranges, progress)
 
 
@@ -138,3 +141,24 @@ async def _shorten(
             return [*found, attrs.evolve(letters, end=last)]
         found.append(letters)
     return found
+
+
+async def _purge(admin: Admin, letters: LetterRange, progress: Progress, dry_run: bool) -> Redriven:
+    """Acknowledge everything up to the end of a range in one step, including what consumers hold."""
+    count = await _waiting(admin, letters)
+    if not dry_run:
+        await admin.advance(letters.topic, letters.subscription, letters.end)
+        count = max(0, count - await _waiting(admin, letters))
+    progress.seen += count
+    progress.sent += count
+    progress.changed(progress)
+    return Redriven(
+        topic=letters.topic, sent={letters.topic: count} if count else {}, not_selected=0, left={}, errors=(),
+        complete=True,
+    )  # fmt: skip
+
+
+async def _waiting(admin: Admin, letters: LetterRange) -> int:
+    """Return the number of unacknowledged messages; beyond the broker's limit for counting them, that of entries."""
+    entries = (await admin.stats(letters.topic)).subscriptions[letters.subscription].backlog
+    return max(entries, await admin.backlog(letters.topic, letters.subscription))

@@ -136,6 +136,46 @@ async def test_a_dry_run_changes_nothing(
         assert await texts(url, source) == ["a", "b"]
 
 
+async def test_a_consumer_goes_on_after_a_purge_and_nothing_is_redelivered(
+    url: str, name: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The five messages that it holds are deleted; it can still acknowledge them."""
+    source = name("source")
+    client = jmsaio.AcknowledgeMode.CLIENT
+    async with jmsaio.connect(url) as connection, connection.create_session(client) as session:
+        queue = session.create_queue(source)
+        consumer = await session.create_consumer(queue)
+        await fill(url, source, *"abcde")
+        held = [await consumer.receive(timeout=30) for _ in range(5)]
+        assert all(held)
+        assert await carry(url, Transfer.PURGE, source, None) == 0
+        assert json.loads(capsys.readouterr().out)["sent"] == 5
+        assert await texts(url, source) == []
+        await session.acknowledge()
+        await fill(url, source, "later")
+        later = await consumer.receive(timeout=30)
+        assert later is not None
+        assert later.get_body(str) == "later"
+        await later.acknowledge()
+        await consumer.close()
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with session.create_consumer(session.create_queue(source)) as consumer:
+            assert await consumer.receive(timeout=1) is None
+
+
+async def test_what_a_closed_consumer_held_during_a_purge_is_gone(url: str, name: Callable[[str], str]) -> None:
+    source = name("source")
+    client = jmsaio.AcknowledgeMode.CLIENT
+    async with jmsaio.connect(url), jmsaio.connect(url) as connection, connection.create_session(client) as session:
+        consumer = await session.create_consumer(session.create_queue(source))
+        await fill(url, source, *"abcde")
+        assert all([await consumer.receive(timeout=30) for _ in range(5)])
+        assert await carry(url, Transfer.PURGE, source, None) == 0
+        await consumer.close()
+        async with connection.create_session() as other, other.create_consumer(other.create_queue(source)) as next_one:
+            assert await next_one.receive(timeout=1) is None
+
+
 async def test_a_limit_stops_at_exactly_that_many(url: str, name: Callable[[str], str]) -> None:
     source, target = name("source"), name("target")
     async with jmsaio.connect(url):
