@@ -263,8 +263,8 @@ async def test_an_interrupted_copy_continues_where_it_stopped(
 ) -> None:
     """A message is copied again only if its copy had not been recorded."""
     url, source, target, sent = pulsar_broker.url, name("source"), name("target"), [str(index) for index in range(3000)]
-    # One message per entry, and few in flight: otherwise the copy is complete before it can be interrupted.
-    slow = ["-o", "producerConfig.batchingEnabled=false", "-o", "producerConfig.maxPendingMessages=10"]
+    # One message per entry, and one in flight: otherwise the copy is complete before it can be interrupted.
+    slow = ["-o", "producerConfig.batchingEnabled=false", "-o", "producerConfig.maxPendingMessages=1"]
     command = ["copy", source, target, "-u", url, *slow]
     harness = await Harness.start(load(url))
     try:
