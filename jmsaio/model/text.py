@@ -19,8 +19,9 @@ from jmsaio.model.arguments import with_article
 from jmsaio.model.values import Byte, Float, Long, Short, Value, round_float
 
 # Possessive repetitions: a long text from a hostile sender is scanned once, not once per digit.
+# No possessive groups: before Python 3.11.5, one that fails in its middle matches anyway.
 _DECIMAL: Final = re.compile(
-    r"[+-]?(?:NaN|Infinity|(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+[fFdD]?)", re.ASCII
+    r"[+-]?(?:NaN|Infinity|(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?[fFdD]?)", re.ASCII
 )
 _HEX: Final = re.compile(
     r"([+-]?)0[xX](?:([0-9a-fA-F]++)\.?|([0-9a-fA-F]*+)\.([0-9a-fA-F]++))[pP]([+-]?)0*+([0-9]*+)(?<=[0-9])[fFdD]?",
