@@ -12,7 +12,7 @@ from typing import Final
 
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, names_of
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column
-from jmsaio.spark.options.table import OPTIONS
+from jmsaio.spark.options.table import FOREIGN, OPTIONS
 from jmsaio.spark.options.values import Use
 
 GUIDE = pathlib.Path(__file__).parents[1] / "jmsaio" / "guide" / "spark.md"
@@ -52,11 +52,19 @@ def options() -> str:
     return "\n".join(lines)
 
 
+def foreign_options() -> str:
+    """Return the options of other sources as a Markdown table."""
+    names = [", ".join(f"`{name}{'*' * name.endswith('.')}`" for name in names.split()) for names in FOREIGN.values()]
+    lines = [f"| {known} | {instead} |" for known, instead in zip(names, FOREIGN, strict=True)]
+    return "\n".join(["| option of Kafka or Pulsar | write |", "|---|---|", *lines])
+
+
 #: Tables by their names in the guide's comments.
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "columns that are read": columns_read,
     "columns that are written": columns_written,
     "options": options,
+    "options of other sources": foreign_options,
 }
 
 

@@ -9,14 +9,15 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jmsaio.spark.planning.offsets import Behind, behind
+from jmsaio.spark.planning.offsets import Behind, behind, shown_offset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from jmsaio.spark.dedup import with_dedup
 
-__all__ = ["Behind", "lag", "register", "with_dedup"]
+__all__ = ["Behind", "lag", "register", "stop_at_end", "with_dedup"]
 
 
 def __getattr__(name: str) -> object:
@@ -54,5 +55,25 @@ def lag(progress: Mapping[str, Any]) -> dict[str, Behind]:
     """
     found: dict[str, Behind] = {}
     for source in progress["sources"]:
-        found |= behind(source.get("latestOffset"))
+        found |= behind(shown_offset(source))
     return found
+
+
+def stop_at_end(query: StreamingQuery, poll: float = 1.0) -> None:
+    """Wait until a stream has stored everything up to its ``endingTime`` or ``endingOffsets``, then stop it.
+
+    Spark reports an idle query every 10 seconds (``spark.sql.streaming.noDataProgressEventInterval``), so this can take
+    as much longer. Returns at once if the query ends by itself.
+
+    Args:
+        query: a query with one source, ``jms``.
+        poll: seconds between two checks.
+
+    Raises:
+        StreamingQueryException: the query failed.
+    """
+    while not query.awaitTermination(poll):  # type: ignore[arg-type] # takes a float, too
+        progress = query.lastProgress
+        if progress is not None and shown_offset(progress["sources"][0]).get("ended"):
+            query.stop()
+            return

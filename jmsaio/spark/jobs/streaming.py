@@ -31,7 +31,7 @@ from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources, look, source_of
 from jmsaio.spark.planning.cursor import StreamCursor
-from jmsaio.spark.planning.offsets import from_json
+from jmsaio.spark.planning.offsets import from_json, shown_offset
 from jmsaio.spark.worker import connected_by
 from jmsaio.transport.base import StartPosition
 
@@ -361,11 +361,8 @@ def outage_record(progress: Mapping[str, Any] | None) -> dict[str, Any]:
     Args:
         progress: Spark's progress of the newest trigger.
     """
-    shown = None if progress is None else progress["sources"][0]["latestOffset"]
-    if isinstance(shown, str):
-        shown = json.loads(shown)
-    outage = (shown or {}).get("unreachable")
-    return {"job": "archive", "unreachable": None if outage is None else outage["reason"]}
+    outage = {} if progress is None else shown_offset(progress["sources"][0]).get("unreachable")
+    return {"job": "archive", "unreachable": outage["reason"] if outage else None}
 
 
 def pace_text(record: Mapping[str, Any]) -> str:

@@ -26,6 +26,26 @@ def parse_destination_text(text: str) -> Queue | Topic:
     return _KINDS[kind](name)
 
 
+def join_names(text: str) -> str:
+    """Return the text of one destination for several names: separated by commas, or as Python or JSON writes a list.
+
+    Raises:
+        InvalidDestinationError: some are queues and others topics.
+    """
+    whole = text.strip()
+    is_list = whole.startswith("[") and whole.endswith("]")
+    name, mark, query = (whole[1:-1] if is_list else whole).partition("?")
+    names = [each.strip(" '\"" if is_list else None) for each in name.split(",")]
+    kinds = {each.partition("://")[0] for each in names} & _KINDS.keys()
+    kind = f"{min(kinds)}://" if kinds else ""
+    names = [each.removeprefix(kind) for each in names]
+    if names[0].startswith(("multi:", "regex:")) or (len(names) == 1 and not is_list):
+        return text
+    if any(each.partition("://")[0] in _KINDS for each in names):
+        raise InvalidDestinationError(f"{text!r:.200} names queues and topics: read each kind, and union the rows")
+    return f"{kind}{'multi:' if len(names) > 1 else ''}{','.join(names)}{mark}{query}"
+
+
 def with_kind(text: str, kind: str) -> str:
     """Add the kind to a destination that was written as a bare name.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import attrs
 
@@ -14,17 +14,21 @@ from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError, InvalidDestinationError
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.partitions import split_partition
-from jmsaio.spark.model.destination_text import parse_destination_text
+from jmsaio.spark.model.destination_text import join_names, parse_destination_text
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
-from jmsaio.spark.options.table import EARLIEST, LATEST, OPTIONS, Bound, View
+from jmsaio.spark.options import values
+from jmsaio.spark.options.table import EARLIEST, LATEST, OPTIONS, Bound, Mark, View
 from jmsaio.spark.options.values import Use, refuse
 
 #: The options that name a destination, and the destination's kind; None: the text contains it.
 _DESTINATIONS: Final[Mapping[str, type[Queue] | type[Topic] | None]] = {
     "queue": Queue, "topic": Topic, "destination": None,
 }  # fmt: skip
-_FORM: Final = 'must be earliest, latest, or JSON such as {"orders-partition-0": "12:5"}'
+_FORM: Final = (
+    'must be earliest, latest, or JSON such as {"orders-partition-0": "12:5"} or {"orders": "2026-01-31T12:00:00Z"}'
+)
+_WORDS: Final[Mapping[str, Literal["earliest", "latest"]]] = {EARLIEST: EARLIEST, LATEST: LATEST}
 _NO_ADMIN: Final = "needs the broker's REST interface, which jms.usePulsarAdmin=false rules out"
 
 
@@ -78,8 +82,10 @@ def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | Non
             return None
         raise ConfigurationError("one of the options queue, topic and destination is needed to read", key="queue")
     (name,) = named
-    kind = _DESTINATIONS[name]
-    return parse_destination_text(texts[name]) if kind is None else kind(texts[name])
+    kind, text = _DESTINATIONS[name], texts[name]
+    if use is not Use.WRITE:
+        text = join_names(text)
+    return parse_destination_text(text) if kind is None else kind(text)
 
 
 def parse_columns(given: Given) -> tuple[Column, ...]:
@@ -111,7 +117,7 @@ def parse_bounds(given: Given) -> dict[str, Bound]:
     ending = _bound(given, "endingOffsets", LATEST)
     if is_batch and starting == LATEST:
         raise given.refuse("startingOffsets", "a batch that starts at the end has no rows; latest is for streams")
-    if ending == EARLIEST:
+    if EARLIEST in ([ending] if isinstance(ending, str) else ending.values()):
         raise given.refuse("endingOffsets", "nothing lies before the earliest message")
     if "endingOffsets" in given.texts:
         check_order(starting, ending, given.texts["endingOffsets"])
@@ -129,27 +135,37 @@ def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound
     """Parse the bound of the option ``name``.
 
     Args:
-        text: ``earliest``, ``latest``, or JSON of topics, by short or full names, with ``ledger:entry[:batch]``.
+        text: ``earliest``, ``latest``, or JSON with one of these, a time in ISO 8601 or ``ledger:entry[:batch]`` by the
+            short or full name of a topic or partition.
         source: the topics to read.
         namespace: tenant/namespace for short names.
 
     Raises:
         ConfigurationError: the text has another form, or names a topic twice or one that is not read.
     """
-    word = text.strip().lower()
-    if word == EARLIEST:
-        return EARLIEST
-    if word == LATEST:
-        return LATEST
-    bound: dict[str, Place] = {}
-    for given, position in _pairs(name, text):
+    if (word := _WORDS.get(text.strip().lower())) is not None:
+        return word
+    bound: dict[str, Mark] = {}
+    for given, mark in _pairs(name, text):
         topic = _full_name(name, text, given, namespace)
         if topic in bound:
             raise refuse(name, text, f"gives two positions for topic {topic}")
         if source.pattern is None and split_partition(topic)[0] not in source.topics and topic not in source.topics:
             raise refuse(name, text, f"topic {topic} is not among those that are read: {', '.join(source.topics)}")
-        bound[topic] = parse_place(position, f"option {name}, topic {given}")
+        bound[topic] = _mark(name, text, given, mark)
     return bound
+
+
+def _mark(name: str, text: str, topic: str, mark: str) -> Mark:
+    """Parse the bound of one topic. Numbers are refused: a time in ms and an offset of Kafka look alike."""
+    if (word := _WORDS.get(mark.strip().lower())) is not None:
+        return word
+    if "-" not in mark:
+        return parse_place(mark, f"option {name}, topic {topic}")
+    try:
+        return values.time(mark)
+    except ValueError as error:
+        raise refuse(name, text, f"topic {topic}: {mark!r:.100} {error}") from None
 
 
 def check_order(starting: Bound, ending: Bound, text: str) -> None:
@@ -162,7 +178,7 @@ def check_order(starting: Bound, ending: Bound, text: str) -> None:
         return
     for topic, end in ending.items():
         start = starting.get(topic)
-        if start is not None and end < start:
+        if isinstance(start, Place) and isinstance(end, Place) and end < start:
             raise refuse("endingOffsets", text, f"topic {topic} would end at {end}, before its start at {start}")
 
 

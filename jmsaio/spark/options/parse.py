@@ -17,6 +17,7 @@ from jmsaio.spark.options.checks import CHECKS, Given, parse_bounds, parse_colum
 from jmsaio.spark.options.secrets import MAPS, SECRETS, check_secret
 from jmsaio.spark.options.table import (
     EARLIEST,
+    FOREIGN,
     LATEST,
     OPTIONS,
     Bound,
@@ -106,11 +107,17 @@ def _sort(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[st
 
 
 def _unknown(name: str) -> ConfigurationError:
-    why = _MEANINGLESS.get(name.lower())
+    why = _MEANINGLESS.get(name.lower()) or next(
+        (f"write {instead.replace('`', '')}" for instead, names in FOREIGN.items() if _is_of(name.lower(), names)), None
+    )
     if why is not None:
         return ConfigurationError(f"option {name}: {why}", key=name)
     known = [row.name for row in OPTIONS] + connection_names()
     return ConfigurationError(f"unknown option {name!r}{nearest(name, known)}", key=name)
+
+
+def _is_of(name: str, names: str) -> bool:
+    return any(name.startswith(each) if each.endswith(".") else name == each for each in names.lower().split())
 
 
 def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -> Given:

@@ -12,6 +12,7 @@ import attrs
 from jmsaio.config import Configuration, load
 from jmsaio.config.options import nearest
 from jmsaio.model.destinations import Queue, Topic
+from jmsaio.model.partitions import split_partition
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.model.schema import PROPERTY_TYPES, Body, Column, Property, Type
 from jmsaio.spark.options import values
@@ -83,8 +84,10 @@ class _Dedup(enum.Enum):
 
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
-#: One end of every partition, or a place in each named partition, by the full name of its topic.
-Bound = Literal["earliest", "latest"] | Mapping[str, Place]
+#: Bound of one partition: one of its ends, a publish time in ms since the epoch, or a place.
+Mark = Literal["earliest", "latest"] | int | Place
+#: One end of every partition, or a bound by the full name of a partition or, for all its partitions, of a topic.
+Bound = Literal["earliest", "latest"] | Mapping[str, Mark]
 
 _READS: Final = (Use.READ, Use.READ_STREAM)
 _BATCH, _STREAM, _WRITE = (Use.READ,), (Use.READ_STREAM,), (Use.WRITE,)
@@ -145,13 +148,15 @@ class SourceOptions:
     )
     starting_offsets: Bound = option(
         EARLIEST, "startingOffsets", _READS, shown="`earliest`; of a stream `latest`", combined=True,
-        doc="start of a read or a new stream: `earliest`, `latest` (streams only), or JSON with the first message, "
-        'such as `{"orders-partition-0": "12:5"}`: ledger and entry, and `:` with the index in the batch if the entry '
-        "has several messages",
+        doc="start of a read or a new stream: `earliest`, `latest` (streams only), or JSON by topic or partition, such "
+        'as `{"orders-partition-0": "12:5", "returns": "2026-01-31T12:00:00Z"}`. Each bound is the first publish time, '
+        "`latest`, `earliest` (also of topics that are left out), or the position of the first message: ledger and "
+        "entry, and `:` with the index in the batch if the entry has several messages",
     )
     ending_offsets: Bound = option(
-        LATEST, "endingOffsets", _BATCH, shown="latest", combined=True,
-        doc="`latest`, or JSON with the first message not to read",
+        LATEST, "endingOffsets", _READS, shown="latest", combined=True,
+        doc="`latest`, or JSON in the same form, with the first message not to read. A stream then "
+        "[ends](#streams) there",
     )
     starting_time: int | None = option(
         None, "startingTime", _READS, read=values.time,
@@ -159,8 +164,8 @@ class SourceOptions:
         "`startingOffsets`",
     )
     ending_time: int | None = option(
-        None, "endingTime", _BATCH, read=values.time,
-        doc="publish time after the last message; overrides `endingOffsets`",
+        None, "endingTime", _READS, read=values.time,
+        doc="publish time after the last message; overrides `endingOffsets`. A stream then [ends](#streams) there",
     )
     min_partitions: int | None = option(
         None, "minPartitions", _READS, read=values.number(100_000), admin=True,
@@ -239,6 +244,14 @@ class SourceOptions:
     )
     # fmt: on
 
+    def start_of(self, topic: str) -> Mark:
+        """Return the start of a topic without partitions, or of a partition, by its full name."""
+        return _mark(topic, self.starting_time, self.starting_offsets, EARLIEST)
+
+    def end_of(self, topic: str) -> Mark:
+        """Return the end of a topic without partitions, or of a partition, by its full name."""
+        return _mark(topic, self.ending_time, self.ending_offsets, LATEST)
+
     def configuration(self, folders: Sequence[Folder] = ()) -> Configuration:
         """Load the configuration for a new connection, with the current secrets.
 
@@ -252,6 +265,15 @@ class SourceOptions:
         return load(resolve_secrets(self.connection, folders))
 
 
+def _mark(topic: str, time: int | None, bound: Bound, default: Literal["earliest", "latest"]) -> Mark:
+    if time is not None:
+        return time
+    if isinstance(bound, str):
+        return bound
+    whole = bound.get(split_partition(topic)[0], default)
+    return bound.get(topic, default if isinstance(whole, Place) else whole)
+
+
 #: All options, those of the broker and the destination first.
 OPTIONS: Final = (
     OptionRow(
@@ -261,7 +283,7 @@ OPTIONS: Final = (
     ),
     OptionRow(
         "queue", _ALL, "",
-        "name of the queue, short or full. For reading, also `multi:` with a list, or `regex:` with a pattern. "
+        "name of the queue, short or full. For reading, also several separated by commas, or `regex:` with a pattern. "
         "A read requires `queue`, `topic` or `destination`; a write without them uses the column `destination`",
     ),
     OptionRow("topic", _ALL, "", "name of the topic, in the same forms"),
@@ -275,3 +297,25 @@ OPTIONS: Final = (
         for field in attrs.fields(SourceOptions) if ROW in field.metadata
     ),
 )  # fmt: skip
+
+#: What to write instead of options of Spark's sources for Kafka and Pulsar; a name that ends with a dot is a prefix.
+FOREIGN: Final[Mapping[str, str]] = {
+    "`url=pulsar://host:6650`": "kafka.bootstrap.servers service.url",
+    "`webServiceUrl=http://host:8080`": "admin.url",
+    "`queue` or `topic`, with several names separated by commas": "subscribe topics",
+    "`queue=regex:PATTERN` or `topic=regex:PATTERN`": "subscribePattern topicsPattern",
+    "`queue` or `topic`, with the names of partitions, such as `orders-partition-0`": "assign",
+    "`startingTime`": "startingTimestamp",
+    "`endingTime`": "endingTimestamp",
+    '`startingOffsets` with times, such as `{"orders": "2026-01-31T12:00:00Z"}`': "startingOffsetsByTimestamp",
+    '`endingOffsets` with times, such as `{"orders": "2026-01-31T12:00:00Z"}`': "endingOffsetsByTimestamp",
+    "nothing: if no message follows its time, a read starts at the end": "startingOffsetsByTimestampStrategy",
+    "`maxEntriesPerTrigger`": "maxOffsetsPerTrigger",
+    "`minEntriesPerTrigger`": "minOffsetsPerTrigger",
+    "`maxEntriesPerPartition`": "maxRecordsPerPartition",
+    "`subscription`": "kafka.group.id groupIdPrefix predefinedSubscription subscriptionPrefix",
+    "nothing: rows have the column `properties`": "includeHeaders",
+    "`readTimeout`": "kafkaConsumer.pollTimeoutMs pollTimeoutMs",
+    "`outageTimeout`": "fetchOffset.numRetries fetchOffset.retryIntervalMs",
+    "an option of `jmsaio.connect`, such as `authPlugin` or `consumerConfig.*`": "kafka. pulsar.",
+}

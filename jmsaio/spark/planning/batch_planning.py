@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, TypeVar
 
 import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import ConfigurationError, InvalidDestinationError, NotFoundError, OperationTimeoutError
 from jmsaio.model.destinations import Resolved, resolve
-from jmsaio.model.partitions import partition_name
+from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, View
-from jmsaio.spark.options.table import LATEST, Bound
+from jmsaio.spark.options.table import LATEST, Mark
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.plan import Stored, beyond, locate, pending, split, stored, whole
-from jmsaio.spark.planning.ranges import Loss, Range
+from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.transport.base import ReaderOptions, Transport
 from jmsaio.transport.topics import list_partitions, list_topics
 from jmsaio.transport.waiting import together
 
+T = TypeVar("T")
 #: Topics requested at the same time: a broker can't answer for thousands at once.
 _AT_ONCE: Final = 16
 #: Seconds to wait for the first record after a publish time, and for closing that reader.
@@ -66,12 +68,28 @@ async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool
             raise ConfigurationError(f"{reason}; list them with multi:", key="jms.usePulsarAdmin")
         return list(itertools.chain(*await together(_probe(transport, topic) for topic in source.topics)))
     topics = await list_topics(admin, source)
-    found = await together(list_partitions(admin, topic) for topic in topics)
-    missing = [topic for topic, names in zip(topics, found, strict=True) if not names]
+    found = await for_each(topics, partial(list_partitions, admin))
+    missing = [topic for topic, names in found.items() if not names]
     if missing and not may_miss:
         text = f"topic {', '.join(missing)} does not exist at {admin.address}: check its name and webServiceUrl"
         raise NotFoundError(f"{text}, or send a message to it first")
-    return list(dict.fromkeys(itertools.chain(*found)))
+    return list(dict.fromkeys(itertools.chain(*found.values())))
+
+
+async def for_each(topics: Iterable[str], call: Callable[[str], Awaitable[T]]) -> dict[str, T]:
+    """Return the result of a call for each topic, by name; a limited number of calls run at the same time.
+
+    Raises:
+        Exception: the first error of a call; the others are cancelled.
+    """
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(topic: str) -> T:
+        async with turns:
+            return await call(topic)
+
+    names = list(topics)
+    return dict(zip(names, await together(map(one, names)), strict=True))
 
 
 async def _probe(transport: Transport, topic: str) -> list[str]:
@@ -103,15 +121,8 @@ async def look(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]
 
     Cancelling changes nothing.
     """
-    turns = asyncio.Semaphore(_AT_ONCE)
-
-    async def one(topic: str) -> Stored | None:
-        async with turns:
-            return await look_at(transport, topic)
-
-    names = list(topics)
-    found = await together(one(topic) for topic in names)
-    return {topic: store for topic, store in zip(names, found, strict=True) if store is not None}
+    found = await for_each(topics, partial(look_at, transport))
+    return {topic: store for topic, store in found.items() if store is not None}
 
 
 async def look_at(transport: Transport, topic: str) -> Stored | None:
@@ -169,15 +180,18 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
     stores = await look(transport, await list_sources(transport, source))
     losses = Losses.by(options)
     _report_missing(options, stores, losses)
-    ranges = []
-    for topic, store in stores.items():
+
+    async def one(topic: str) -> Range | None:
+        store = stores[topic]
         start = await _start(transport, topic, store, options, losses)
-        one = None if start is None else whole(topic, store, start, _end(topic, store, options.ending_offsets, losses))
-        if one is not None and options.view is View.PENDING:
-            assert source.subscription is not None  # of a queue
-            one = await _pending(transport, one, source.subscription)
-        if one is not None:
-            ranges.append(one)
+        end = _end(topic, store, options.end_of(topic), losses)
+        found = None if start is None else whole(topic, store, start, end)
+        if found is None or options.view is not View.PENDING:
+            return found
+        assert source.subscription is not None  # of a queue
+        return await _pending(transport, found, source.subscription)
+
+    ranges = [found for found in (await for_each(stores, one)).values() if found is not None]
     return split(ranges, options.min_partitions, options.max_entries_per_partition)
 
 
@@ -191,41 +205,41 @@ async def start_places(
         TransportError: the broker does not answer.
     """
     losses = Losses.by(options)
-    places = {topic: await _start(transport, topic, store, options, losses) for topic, store in stores.items()}
+    _report_missing(options, stores, losses)
+    places = await for_each(stores, lambda topic: _start(transport, topic, stores[topic], options, losses))
     ends = {topic: None if store.is_unused else store.end for topic, store in stores.items()}  # published later
     return {topic: place for topic in places if (place := places[topic] or ends[topic]) is not None}
 
 
 def _report_missing(options: SourceOptions, stores: Iterable[str], losses: Losses) -> None:
-    """Report bounds for topics that do not exist."""
+    """Report bounds for topics that do not exist. A time or a word can also be that of all partitions of a topic."""
+    known = {*stores, *(split_partition(topic)[0] for topic in stores)}
     for bound in (options.starting_offsets, options.ending_offsets):
-        for topic, place in () if isinstance(bound, str) else bound.items():
-            if topic not in stores:
-                losses.report(Loss(topic, place, None, _GONE))
+        for topic, mark in () if isinstance(bound, str) else bound.items():
+            if topic not in (stores if isinstance(mark, Place) else known):
+                losses.report(Loss(topic, mark if isinstance(mark, Place) else BEGINNING, None, _GONE))
 
 
 async def _start(
     transport: Transport, topic: str, store: Stored, options: SourceOptions, losses: Losses
 ) -> Place | None:  # fmt: skip
     """Return the start of a topic; None if nothing of it is read."""
-    starting = options.starting_offsets
-    if options.starting_time is not None:
-        return None if store.end is None else await first_since(transport, topic, options.starting_time)
-    if isinstance(starting, str) or topic not in starting:
-        if store.is_unused:
-            return None
-        return store.end if starting == LATEST else store.first
-    place, loss = locate(topic, starting[topic], store)
+    mark = options.start_of(topic)
+    if isinstance(mark, int):
+        return None if store.end is None else await first_since(transport, topic, mark)
+    if isinstance(mark, str):
+        return None if store.is_unused else store.end if mark == LATEST else store.first
+    place, loss = locate(topic, mark, store)
     if loss is not None:
         losses.report(loss)
     return place
 
 
-def _end(topic: str, store: Stored, ending: Bound, losses: Losses) -> Place | None:
-    """Return the end of a topic; None for the last readable message."""
-    if isinstance(ending, str) or topic not in ending:
+def _end(topic: str, store: Stored, mark: Mark, losses: Losses) -> Place | None:
+    """Return the end of a topic; None for the last readable message, which can be published after the end."""
+    if not isinstance(mark, Place):
         return None
-    place, loss = locate(topic, ending[topic], store)
+    place, loss = locate(topic, mark, store)
     loss = loss or beyond(topic, place, store, _WAITING)
     if loss is not None:
         losses.report(loss)

@@ -67,15 +67,20 @@ def with_behind(offsets: Offsets, behind: Mapping[str, Behind]) -> dict[str, Any
     return to_json(offsets) | {"behind": {topic: attrs.asdict(one) for topic, one in behind.items()}}
 
 
-def behind(shown: object) -> dict[str, Behind]:
-    """Extract the backlog that ``with_behind`` put into a query's progress; empty for other sources."""
+def shown_offset(source: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what ``latestOffset`` shows of a source in a query's progress; empty for sources of other kinds."""
+    shown = source.get("latestOffset")
     if isinstance(shown, str):
         try:
             shown = json.loads(shown)
         except ValueError:
             return {}
-    found = shown.get("behind", {}) if isinstance(shown, Mapping) else {}
-    return {topic: Behind(one["entries"], one["bytes"]) for topic, one in found.items()}
+    return shown if isinstance(shown, Mapping) else {}
+
+
+def behind(shown: Mapping[str, Any]) -> dict[str, Behind]:
+    """Extract the backlog that ``with_behind`` put into a query's progress; empty for other sources."""
+    return {topic: Behind(one["entries"], one["bytes"]) for topic, one in shown.get("behind", {}).items()}
 
 
 def _start(topic: str, start: Offsets, store: Stored) -> tuple[Place, Loss | None]:
@@ -110,7 +115,7 @@ def advance(
     *,
     max_entries: int | None = None,
     max_bytes: int | None = None,
-    until: Offsets | None = None,
+    until: Mapping[str, Place | None] | None = None,
     kept: Container[str] = (),
 ) -> Step:
     """Return the end of the next batch. It contains only readable messages.
@@ -124,7 +129,7 @@ def advance(
         stores: what each partition stores.
         max_entries: maximum entries of all partitions together, exact; None: no limit.
         max_bytes: maximum bytes, estimated by the mean size of the entries; at least one entry is read. None: no limit.
-        until: maximum offsets; partitions without one are left out.
+        until: maximum offsets, None for a partition without a maximum; other partitions are left out. None: no maximum.
         kept: topics with a durable subscription that keeps unread messages: deleted oldest ledgers were read, so they
             are not a loss.
     """
@@ -215,7 +220,7 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place |
             break
         step = min(entries, run.stop - run.first)
         place, entries = Place(run.ledger, run.first + step), entries - step
-    return locate(topic, place, store)[0]
+    return locate(topic, min(place, end), store)[0]  # the end can lie in the batch of the last entry
 
 
 def between(

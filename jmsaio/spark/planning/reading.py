@@ -96,6 +96,8 @@ class RangeReading:
         self._configuration = configuration
         self._config = attrs.evolve(configuration.consumer, receiver_queue_size=options.receiver_queue)
         self._selector = None if options.selector is None else Selector(options.selector)
+        marks = options.start_of(range.topic), options.end_of(range.topic)
+        self._since, self._before = (mark if isinstance(mark, int) else None for mark in marks)
         self._outage = Outage(options.outage_timeout)
         self._check = RangeCheck(range)
         self._store = Stored((), None)
@@ -148,7 +150,7 @@ class RangeReading:
         They and the records before them are removed from the waiting ones.
         """
         options, waiting, size, left = self._options, self._waiting, self._size, limit
-        filtered = (self._selector, options.starting_time, options.ending_time) != (None, None, None)
+        filtered = (self._selector, self._since, self._before) != (None, None, None)
         while waiting and left and size < options.batch_bytes:
             record = waiting.popleft()  # freed before the next one, so that its memory is reused in the cache
             if filtered and not self._is_selected(record):
@@ -162,7 +164,7 @@ class RangeReading:
 
     def _is_selected(self, record: ReceivedRecord) -> bool:
         """Return True if times and selector match a record, or its properties can't be decoded."""
-        since, before, selector = self._options.starting_time, self._options.ending_time, self._selector
+        since, before, selector = self._since, self._before, self._selector
         if since is not None and record.publish_time < since:
             return False
         if before is not None and record.publish_time >= before:

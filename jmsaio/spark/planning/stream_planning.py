@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
 from jmsaio.errors import JMSError
 from jmsaio.model.destinations import Resolved
+from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import LATEST, SourceOptions
-from jmsaio.spark.planning.batch_planning import list_sources, look, start_places
+from jmsaio.spark.planning.batch_planning import first_since, for_each, list_sources, look, start_places
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.offsets import (
@@ -27,9 +28,12 @@ from jmsaio.spark.planning.offsets import (
 )
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored, split
-from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.planning.ranges import BEGINNING, Range
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.base import Transport
+
+#: Seconds after a time at which a stream ends, in which messages published before can still be stored.
+_LATE: Final = 5.0
 
 
 @attrs.define(eq=False)
@@ -48,6 +52,8 @@ class StreamPlanner:
     _looked: float | None = attrs.field(init=False, default=None)
     _begun: float | None = attrs.field(init=False, default=None)  # when the previous batch was planned
     _until: Offsets | None = attrs.field(init=False, default=None)
+    _ends: dict[str, Place] = attrs.field(init=False, factory=dict)  # known ends of the options
+    _has_ended: bool = attrs.field(init=False, default=False)
     _reached: Offsets = attrs.field(init=False, factory=dict)
     _cursor: StreamCursor | None = attrs.field(init=False, default=None)
     _outage: Outage = attrs.field(init=False)
@@ -111,18 +117,22 @@ class StreamPlanner:
         start = from_json(written)
         looked = self._looked
         stores = await self._look()
+        until = await self._limits(stores)
+        stores = self._stores
         step = advance(
             start,
             stores,
             max_entries=self.options.max_entries_per_trigger if limited else None,
             max_bytes=self.options.max_bytes_per_trigger if limited else None,
-            until=self._until,
+            until=until,
             kept=await self._kept(start),
         )
         Losses.by(self.options).report_all(step.losses)
         if self._cursor is not None and self.options.move_cursor:
             await self._cursor.move(start, stores, again=self._looked != looked)
-        if limited and not self._is_enough(start, stores, step):
+        is_final = self._until is not None or _all_stored(until, stores)
+        self._has_ended = is_final and step.end == start
+        if limited and not is_final and not self._is_enough(start, stores, step):
             self._reached = start
             return dict(written)
         if step.end != start:
@@ -130,10 +140,33 @@ class StreamPlanner:
         self._reached = step.end
         return to_json(step.end)
 
+    async def _limits(self, stores: Mapping[str, Stored]) -> dict[str, Place | None] | None:
+        """Return where the batch must end in each partition, None for anywhere; None if nothing ends.
+
+        An end by time becomes known some seconds after that time: until then, tasks leave out later messages.
+        """
+        options, frozen = self.options, self._until
+        if options.ending_time is None and options.ending_offsets == LATEST:
+            return None if frozen is None else dict(frozen)
+        due = int((self.transport.clock.now() - _LATE) * 1000)
+        marks = {topic: options.end_of(topic) for topic in stores if topic not in self._ends}
+        self._ends |= {topic: mark for topic, mark in marks.items() if isinstance(mark, Place)}
+        by_time = {topic: mark for topic, mark in marks.items() if isinstance(mark, int) and mark <= due}
+        if by_time:
+            stores = await self._look(fresh=True)
+            left = by_time.keys() & stores.keys()
+            found = await for_each(left, lambda topic: first_since(self.transport, topic, by_time[topic]))
+            self._ends |= {topic: place or stores[topic].end or BEGINNING for topic, place in found.items()}
+        limits = {topic: self._ends.get(topic) for topic in stores}
+        if frozen is None:
+            return limits
+        return {topic: min(limits.get(topic) or place, place) for topic, place in frozen.items()}
+
     async def report(self) -> dict[str, Any]:
         """Return the broker's newest offsets, and the backlog after the newest batch: entries and bytes by partition.
 
-        While the broker is unreachable, the last known ones, and ``unreachable``: ``seconds`` since, and ``reason``.
+        Also ``ended`` if everything up to the end of the options was read and stored. While the broker is unreachable,
+        the last known ones, and ``unreachable``: ``seconds`` since, and ``reason``.
         """
         if self._outage.shown() is None:
             try:
@@ -142,7 +175,7 @@ class StreamPlanner:
                 self._outage.note(error)
         stores, outage = self._stores, self._outage.shown()
         ends = {topic: store.end for topic, store in stores.items() if store.end is not None}
-        shown = with_behind(ends, lag(self._reached, stores))
+        shown = with_behind(ends, lag(self._reached, stores)) | ({"ended": True} if self._has_ended else {})
         return shown if outage is None else {**shown, "unreachable": outage}
 
     async def ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
@@ -167,8 +200,6 @@ class StreamPlanner:
         return () if self._cursor is None else await self._cursor.kept(start)
 
     def _is_enough(self, start: Offsets, stores: Mapping[str, Stored], step: Step) -> bool:
-        if self._until is not None:  # otherwise a rest below the minimum would never be read
-            return True
         if self._begun is None:
             self._begun = self._now()
         waiting = sum(one.entries for one in lag(start, stores).values())
@@ -186,3 +217,10 @@ class StreamPlanner:
 
     def _now(self) -> float:
         return self.transport.clock.steady()
+
+
+def _all_stored(until: Mapping[str, Place | None] | None, stores: Mapping[str, Stored]) -> bool:
+    """Return True if every partition has an end, and stores everything up to it."""
+    if until is None:
+        return False
+    return all(end is not None and end <= (stores[topic].end or end) for topic, end in until.items())

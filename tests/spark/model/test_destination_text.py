@@ -6,7 +6,7 @@ import pytest
 
 from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.spark.model.destination_text import destination_text, parse_destination_text, with_kind
+from jmsaio.spark.model.destination_text import destination_text, join_names, parse_destination_text, with_kind
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,29 @@ def test_a_text_that_does_not_say_queue_or_topic_is_refused(text: str) -> None:
 def test_a_name_alone_is_of_the_kind_that_is_meant(name: str) -> None:
     assert with_kind(name, "topic") == f"topic://{name}"
     assert with_kind(f"queue://{name}", "topic") == f"queue://{name}"
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("orders", "orders"),
+        ("orders, returns", "multi:orders,returns"),
+        ("['orders', 'returns']", "multi:orders,returns"),
+        ('["orders","returns"]', "multi:orders,returns"),
+        ("['orders']", "orders"),
+        ("queue://orders,queue://returns", "queue://multi:orders,returns"),
+        ("topic://orders, returns", "topic://multi:orders,returns"),
+        ("a,b?consumerConfig.x=1,2", "multi:a,b?consumerConfig.x=1,2"),
+        ("multi:a,b", "multi:a,b"),
+        ("queue://multi:a, b", "queue://multi:a, b"),
+        ("regex:a{1, 2}", "regex:a{1, 2}"),
+    ],
+)
+def test_several_names_are_one_destination(text: str, joined: str) -> None:
+    assert join_names(text) == joined
+
+
+@pytest.mark.parametrize("text", ["queue://a,topic://b", "topic://a,queue://b", "a,queue://b,topic://c"])
+def test_queues_and_topics_are_not_read_together(text: str) -> None:
+    with pytest.raises(InvalidDestinationError, match="names queues and topics: read each kind, and union the rows"):
+        join_names(text)

@@ -70,7 +70,11 @@ HAPPY = [
     ("startingOffsets", '{"orders": "12:5:3"}', Use.READ, "starting_offsets", {QUEUE: Place(12, 5, 3)}),
     ("endingOffsets", '{"orders": "12:5"}', Use.READ, "ending_offsets", {QUEUE: Place(12, 5)}),
     ("startingTime", "1000", Use.READ, "starting_time", 1000),
+    ("startingOffsets", '{"orders": "1970-01-01T00:00:02Z"}', Use.READ_STREAM, "starting_offsets", {QUEUE: 2000}),
+    ("startingOffsets", '{"orders": " LATEST"}', Use.READ, "starting_offsets", {QUEUE: LATEST}),
+    ("endingOffsets", '{"orders": "12:5"}', Use.READ_STREAM, "ending_offsets", {QUEUE: Place(12, 5)}),
     ("endingTime", "1970-01-01T00:00:02Z", Use.READ, "ending_time", 2000),
+    ("endingTime", "2000", Use.READ_STREAM, "ending_time", 2000),
     ("minPartitions", "4", Use.READ, "min_partitions", 4),
     ("maxEntriesPerPartition", "10", Use.READ_STREAM, "max_entries_per_partition", 10),
     ("maxEntriesPerTrigger", "10", Use.READ_STREAM, "max_entries_per_trigger", 10),
@@ -88,6 +92,7 @@ HAPPY = [
     ("dedup", "columns", Use.WRITE, "dedup", True),
     ("dedup", "off", Use.WRITE, "dedup", False),
     ("topic", "news", Use.WRITE, "destination", Topic("news")),
+    ("topic", "['news', 'weather']", Use.READ, "destination", Topic("multi:news,weather")),
     ("queue", "multi:orders", Use.WRITE, "destination", Queue("multi:orders")),
     ("destination", "queue://orders", Use.WRITE, "destination", Queue("orders")),
     ("destination", "topic://news", Use.WRITE, "destination", Topic("news")),
@@ -96,7 +101,7 @@ HAPPY = [
 
 @pytest.mark.parametrize(("name", "text", "use", "field", "value"), HAPPY)
 def test_each_option_sets_its_field(name: str, text: str, use: Use, field: str, value: object) -> None:
-    least = {"url": "pulsar://host"} | ({} if use is Use.WRITE else {"queue": "orders"})
+    least = {"url": "pulsar://host"} | ({} if use is Use.WRITE or name == "topic" else {"queue": "orders"})
     assert getattr(parse_options({**least, name: text}, use), field) == value
 
 
@@ -168,6 +173,11 @@ REFUSED = [
     ({"adminUrl": "x"}, READ, "unknown option 'adminUrl'"),
     ({"subscripton": "x"}, READ, "unknown option 'subscripton'; did you mean 'subscription'?"),
     ({"receiverQueueSize": "1"}, READ, "did you mean 'consumerConfig.receiverQueueSize'?"),
+    ({"subscribe": "a"}, READ, "option subscribe: write queue or topic, with several names separated by commas"),
+    ({"subscribePattern": "a.*"}, STREAM, "option subscribePattern: write queue=regex:PATTERN or topic=regex:PATTERN"),
+    ({"kafka.bootstrap.servers": "a:1"}, WRITE, "option kafka.bootstrap.servers: write url=pulsar://host:6650"),
+    ({"Kafka.Security.Protocol": "SSL"}, READ, "option Kafka.Security.Protocol: write an option of jmsaio.connect"),
+    ({"includeHeaders": "true"}, READ, "option includeHeaders: write nothing: rows have the column properties"),
     ({"path": "orders"}, READ, "option path: a destination has no path; name it by the option queue or topic"),
     ({"owner": "me", "provider": "jms"}, READ, "write CREATE TEMPORARY VIEW name USING jms OPTIONS (...)"),
     ({"brokerServiceUrl": "x"}, READ, "option brokerServiceUrl: the broker is given as url"),
@@ -196,6 +206,8 @@ REFUSED = [
     ({"startingOffsets": f'{{"orders": "1:2", "{QUEUE}": "1:2"}}'}, READ, f"gives two positions for topic {QUEUE}"),
     ({"startingOffsets": '{"": "1:2"}'}, READ, "'' is not the name of a topic"),
     ({"startingOffsets": '{"regex:a": "1:2"}'}, READ, "'regex:a' is not the name of one topic"),
+    ({"startingOffsets": '{"orders": "1-2"}'}, READ, f"topic orders: '1-2' {TIME}"),
+    ({"endingOffsets": '{"orders": "earliest"}'}, READ, "nothing lies before the earliest message"),
     ({"endingOffsets": "earliest"}, READ, "option endingOffsets = 'earliest': nothing lies before the earliest"),
     (
         {"startingOffsets": '{"orders": "3:1"}', "endingOffsets": '{"orders": "2:9"}'}, READ,
@@ -220,7 +232,7 @@ REFUSED = [
     ({"onDecodeError": "skip"}, READ, "option onDecodeError = 'skip': must be row or fail"),
     ({"dedup": "on"}, WRITE, "option dedup = 'on': must be off or columns"),
     ({"subscription": "s"}, READ, "option subscription = 's': belongs to readStream, not to read"),
-    ({"endingTime": "5"}, STREAM, "option endingTime = '5': belongs to read, not to readStream"),
+    ({"endingTime": "5"}, WRITE, "option endingTime = '5': belongs to read and readStream, not to write"),
     ({"view": "pending"}, STREAM, "option view = 'pending': belongs to read, not to readStream"),
     ({"dedup": "columns"}, READ, "option dedup = 'columns': belongs to write, not to read"),
     ({"columns": "text"}, WRITE, "option columns = 'text': belongs to read and readStream, not to write"),

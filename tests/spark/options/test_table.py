@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jmsaio.errors import ConfigurationError
+from jmsaio.spark.model.places import Place
 from jmsaio.spark.model.schema import Property, Type, ddl, find_column
-from jmsaio.spark.options.parse import SourceOptions, connection_names
-from jmsaio.spark.options.table import OPTIONS, parse_properties
-from jmsaio.spark.options.values import OptionRow
+from jmsaio.spark.options.parse import SourceOptions, connection_names, parse_options
+from jmsaio.spark.options.secrets import MAPS
+from jmsaio.spark.options.table import FOREIGN, OPTIONS, parse_properties
+from jmsaio.spark.options.values import OptionRow, Use
 
 
 def test_the_names_are_told_apart_in_any_case() -> None:
@@ -30,6 +36,34 @@ def test_each_default_that_is_a_text_is_that_of_the_field() -> None:
         (row.name, fields[row.field]) for row in compared if row.name != "minEntriesPerTrigger"
     ]
     assert len(compared) > 10
+
+
+@pytest.mark.parametrize(("name", "instead"), [(name, each) for each in FOREIGN for name in FOREIGN[each].split()])
+def test_an_option_of_kafka_or_pulsar_is_answered_with_one_of_ours(name: str, instead: str) -> None:
+    given = f"{name}x" if name.endswith(".") else name
+    with pytest.raises(ConfigurationError, match=f"option {re.escape(given)}: write ") as caught:
+        parse_options({"url": "pulsar://host", "queue": "orders", given: "x"}, Use.READ_STREAM)
+    assert instead.replace("`", "") in str(caught.value)
+    known = {row.name for row in OPTIONS} | {*connection_names(), *MAPS}
+    for written in re.findall("`([^`{]+)`", instead.partition(", such as")[0]):
+        assert written.partition("=")[0] in known | {"jmsaio.connect", "properties"}
+
+
+@pytest.mark.parametrize(
+    ("bound", "of", "default"),
+    [("starting", SourceOptions.start_of, "earliest"), ("ending", SourceOptions.end_of, "latest")],
+)
+def test_a_topic_has_the_bound_of_the_time_then_its_own_then_that_of_all_its_partitions(
+    bound: str, of: Any, default: str
+) -> None:
+    def marks(**fields: Any) -> list[object]:
+        options = SourceOptions(connection={}, destination=None, columns=(), **fields)
+        return [of(options, topic) for topic in ("a", "b-partition-0", "b-partition-1", "c-partition-0", "d")]
+
+    given = {"a": Place(1, 2), "b": 5, "b-partition-1": Place(3, 4), "c": Place(5, 6)}
+    assert marks(**{f"{bound}_offsets": given}) == [Place(1, 2), 5, Place(3, 4), default, default]
+    assert marks(**{f"{bound}_offsets": given, f"{bound}_time": 7}) == [7] * 5
+    assert marks(**{f"{bound}_offsets": "latest"}) == ["latest"] * 5
 
 
 def test_each_field_of_the_options_comes_from_a_row_or_from_several() -> None:

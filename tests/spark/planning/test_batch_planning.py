@@ -6,6 +6,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import AsyncIterator
+from typing import Any
 
 import attrs
 import pytest
@@ -17,7 +18,14 @@ from jmsaio.model.partitions import partition_names
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, View, parse_options
 from jmsaio.spark.options.table import LATEST
-from jmsaio.spark.planning.batch_planning import first_since, list_sources, look, plan_batch, source_of
+from jmsaio.spark.planning.batch_planning import (
+    first_since,
+    list_sources,
+    look,
+    plan_batch,
+    source_of,
+    start_places,
+)
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.registry import open_transport
 from tests.spark.seam import HANG, Seam, source
@@ -124,6 +132,31 @@ async def test_a_publish_time_is_the_place_of_the_first_message_since(seam: Seam
     assert await seam.all_texts(ranges) == ["late", "later"]
     later = source(topic, starting_time=late.publish_time + 3_600_000)
     assert await plan_batch(seam.transport, *later) == []
+
+
+async def test_each_topic_has_bounds_of_its_own(seam: Seam) -> None:
+    first, second, third = [await seam.topic(*SEVEN[:2]) for _ in range(3)]
+    await asyncio.sleep(0.05)
+    time = int(seam.transport.clock.now() * 1000)
+    await asyncio.sleep(0.05)
+    for name in (first, second, third):
+        await seam.send(name, "late")
+    bounds: dict[str, Any] = {"starting_offsets": {first: time, second: LATEST}, "ending_offsets": {third: time}}
+    ranges = await plan_batch(seam.transport, *source(f"multi:{first},{second},{third}", **bounds))
+    assert await seam.all_texts(ranges, **bounds) == ["late", *SEVEN[:2]]
+
+
+async def test_a_time_is_that_of_all_partitions_and_a_place_of_one(seam: Seam) -> None:
+    topic = await seam.topic(*SEVEN, partitions=2)
+    assert await plan_batch(seam.transport, *source(topic, starting_offsets={topic: 2**50})) == []
+    for bound in ({topic: Place(1, 1)}, {f"{topic}-absent": 5}):
+        with pytest.raises(DataLossError, match="there is no such topic, or partition"):
+            await plan_batch(seam.transport, *source(topic, starting_offsets=bound))
+        with pytest.raises(DataLossError, match="there is no such topic, or partition"):
+            await start_places(
+                seam.transport, source(topic, starting_offsets=bound)[1],
+                await look(seam.transport, partition_names(topic, 2)),
+            )  # fmt: skip
 
 
 async def test_what_a_queue_has_acknowledged_is_not_pending(seam: Seam) -> None:
