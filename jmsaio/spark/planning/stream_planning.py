@@ -32,7 +32,9 @@ from jmsaio.spark.planning.ranges import BEGINNING, Range
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.base import Transport
 
-#: Seconds after a time at which a stream ends, in which messages published before can still be stored.
+#: Seconds before the time at which a stream ends, from which clocks of producers can have reached it.
+_EARLY: Final = 60.0
+#: Seconds after that time, in which messages published before can still be stored.
 _LATE: Final = 5.0
 
 
@@ -117,7 +119,7 @@ class StreamPlanner:
         start = from_json(written)
         looked = self._looked
         stores = await self._look()
-        until = await self._limits(stores)
+        until = await self._limits(start, stores)
         stores = self._stores
         step = advance(
             start,
@@ -140,23 +142,30 @@ class StreamPlanner:
         self._reached = step.end
         return to_json(step.end)
 
-    async def _limits(self, stores: Mapping[str, Stored]) -> dict[str, Place | None] | None:
+    async def _limits(self, start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Place | None] | None:
         """Return where the batch must end in each partition, None for anywhere; None if nothing ends.
 
-        An end by time becomes known some seconds after that time: until then, tasks leave out later messages.
+        A time ends a partition at the first message published then or later, or without one, some seconds afterwards.
         """
         options, frozen = self.options, self._until
         if options.ending_time is None and options.ending_offsets == LATEST:
             return None if frozen is None else dict(frozen)
-        due = int((self.transport.clock.now() - _LATE) * 1000)
         marks = {topic: options.end_of(topic) for topic in stores if topic not in self._ends}
         self._ends |= {topic: mark for topic, mark in marks.items() if isinstance(mark, Place)}
-        by_time = {topic: mark for topic, mark in marks.items() if isinstance(mark, int) and mark <= due}
+        now = self.transport.clock.now()
+        due, near = int((now - _LATE) * 1000), int((now + _EARLY) * 1000)
+        by_time = {
+            topic: mark for topic, mark in marks.items()
+            if isinstance(mark, int) and (mark <= due or (mark <= near and stores[topic].end != start.get(topic)))
+        }  # fmt: skip
         if by_time:
             stores = await self._look(fresh=True)
-            left = by_time.keys() & stores.keys()
-            found = await for_each(left, lambda topic: first_since(self.transport, topic, by_time[topic]))
-            self._ends |= {topic: place or stores[topic].end or BEGINNING for topic, place in found.items()}
+            found = await for_each(
+                by_time.keys() & stores.keys(), lambda topic: first_since(self.transport, topic, by_time[topic])
+            )
+            for topic, place in found.items():
+                if place is not None or by_time[topic] <= due:
+                    self._ends[topic] = place or stores[topic].end or BEGINNING
         limits = {topic: self._ends.get(topic) for topic in stores}
         if frozen is None:
             return limits
