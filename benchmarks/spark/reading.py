@@ -11,9 +11,8 @@ from benchmarks.spark.messages import PERCENT, SOURCE, work_of
 from benchmarks.spark.session import metered, ready, run_query, the_session
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.workload import Task
-from jmsaio.spark.jobs import streaming
+from jmsaio.spark.jobs import archive as archiving
 from jmsaio.spark.jobs.extent import ArchiveOrder
-from jmsaio.spark.jobs.streaming import Pace
 
 
 def to_noop(frame: DataFrame) -> None:
@@ -79,7 +78,7 @@ def archive(task: Task) -> Metrics:
         connection = {"url": task.url, "minPartitions": "2"}
         order = ArchiveOrder(connection=connection, destination=f"queue://{task.extra[SOURCE]}", folder=Path(folder))
         with metered() as costs:
-            summary = streaming.archive(the_session(), order, Pace(entries=None))
+            summary = archiving.archive(the_session(), order, archiving.Pace(entries=None))
         size = sum(path.stat().st_size for path in Path(folder).rglob("*.parquet"))
     if summary["rows"] != work.messages:
         raise RuntimeError(f"{summary['rows']} rows were archived")

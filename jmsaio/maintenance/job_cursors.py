@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from typing import Any, Final
 
 import attrs
 
+from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFoundError
+from jmsaio.maintenance.dead_letters import REDRIVE_CURSOR, letter_topics, require_admin
+from jmsaio.model.destinations import Queue, Topic, resolve
 from jmsaio.model.temporary_names import JOB_PREFIX
 from jmsaio.transport.administration import Admin
+from jmsaio.transport.base import Transport
 from jmsaio.transport.topics import list_partitions
+
+_LEFT: Final = "without it the next redrive sends letters again; delete it by its name (--subscription)"
 
 
 @attrs.frozen(kw_only=True)
@@ -103,3 +111,58 @@ async def _delete(admin: Admin, one: JobCursor) -> JMSError | None:
     except JMSError as error:
         return JMSError(f"{error}; it is deleted already on {', '.join(gone)}") if gone else error
     return None
+
+
+async def clean_up(
+    transport: Transport,
+    configuration: Configuration,
+    destination: Queue | Topic,
+    *,
+    of: str | None = None,
+    subscription: str | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Delete subscriptions created by jobs, with their backlog; a subscription with consumers is kept.
+
+    Args:
+        transport: client of the broker.
+        configuration: configuration of the transport.
+        destination: also several: ``multi:``, ``regex:``.
+        of: name of a subscription: clean its dead letter topics instead of the destination.
+        subscription: only this one; None: all whose name begins with ``jmsaio-spark-``, except
+            ``jmsaio-spark-redrive``, which records sent dead letters.
+        dry_run: only find them.
+
+    Returns:
+        The summary: ``cursors``, each with its ``state`` and the reason: ``found``, ``deleted``, ``kept`` or, if it is
+        only deleted by name, ``left``.
+
+    Raises:
+        ConfigurationError: no job creates a subscription with that name, or there is no administration.
+        NotFoundError: a topic does not exist.
+        TransportError: the broker does not answer.
+
+    Cancelling leaves the subscriptions that were not deleted yet.
+    """
+    began, admin = time.monotonic(), require_admin(transport)
+    topics = await letter_topics(admin, resolve(destination, configuration.system_namespace), of)
+    found = await find_job_cursors(admin, topics, subscription)
+    left = [one for one in found if subscription is None and one.subscription == REDRIVE_CURSOR]
+    wanted = [one for one in found if one not in left]
+    results = dict.fromkeys(wanted) if dry_run else await delete_job_cursors(admin, wanted)
+    states: list[tuple[JobCursor, str, str | None]] = [
+        (one, "found" if dry_run else "deleted" if error is None else "kept", None if error is None else str(error))
+        for one, error in results.items()
+    ]
+    return {
+        "job": "cleanup",
+        "dry_run": dry_run,
+        "destination": str(destination),
+        "deleted": 0 if dry_run else sum(error is None for error in results.values()),
+        "kept": sum(error is not None for error in results.values()),
+        "cursors": [
+            {**attrs.asdict(one), "state": state, "reason": reason}
+            for one, state, reason in (*states, *((one, "left", _LEFT) for one in left))
+        ],
+        "seconds": round(time.monotonic() - began, 3),
+    }

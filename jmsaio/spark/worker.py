@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -50,6 +50,16 @@ async def connected_by(options: SourceOptions) -> AsyncIterator[tuple[Transport,
     configuration = configuration_of(options)
     async with connected(configuration) as transport:
         yield transport, configuration
+
+
+def call_broker(options: SourceOptions, call: Callable[[Transport, Configuration], Awaitable[T]]) -> T:
+    """Connect as ``connected_by`` does, return the result of a call on an event loop of its own, and disconnect."""
+
+    async def run() -> T:
+        async with connected_by(options) as (transport, configuration):
+            return await call(transport, configuration)
+
+    return asyncio.run(run())
 
 
 @attrs.define(eq=False)

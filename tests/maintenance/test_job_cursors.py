@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import pytest
 
 from jmsaio.errors import AdminError, ConfigurationError, IllegalStateError, NotFoundError
-from jmsaio.maintenance.job_cursors import JobCursor, delete_job_cursors, find_job_cursors
+from jmsaio.maintenance.job_cursors import JobCursor, clean_up, delete_job_cursors, find_job_cursors
+from jmsaio.model.destinations import Queue
 from jmsaio.transport.base import StartPosition
 from tests.maintenance.letters import QUEUE, Letters
 
-OWN = "jmsaio-spark-archive"
+OWN, REDRIVES = "jmsaio-spark-archive", "jmsaio-spark-redrive"
 
 
 async def test_only_what_jobs_made_is_found_and_deleted(letters: Letters) -> None:
@@ -83,3 +86,47 @@ async def test_names_of_others_are_refused_before_anything_is_deleted(letters: L
     assert set((await admin.stats(letters.topic)).subscriptions) == {QUEUE, OWN}
     with pytest.raises(NotFoundError):
         await find_job_cursors(admin, [letters.harness.topic("missing")])
+
+
+async def clean(letters: Letters, topic: str, **given: Any) -> dict[str, Any]:
+    """Clean up a queue."""
+    return await clean_up(letters.harness.transport, letters.harness.configuration, Queue(topic), **given)
+
+
+async def make(letters: Letters, *names: str) -> None:
+    """Cursors on the dead letter topic."""
+    for name in names:
+        await letters.harness.admin.create_subscription(letters.dead, name, StartPosition.EARLIEST)
+
+
+async def test_a_cursor_is_found_and_then_deleted(letters: Letters) -> None:
+    await make(letters, OWN)
+    found = await clean(letters, letters.topic, of=QUEUE, dry_run=True)
+    assert found["cursors"] == [
+        {"topic": letters.dead, "subscription": OWN, "backlog": 0, "consumers": 0, "state": "found", "reason": None}
+    ]
+    assert found["deleted"] == 0
+    done = await clean(letters, letters.topic, of=QUEUE)
+    assert (done["deleted"], done["kept"], done["cursors"][0]["state"]) == (1, 0, "deleted")
+    assert (await clean(letters, letters.topic, of=QUEUE))["cursors"] == []
+
+
+async def test_what_redrives_have_sent_is_forgotten_only_by_name(letters: Letters) -> None:
+    await make(letters, OWN, REDRIVES)
+    done = await clean(letters, letters.dead)
+    assert (done["deleted"], done["kept"]) == (1, 0)
+    assert [(each["subscription"], each["state"]) for each in done["cursors"]] == [(OWN, "deleted"), (REDRIVES, "left")]
+    assert (await clean(letters, letters.dead, subscription=REDRIVES))["deleted"] == 1
+
+
+async def test_one_with_consumers_is_described_as_kept(letters: Letters) -> None:
+    inbox = await letters.harness.inbox(letters.topic, name=OWN)
+    kept = await clean(letters, letters.topic)
+    assert (kept["kept"], kept["cursors"][0]["state"]) == (1, "kept")
+    assert kept["cursors"][0]["reason"] == "it has 1 consumers"
+    await inbox.close()
+
+
+async def test_the_clean_up_of_another_subscription_is_refused(letters: Letters) -> None:
+    with pytest.raises(ConfigurationError, match="was not made by a job"):
+        await clean(letters, letters.dead, subscription=QUEUE)

@@ -35,9 +35,9 @@ import jmsaio
 from jmsaio import launcher
 from jmsaio.codec.properties import value_of
 from jmsaio.launcher.maven import fetch_jars
+from jmsaio.spark.jobs.archive import Pace, archive
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.replay import ORIGINAL_ID, ReplayOrder, replay
-from jmsaio.spark.jobs.streaming import Pace, archive
 from jmsaio.spark.jobs.verify import verify
 from tests.codec.cases import Described, value
 from tests.codec.described import build, describe, describe_value

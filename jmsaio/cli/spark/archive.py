@@ -119,6 +119,8 @@ def archive(
     SIGTERM finishes the current run (except with --range); a second signal aborts it. FOLDER must be on a file system
     that the driver and all workers share.
     """
+    from jmsaio.spark.jobs.archive import Pace, describe_archive
+    from jmsaio.spark.jobs.archive import archive as archive_messages
     from jmsaio.spark.jobs.extent import ArchiveOrder, subscription_of
 
     if as_range and once:
@@ -132,12 +134,7 @@ def archive(
     )  # fmt: skip
     output, chosen = make_output(as_json), pairs("--conf", conf)
     if dry_run:
-        from jmsaio.spark.jobs.archive import describe_archive
-
         return _write_archive(output, describe_archive(order))
-    from jmsaio.spark.jobs.streaming import Pace
-    from jmsaio.spark.jobs.streaming import archive as archive_messages
-
     if as_range:
         with running(output, master, chosen) as (session, _):
             return _write_archive(output, archive_messages(session, order, Pace(entries=None)))
@@ -151,7 +148,7 @@ def archive(
 
 def _reporter(output: Output, show: Callable[[str], None]) -> Callable[[Mapping[str, Any]], None]:
     """Return a function that writes the JSON record of a run, or shows the total in the progress line."""
-    from jmsaio.spark.jobs.streaming import pace_text
+    from jmsaio.spark.jobs.archive import pace_text
 
     def report(record: Mapping[str, Any]) -> None:
         if output.as_json:

@@ -22,12 +22,13 @@ def check(
 
     The exit code is 1 if something needs fixing.
     """
-    from jmsaio.spark.jobs.check import Finding, check_driver, check_options, check_session
+    from jmsaio.spark.jobs.check import Finding, check_driver, check_session
+    from jmsaio.spark.options.parse import Use, parse_options
     from jmsaio.spark.session import open_session
 
     source, chosen = read_source(url, settings), pairs("--conf", conf)
     output = make_output(as_json)
-    check_options(source)
+    parse_options(source, Use.WRITE)  # raises for invalid options, and for secrets in their texts
     findings = check_driver()
     if not any(each.advice for each in findings):
         try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from jmsaio.cli.common.connecting import broker_options
@@ -10,6 +12,7 @@ from jmsaio.cli.common.output import json_option, make_output, printable
 from jmsaio.cli.common.selecting import full_name, of_option, topic_option
 from jmsaio.cli.spark.options import needs_extra, read_source
 from jmsaio.cli.spark.running import write_summary
+from jmsaio.spark.model.destination_text import parse_destination_text
 
 
 @click.command()
@@ -36,16 +39,18 @@ def cleanup(
     is 5; it is 3 if there is no subscription. After jmsaio-spark-redrive is deleted, the next redrive sends stored dead
     letters again. Subscriptions with other names are never touched.
     """
-    from jmsaio.spark.jobs.cleanup import CleanupOrder, clean_up
+    from jmsaio.maintenance.job_cursors import clean_up
+    from jmsaio.spark.options.parse import Use, parse_options
+    from jmsaio.spark.worker import call_broker
 
     if (subscription is not None and every) or not (subscription is not None or every or dry_run):
         raise click.UsageError("give --subscription NAME or --all to delete, or --dry-run to see what there is")
-    order = CleanupOrder(
-        connection=read_source(url, settings), destination=full_name(destination, topic), of=of,
-        subscription=subscription,
-    )  # fmt: skip
+    named = parse_destination_text(full_name(destination, topic))
     output = make_output(as_json)
-    summary = clean_up(order, dry_run=dry_run)
+    summary = call_broker(
+        parse_options(read_source(url, settings), Use.WRITE),
+        partial(clean_up, destination=named, of=of, subscription=subscription, dry_run=dry_run),
+    )
     if not output.as_json:
         for each in summary["cursors"]:
             why = f": {each['reason']}" if each["reason"] else f", {each['backlog']} entries behind"

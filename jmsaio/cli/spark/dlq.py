@@ -127,7 +127,7 @@ def redrive(
     if something was left.
     """
     from jmsaio.maintenance.dead_letters import RedriveRequest
-    from jmsaio.spark.jobs.dead_letters import describe_redrive, redrive_letters
+    from jmsaio.spark.jobs.dead_letters import redrive_letters
 
     connection = read_source(url, settings)
     request = RedriveRequest(
@@ -136,7 +136,7 @@ def redrive(
     )  # fmt: skip
     output, chosen = make_output(as_json), pairs("--conf", conf)
     if dry_run:
-        summary = describe_redrive(connection, request)
+        summary = redrive_letters(None, connection, request)
     else:
         with running(output, master, chosen) as (session, _):
             summary = redrive_letters(session, connection, request)

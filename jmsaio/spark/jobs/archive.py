@@ -1,36 +1,52 @@
 """Archives of a destination in Parquet files, run by run: each run resumes where the previous one ended.
 
-A run writes beside the archive, adds its number to the names of its files, moves them to their places, and writes the
+Each run is a batch read, which is added completely or not at all; earlier runs are kept if a later one fails. A run
+writes beside the archive, adds its number to the names of its files, moves them to their places, and writes the
 manifest last. Files with the number of a run that is not in the manifest are left over from a crash: the next run
 deletes them, so that each message is archived exactly once.
 """
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 import attrs
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from jmsaio.errors import IllegalStateError
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, Extent, plan_archive
+from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFoundError
+from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, count_entries, plan_archive, plan_next
+from jmsaio.spark.jobs.failures import own_errors, reason_of
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, read_manifest, write_manifest
 from jmsaio.spark.jobs.verify import count_files
+from jmsaio.spark.model.schema import Body, columns_of, ddl
+from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.options.values import time as read_time
+from jmsaio.spark.planning.batch_planning import source_of
+from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import read_losses, write_loss
+from jmsaio.spark.planning.offsets import has_enough
+from jmsaio.spark.planning.outage import Outage
+from jmsaio.spark.planning.plan import Stored, weigh
+from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.session import set_for_now
+from jmsaio.spark.worker import connected_by
+from jmsaio.transport.administration import Admin, StartPosition
 
 #: Folder where a run writes, in the archive's folder; the underscore hides it from readers of the folder.
 _STAGING: Final = "_writing"
 #: File locked by the active run.
 _LOCK: Final = "_lock"
+#: Columns of the rows, which Spark would otherwise request from a process of its own for each run.
+_SCHEMA: Final = ddl(columns_of(Body.RAW))
 #: Columns that are folder names.
 _FOLDERS: Final = ("destination", "date")
 _DAY: Final = 86_400_000
@@ -41,6 +57,26 @@ _SETTINGS: Final[Mapping[str, str]] = {
 }
 #: Bytes of a row group, which is kept in memory until it is written: four of them have Parquet's usual size.
 _ROW_GROUP: Final = 32 * 1024 * 1024
+#: Seconds between requests for new messages.
+_POLL: Final = 1.0
+
+
+@attrs.frozen(kw_only=True)
+class Pace:
+    """Size and interval of an archive's runs.
+
+    Attributes:
+        entries: maximum entries per run; a batch of messages counts as one. None: everything in one run.
+        interval: archive new messages, too, until stopped: a run starts when ``entries`` are waiting, or with fewer
+            after so many seconds. None: stop at the end of the stored messages.
+    """
+
+    entries: int | None = 100_000
+    interval: float | None = None
+
+
+#: Function called with the record of each run, and when an outage begins or ends, in the caller's thread.
+OnRun = Callable[[Mapping[str, Any]], None]
 
 
 @attrs.frozen
@@ -69,61 +105,55 @@ class ArchiveRun:
         )
 
 
-def accept(order: ArchiveOrder, archived: Manifest, plan: ArchivePlan) -> Manifest:
-    """Add the losses of a plan to the manifest and write it, so that they are detected only once.
-
-    A failed run has no summary: each loss stays in a file until the summary of a later run reports it.
-    """
-    if plan.losses:
-        for sentence in plan.lost:
-            write_loss(order.unreported, sentence)
-        archived = archived.after_losses(plan.losses)
-        write_manifest(order.folder, archived)
-    return archived
-
-
-def take_unreported(order: ArchiveOrder) -> tuple[str, ...]:
-    """Return and delete the accepted losses that no summary has reported."""
-    lost = read_losses(order.unreported)
-    shutil.rmtree(order.unreported, ignore_errors=True)
-    return lost
-
-
-def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, extents: Iterable[Extent]) -> ArchiveRun:
-    """Add the rows of a run to the archive, completely or not at all.
-
-    Args:
-        frame: rows with all columns and ``body=raw``.
-        order: the order; its times filter the rows.
-        archived: manifest before the run.
-        extents: entries to read from each partition.
-    """
-    staging, session = order.folder / _STAGING, frame.sparkSession
-    with set_for_now(session, _SETTINGS):
-        _write(frame, order, staging)
-    found = count_files(sorted(staging.glob("*/*/*.parquet")))
-    parts = _parts(archived, extents, found)
-    lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
-    files = _publish(staging, order.folder, archived.runs + 1)
-    manifest = archived.after_run(parts, lost)
-    write_manifest(order.folder, manifest)
-    return ArchiveRun(manifest, parts, files, lost)
-
-
-def summarize(
-    order: ArchiveOrder, archived: Manifest, added: ArchiveRun | None, lost: Sequence[str], began: float
+def archive(
+    session: SparkSession,
+    order: ArchiveOrder,
+    pace: Pace = Pace(),
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    report: OnRun = lambda record: None,
 ) -> dict[str, Any]:
-    """Build the summary of added messages.
+    """Archive the messages of a destination that are not archived yet.
 
     Args:
-        order: archive order.
-        archived: manifest before the runs.
-        added: what one run, or all consecutive ones, added; None: nothing.
-        lost: losses before the first run, as sentences.
-        began: start of the first run, by ``time.monotonic``.
+        session: a session with ``format("jms")`` registered.
+        order: archive order. A folder without an archive gets one.
+        pace: size and interval of the runs.
+        stop: called before each run, and once a second while there is too little for one; once it returns True,
+            archiving ends.
+        report: see ``run_record``; the record of an outage has ``unreachable``, the reason, or None at its end.
+
+    Returns:
+        The summary: rows, files, and the contents of the archive. If a later run failed, or ``stop`` ended archiving
+        before the end of the stored messages, it has ``stopped``, the reason; the same call continues. With
+        ``consume``, it has ``subscription``, and ``unmoved``, the topics where it was not moved past the archived
+        messages.
+
+    Raises:
+        ConfigurationError: an option is invalid, or the folder has an archive of something else, or a continuous
+            archive has ``until``, or the subscription has consumers.
+        DataLossError: messages to archive no longer exist; nothing was added.
+        TransportError: the broker failed; nothing was added.
+
+    A KeyboardInterrupt drops the current run; earlier runs are kept.
     """
-    if added is None:
-        added = ArchiveRun(archived, (), 0)
+    if pace.interval is not None and order.until is not None:
+        raise ConfigurationError("a continuous archive has no end: omit until, or archive only stored messages")
+    began = time.monotonic()
+    with open_archive(order) as before:
+        runs = _Runs(order, pace, stop, report, ArchiveRun(before, (), 0))
+        stopped = None
+        try:
+            with own_errors():
+                if not runs.add_all(session):
+                    stopped = "interrupted"
+        except Exception as error:
+            if not runs.count:
+                raise
+            stopped = reason_of(error)
+        lost = read_losses(order.unreported)
+        shutil.rmtree(order.unreported, ignore_errors=True)
+    added = runs.added
     return {
         "job": "archive",
         "destination": order.destination,
@@ -133,29 +163,250 @@ def summarize(
         "files": added.files,
         "archived": added.manifest.rows,
         "lost": [*lost, *added.lost],
-        "partitions": [_shown(part) for part in added.parts],
+        "partitions": [
+            {"topic": part.topic, "start": str(part.start), "end": str(part.end), "rows": part.rows}
+            for part in added.parts
+        ],
         "seconds": round(time.monotonic() - began, 3),
+        **({} if order.consume is None else {"subscription": order.consume, "unmoved": sorted(runs.unmoved)}),
+        **({} if stopped is None else {"stopped": stopped}),
     }
 
 
+@attrs.define(eq=False)
+class _Runs:
+    """The runs of one call of ``archive``.
+
+    Attributes:
+        added: combined result of all runs.
+        count: number of runs.
+        unmoved: topics whose subscription is not past the archived messages.
+    """
+
+    order: ArchiveOrder
+    pace: Pace
+    stop: Callable[[], bool]
+    report: OnRun
+    added: ArchiveRun
+    count: int = 0
+    unmoved: set[str] = attrs.field(factory=set)
+    _begun: float = -inf  # when the previous run began
+    _is_first: bool = True
+    _cursor: StreamCursor | None = None
+
+    def add_all(self, session: SparkSession) -> bool:
+        """Add runs until everything is archived; return False if ``stop`` ended that."""
+        is_endless, until = self.pace.interval is not None, None
+        while (plan := self._next_plan()) is not None:
+            if is_endless and self.added.manifest.parts and not plan.stores:
+                raise NotFoundError(f"nothing is left of {self.order.destination}: its topics no longer exist")
+            self._accept(plan)
+            if is_endless or until is None:
+                until = plan.ends()
+            ranges = plan.run(self.pace.entries, until)
+            if self.stop():
+                return is_endless or not ranges
+            if ranges:
+                behind = count_entries(plan.run(None, until)) - count_entries(ranges)
+                self._add(session, ranges, behind)
+                if is_endless or behind or self.order.consume is not None:  # another plan moves the subscription
+                    continue
+            if not is_endless:
+                return True
+        return is_endless
+
+    def _accept(self, plan: ArchivePlan) -> None:
+        """Add the losses of a plan to the manifest and write it, so that they are detected only once.
+
+        A failed run has no summary: each loss stays in a file until the summary of a later run reports it.
+        """
+        if plan.losses:
+            for loss in plan.losses:
+                write_loss(self.order.unreported, str(loss))
+            self.added = attrs.evolve(self.added, manifest=self.added.manifest.after_losses(plan.losses))
+            write_manifest(self.order.folder, self.added.manifest)
+
+    def _add(self, session: SparkSession, ranges: Sequence[Range], behind: int) -> None:
+        """Add one run, and report it.
+
+        Args:
+            behind: number of entries that it leaves.
+        """
+        self._begun = time.monotonic()
+        frame = session.read.format("jms").schema(_SCHEMA).options(**self.order.run_options(ranges)).load()
+        run = store_run(frame, self.order, self.added.manifest, ranges)
+        self.count += 1
+        self.added = self.added.followed_by(run)
+        self.unmoved.update(part.topic for part in run.parts if self.order.consume is not None)
+        self.report(run_record(self.count, run, time.monotonic() - self._begun, count_entries(ranges), behind))
+
+    def _next_plan(self) -> ArchivePlan | None:
+        """Plan the next run; wait if a continuous archive has too little for one.
+
+        At the first call, an unreachable broker is an error; later, it is waited for. Returns None if ``stop`` ends
+        that wait.
+        """
+        options = parse_options(self.order.reader_options(), Use.READ)
+        outage, is_out = Outage(0 if self._is_first else options.outage_timeout), False
+        while True:
+            found = asyncio.run(self._plan(options, outage, is_out))
+            if isinstance(found, JMSError) is not is_out:
+                is_out = not is_out
+                self.report({"job": "archive", "unreachable": str(found) if is_out else None})
+            if isinstance(found, ArchivePlan):
+                if self._is_enough(found):
+                    return found
+            elif self.stop():
+                return None
+            time.sleep(_POLL)
+
+    async def _plan(self, options: SourceOptions, outage: Outage, was_out: bool) -> ArchivePlan | JMSError:
+        """Return a plan that is large enough for a run, or the first after an outage; or the error of an outage."""
+        try:
+            async with connected_by(options) as (transport, configuration):
+                source = source_of(options, configuration)
+                while True:
+                    archived, may_miss = self.added.manifest, not self._is_first
+                    plan = await plan_next(transport, source, self.order, archived, options, may_miss=may_miss)
+                    self._is_first = False
+                    await self._move_subscription(transport.admin, plan.stores)
+                    outage.end()
+                    if was_out or self._is_enough(plan):
+                        return plan
+                    await asyncio.sleep(_POLL)
+        except JMSError as error:
+            outage.note(error)
+            return error
+
+    def _is_enough(self, plan: ArchivePlan) -> bool:
+        if self.pace.interval is None or plan.losses or self.stop():
+            return True
+        waited = time.monotonic() - self._begun
+        return has_enough(count_entries(plan.ranges), self.pace.entries, waited, self.pace.interval)
+
+    async def _move_subscription(self, admin: Admin | None, stores: Mapping[str, Stored]) -> None:
+        """Move the subscription past the messages that the manifest counts; create it at the first call."""
+        if self.order.consume is None:
+            return
+        if admin is None:
+            raise ConfigurationError(
+                "consume needs the broker's REST interface, which jms.usePulsarAdmin=false rules out"
+            )
+        if self._cursor is None:
+            self._cursor = StreamCursor(admin, self.order.consume, False, "consume", "")
+            await self._cursor.begin(stores, StartPosition.EARLIEST)
+        self._cursor.admin = admin
+        self.unmoved = set(await self._cursor.move(self.added.manifest.ends(), stores, again=True))
+
+
+def run_record(number: int, run: ArchiveRun, seconds: float, entries: int, behind: int) -> dict[str, Any]:
+    """Return the record of a run.
+
+    Args:
+        number: number of the run in this call, from 1.
+        seconds: duration of the run.
+        entries: number of entries that it read.
+        behind: number of entries that it left.
+
+    Returns:
+        ``rows`` and ``files`` of the run, ``archived`` (rows in all), ``lost`` (sentences), ``seconds`` of the run,
+        ``rows_per_second``, ``entries_behind`` (remaining entries), and ``seconds_left`` for them at this speed,
+        without new messages.
+    """
+    rows, seconds = sum(part.rows for part in run.parts), max(seconds, 0.001)
+    return {
+        "job": "archive",
+        "run": number,
+        "rows": rows,
+        "files": run.files,
+        "archived": run.manifest.rows,
+        "lost": list(run.lost),
+        "seconds": round(seconds, 3),
+        "rows_per_second": round(rows / seconds, 1),
+        "entries_behind": behind,
+        "seconds_left": round(behind * seconds / max(entries, 1)),
+    }
+
+
+def pace_text(record: Mapping[str, Any]) -> str:
+    """Format the record of a run or of an outage as a line."""
+    if "unreachable" in record:
+        reason = record["unreachable"]
+        return "the broker answers again" if reason is None else f"waiting for the broker: {reason}"
+    left = f", {record['seconds_left']} s left" if record["entries_behind"] else ""
+    speed = f"{record['rows_per_second']}/s, {record['entries_behind']} entries behind{left}"
+    return f"{record['run']} runs, {record['archived']} messages, {speed}"
+
+
+def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]) -> ArchiveRun:
+    """Add the rows of a run to the archive, completely or not at all.
+
+    Args:
+        frame: rows with all columns and ``body=raw``.
+        order: the order; its times filter the rows.
+        archived: manifest before the run.
+        ranges: what was read, one range of each topic or partition.
+    """
+    staging, session = order.folder / _STAGING, frame.sparkSession
+    with set_for_now(session, _SETTINGS):
+        _write(frame, order, staging)
+    written = sorted(staging.glob("*/*/*.parquet"))
+    ends = archived.ends()
+    rows = [attrs.evolve(part, start=ends.get(part.topic) or part.start) for part in count_files(written)]
+    read = [ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in ranges]
+    parts = tuple(attrs.evolve(part, next=part.end) for part in join_parts(rows, read))
+    lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
+    for path in written:
+        place = order.folder / path.parent.relative_to(staging)
+        place.mkdir(parents=True, exist_ok=True)
+        path.rename(place / f"{_prefix(archived.runs + 1)}{path.name}")
+    shutil.rmtree(staging, ignore_errors=True)
+    manifest = archived.after_run(parts, lost)
+    write_manifest(order.folder, manifest)
+    return ArchiveRun(manifest, parts, len(written), lost)
+
+
+def _write(frame: DataFrame, order: ArchiveOrder, staging: Path) -> None:
+    published = f.unix_millis("publish_time")
+    if order.since is not None:
+        frame = frame.where(published >= read_time(order.since))
+    if order.until is not None:
+        frame = frame.where(published < read_time(order.until))
+    day = f.expr(f"date_from_unix_date(CAST(unix_millis(publish_time) DIV {_DAY} AS INT))")  # UTC, in any session
+    writer = frame.withColumn("date", day).write.option("parquet.block.size", _ROW_GROUP)
+    writer.partitionBy(*_FOLDERS).mode("overwrite").parquet(str(staging))
+
+
+def _prefix(run: int) -> str:
+    return f"run-{run:06d}-"
+
+
 def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
-    """Describe what ``streaming.archive`` would read. Needs no session and writes nothing.
+    """Describe what ``archive`` would read. Needs no session and writes nothing.
 
     Raises:
         As ``plan_archive``.
     """
     plan = plan_archive(order, _archived(order))
+    partitions = [
+        {
+            "topic": each.topic,
+            "start": str(each.start),
+            "end": str(each.end),
+            "entries": each.entries(),
+            "bytes": weigh(each, plan.stores[each.topic].ledgers),
+        }
+        for each in plan.ranges
+    ]
     return {
         "job": "archive",
         "dry_run": True,
         "destination": order.destination,
         "folder": str(order.folder),
-        "entries": sum(extent.entries for extent in plan.extents),
-        "bytes": sum(extent.bytes for extent in plan.extents),
-        "lost": list(plan.lost),
-        "partitions": [
-            {**attrs.asdict(extent), "start": str(extent.start), "end": str(extent.end)} for extent in plan.extents
-        ],
+        "entries": sum(each["entries"] for each in partitions),
+        "bytes": sum(each["bytes"] for each in partitions),
+        "lost": [str(loss) for loss in plan.losses],
+        "partitions": partitions,
     }
 
 
@@ -192,43 +443,3 @@ def _archived(order: ArchiveOrder) -> Manifest:
         return order.manifest()
     archived.check_same(order.manifest())
     return archived
-
-
-def _write(frame: DataFrame, order: ArchiveOrder, staging: Path) -> None:
-    published = f.unix_millis("publish_time")
-    if order.since is not None:
-        frame = frame.where(published >= read_time(order.since))
-    if order.until is not None:
-        frame = frame.where(published < read_time(order.until))
-    day = f.expr(f"date_from_unix_date(CAST(unix_millis(publish_time) DIV {_DAY} AS INT))")  # UTC, in any session
-    writer = frame.withColumn("date", day).write.option("parquet.block.size", _ROW_GROUP)
-    writer.partitionBy(*_FOLDERS).mode("overwrite").parquet(str(staging))
-
-
-def _parts(
-    archived: Manifest, extents: Iterable[Extent], found: Iterable[ArchivedPart]
-) -> tuple[ArchivedPart, ...]:  # fmt: skip
-    """Return the parts that the run has added. Topics created during the run count as well."""
-    ends = archived.ends()
-    read = [ArchivedPart(topic=extent.topic, start=extent.start, end=extent.end) for extent in extents]
-    rows = [attrs.evolve(part, start=ends.get(part.topic) or part.start) for part in found]
-    return tuple(attrs.evolve(part, next=part.end) for part in join_parts(rows, read))
-
-
-def _publish(staging: Path, folder: Path, run: int) -> int:
-    """Move the files of a run to their places; return their number."""
-    files = sorted(staging.glob("*/*/*.parquet"))
-    for path in files:
-        place = folder / path.parent.relative_to(staging)
-        place.mkdir(parents=True, exist_ok=True)
-        path.rename(place / f"{_prefix(run)}{path.name}")
-    shutil.rmtree(staging, ignore_errors=True)
-    return len(files)
-
-
-def _prefix(run: int) -> str:
-    return f"run-{run:06d}-"
-
-
-def _shown(part: ArchivedPart) -> dict[str, Any]:
-    return {"topic": part.topic, "start": str(part.start), "end": str(part.end), "rows": part.rows}

@@ -46,18 +46,6 @@ def check_driver() -> list[Finding]:
     return [_check_java(), *(check_package(name, found, "here") for name, found in versions.items())]
 
 
-def check_options(options: Mapping[str, str]) -> None:
-    """Reject invalid connection options, and secrets in their texts, as the data source does.
-
-    Args:
-        options: connection options of the data source.
-
-    Raises:
-        ConfigurationError: as ``parse_options``.
-    """
-    parse_options(options, Use.WRITE)
-
-
 def check_session(session: SparkSession, options: Mapping[str, str], timeout: float = 10.0) -> list[Finding]:
     """Check a session's Java, and by a job of one row a worker's interpreter, packages and connection to the broker.
 
@@ -67,16 +55,23 @@ def check_session(session: SparkSession, options: Mapping[str, str], timeout: fl
         timeout: seconds for the worker to connect.
 
     Raises:
-        ConfigurationError: as ``check_options``.
+        ConfigurationError: a connection option is invalid, or contains a secret.
     """
     if options:
-        check_options(options)
-    findings = [Finding("java of Spark", _java_of(session))]
+        parse_options(options, Use.WRITE)
+    (java,) = session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").collect()
+    findings = [Finding("java of Spark", str(java[0]))]
+    ask = f.udf(_probe(dict(options), timeout), "string", useArrow=False)  # without Arrow, which can be missing
     try:
-        report = json.loads(_ask_worker(session, _probe(dict(options), timeout)))
+        (answer,) = session.range(0, 1, 1, 1).select(ask("id")).collect()
     except Exception as error:  # anything that keeps a worker from starting
-        return [*findings, _no_worker(error)]
-    return findings + check_report(report)
+        name, wanted = os.environ.get("PYSPARK_PYTHON", "python3"), f"{sys.version_info.major}.{sys.version_info.minor}"
+        advice = (
+            f"a worker of Python did not start ({reason_of(error):.300}): set PYSPARK_PYTHON, "
+            f"now {name}, to an interpreter of version {wanted} with jmsaio[spark]"
+        )
+        return [*findings, Finding("worker", "none", advice)]
+    return findings + check_report(json.loads(answer[0]))
 
 
 def check_report(report: Mapping[str, Any]) -> list[Finding]:
@@ -86,12 +81,20 @@ def check_report(report: Mapping[str, Any]) -> list[Finding]:
         report: ``python`` (its interpreter), ``version`` of that, ``packages`` with versions or None, and ``broker``
             with the connection error, "" if there was none, or None if it was not tried.
     """
-    packages = report["packages"]
-    findings = [Finding("worker", f"{report['python']}, Python {report['version']}")]
+    packages, python, error = report["packages"], report["python"], report["broker"]
+    findings = [Finding("worker", f"{python}, Python {report['version']}")]
     findings += [check_package(name, packages[name], "on the worker") for name in _OLDEST]
-    findings.append(_check_same(packages["jmsaio"], report["python"]))
-    if report["broker"] is not None:
-        findings.append(_check_broker(report["broker"]))
+    found, advice = packages["jmsaio"], ""
+    if found is None:
+        advice = f"jmsaio is not installed for {python}: {_INSTALL} there, or set PYSPARK_PYTHON"
+    elif found != __version__:
+        advice = f"the worker has jmsaio {found}, the driver {__version__}: install the same version"
+    findings.append(Finding("jmsaio on the worker", found or "missing", advice))
+    if error:
+        advice = f"a worker can't reach the broker: {error}; check the URL and the network between them"
+        findings.append(Finding("broker from the worker", "out of reach", advice))
+    elif error is not None:
+        findings.append(Finding("broker from the worker", "reached"))
     return findings
 
 
@@ -103,34 +106,12 @@ def check_package(name: str, found: str | None, where: str) -> Finding:
         found: installed version; None if it is missing.
         where: place of the installation, for the sentence.
     """
-    oldest = ".".join(map(str, _OLDEST[name]))
-    what = f"{name} {where}"
+    oldest, advice = ".".join(map(str, _OLDEST[name])), ""
     if found is None:
-        return Finding(what, "missing", f"{name} is not installed {where}: run {_INSTALL} there")
-    if _numbers(found) < _OLDEST[name]:
-        return Finding(what, found, f"{name} {found} {where} is older than {oldest}: run {_INSTALL} there")
-    return Finding(what, found)
-
-
-def _check_same(found: str | None, python: str) -> Finding:
-    what = "jmsaio on the worker"
-    if found is None:
-        return Finding(
-            what, "missing", f"jmsaio is not installed for {python}: {_INSTALL} there, or set PYSPARK_PYTHON"
-        )
-    if found != __version__:
-        return Finding(
-            what, found, f"the worker has jmsaio {found}, the driver {__version__}: install the same version"
-        )
-    return Finding(what, found)
-
-
-def _check_broker(error: str) -> Finding:
-    what = "broker from the worker"
-    if error:
-        advice = f"a worker can't reach the broker: {error}; check the URL and the network between them"
-        return Finding(what, "out of reach", advice)
-    return Finding(what, "reached")
+        advice = f"{name} is not installed {where}: run {_INSTALL} there"
+    elif _numbers(found) < _OLDEST[name]:
+        advice = f"{name} {found} {where} is older than {oldest}: run {_INSTALL} there"
+    return Finding(f"{name} {where}", found or "missing", advice)
 
 
 def _check_java() -> Finding:
@@ -155,25 +136,6 @@ def _java_version(java: str) -> str:
         return ""
     found = re.search(r'^JAVA_VERSION="(.+)"', text, re.MULTILINE)
     return "" if found is None else found[1]
-
-
-def _java_of(session: SparkSession) -> str:
-    row = session.sql("SELECT java_method('java.lang.System', 'getProperty', 'java.version')").head()
-    return str(row[0])  # type: ignore[index] # one row
-
-
-def _no_worker(error: Exception) -> Finding:
-    name = os.environ.get("PYSPARK_PYTHON", "python3")
-    advice = (
-        f"a worker of Python did not start ({reason_of(error):.300}): set PYSPARK_PYTHON, "
-        f"now {name}, to an interpreter of version {sys.version_info.major}.{sys.version_info.minor} with jmsaio[spark]"
-    )
-    return Finding("worker", "none", advice)
-
-
-def _ask_worker(session: SparkSession, probe: Callable[[int], str]) -> str:
-    ask = f.udf(probe, "string", useArrow=False)  # without Arrow, which can be missing
-    return str(session.range(0, 1, 1, 1).select(ask("id")).collect()[0][0])
 
 
 def _probe(options: dict[str, str], timeout: float) -> Callable[[int], str]:
@@ -225,10 +187,5 @@ def _version(name: str) -> str | None:
 
 def _numbers(text: str) -> tuple[int, ...]:
     """Return the numbers at the start of a version: (4, 3) for ``4.3.dev1``."""
-    found: list[int] = []
-    for part in text.split("."):
-        digits = part[: len(part) - len(part.lstrip("0123456789"))]
-        if not digits:
-            break
-        found.append(int(digits))
-    return tuple(found) or (0,)
+    found = re.match(r"[0-9]+(?:\.[0-9]+)*", text)
+    return (0,) if found is None else tuple(map(int, found[0].split(".")))

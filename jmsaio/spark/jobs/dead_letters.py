@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import attrs
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -32,10 +31,8 @@ from jmsaio.model.wire import REAL_TOPIC
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.model.destination_text import parse_destination_text
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.worker import connected_by, forget, worker
+from jmsaio.spark.worker import call_broker, forget, worker
 from jmsaio.transport.base import Transport
-
-T = TypeVar("T")
 
 #: Samples per group.
 _SAMPLES: Final = 3
@@ -90,7 +87,7 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
     """
     began = time.monotonic()
     with own_errors():
-        topics, subscription = asyncio.run(_letters(order))
+        topics, subscription = _letters(order)
         frame = session.read.format("jms").options(**_options(order, topics, subscription)).load()
         grouped = group_letters(frame, order)
         sums = [f.coalesce(f.sum(name), f.lit(0)) for name in ("letters", "bytes", "redriven")]
@@ -111,16 +108,19 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
     }
 
 
-async def _letters(order: ReportOrder) -> tuple[list[str], str | None]:
+def _letters(order: ReportOrder) -> tuple[list[str], str | None]:
     """Return the full names of the topics with dead letters, and the subscription that a redrive created there.
 
     The topics are empty if the destination is sufficient; the subscription is None if it is not used.
     """
     if order.of is None and not order.pending:
         return [], None
-    async with connected_by(parse_options(order.connection, Use.WRITE)) as (transport, configuration):
+
+    async def find(transport: Transport, configuration: Configuration) -> tuple[list[str], str | None]:
         resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
         return await report_topics(require_admin(transport), resolved, order.of, pending=order.pending)
+
+    return call_broker(parse_options(order.connection, Use.WRITE), find)
 
 
 def _options(order: ReportOrder, topics: Sequence[str], subscription: str | None) -> dict[str, str]:
@@ -180,13 +180,15 @@ def _subscription(real: Column) -> Column:
     return f.when(base.startswith(f.concat(real, f.lit("-"))) & base.endswith("-DLQ"), named)
 
 
-def redrive_letters(session: SparkSession, connection: Mapping[str, str], request: RedriveRequest) -> dict[str, Any]:
+def redrive_letters(
+    session: SparkSession | None, connection: Mapping[str, str], request: RedriveRequest
+) -> dict[str, Any]:  # fmt: skip
     """Send dead letters to their origins, at least once; see ``jmsaio.maintenance.redrive``.
 
     Dead letters that are added during the redrive are ignored.
 
     Args:
-        session: any session.
+        session: any session; None: a dry run, which sends nothing.
         connection: connection options of the data source, including ``url``.
         request: dead letters to redrive, and their target.
 
@@ -200,7 +202,10 @@ def redrive_letters(session: SparkSession, connection: Mapping[str, str], reques
     """
     began = time.monotonic()
     options = parse_options(connection, Use.WRITE)
-    ranges = asyncio.run(_connected(plan_redrive, options, request))
+    if session is None:
+        request = attrs.evolve(request, dry_run=True)
+        return describe("dlq redrive", request, call_broker(options, partial(redrive_all, request=request)), began)
+    ranges = call_broker(options, partial(plan_redrive, request=request))
     outcomes: list[Redriven] = []
     if ranges:
         work = partial(_redrive_one, options, request, tuple(ranges))
@@ -209,27 +214,6 @@ def redrive_letters(session: SparkSession, connection: Mapping[str, str], reques
             rows = session.range(0, len(ranges), 1, len(ranges)).select(send("id")).collect()
         outcomes = [Redriven(**json.loads(row[0])) for row in rows]
     return describe("dlq redrive", request, outcomes, began)
-
-
-def describe_redrive(connection: Mapping[str, str], request: RedriveRequest) -> dict[str, Any]:
-    """Describe what ``redrive_letters`` would send. Needs no session and sends nothing.
-
-    Raises:
-        As ``redrive_letters``.
-    """
-    began = time.monotonic()
-    dry = attrs.evolve(request, dry_run=True)
-    outcomes = asyncio.run(_connected(redrive_all, parse_options(connection, Use.WRITE), dry))
-    return describe("dlq redrive", dry, outcomes, began)
-
-
-async def _connected(
-    work: Callable[[Transport, Configuration, RedriveRequest], Awaitable[T]],
-    options: SourceOptions,
-    request: RedriveRequest,
-) -> T:
-    async with connected_by(options) as (transport, configuration):
-        return await work(transport, configuration, request)
 
 
 def _redrive_one(options: SourceOptions, request: RedriveRequest, ranges: Sequence[LetterRange], number: int) -> str:

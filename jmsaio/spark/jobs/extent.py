@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import zlib
@@ -14,21 +13,19 @@ import attrs
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.destinations import Resolved
-from jmsaio.model.partitions import split_partition
 from jmsaio.model.temporary_names import JOB_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.planning.batch_planning import list_sources, look, plan_batch, source_of
+from jmsaio.spark.planning.batch_planning import list_sources, look, source_of, start_places
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import Losses
-from jmsaio.spark.planning.offsets import is_trimmed
-from jmsaio.spark.planning.plan import Stored, locate, weigh
+from jmsaio.spark.planning.offsets import advance, is_trimmed
+from jmsaio.spark.planning.plan import Stored, locate, whole
 from jmsaio.spark.planning.ranges import Loss, Range
-from jmsaio.spark.worker import connected_by
+from jmsaio.spark.worker import call_broker
 from jmsaio.transport.base import Transport
-from jmsaio.transport.topics import list_partitions
 
 #: Folder where tasks record losses, in the archive's folder; the underscore hides it from readers of the folder.
 _LOSSES: Final = "_losses"
@@ -100,7 +97,7 @@ class ArchiveOrder:
         )  # fmt: skip
 
     def reader_options(self) -> dict[str, str]:
-        """Return the options of the data source, except for start and end."""
+        """Return the options of the data source, except for offsets."""
         filters = {"selector": self.selector, "endingTime": self.until, "startingTime": self.since}
         losses = {"failOnDataLoss": "true"}
         if not self.fail_on_data_loss:
@@ -113,59 +110,61 @@ class ArchiveOrder:
             **{name: text for name, text in filters.items() if text},
         }
 
-
-@attrs.frozen(kw_only=True)
-class Extent:
-    """Part of one partition that a run reads.
-
-    Attributes:
-        topic: full name of the partition.
-        start: the first message.
-        end: the first message that is not read.
-        entries: number of entries, if the broker reports it; a batch of messages counts as one.
-        bytes: approximate number of bytes.
-    """
-
-    topic: str
-    start: Place
-    end: Place
-    entries: int
-    bytes: int
+    def run_options(self, ranges: Iterable[Range]) -> dict[str, str]:
+        """Return the options of the data source for a run that reads some ranges, one of each topic."""
+        options, ranges = self.reader_options(), list(ranges)
+        for name in ("startingTime", "endingTime"):  # they would override offsets; the rows are filtered when stored
+            options.pop(name, None)
+        return {
+            **options,
+            "destination": f"{self.destination.partition('://')[0]}://multi:{','.join(each.topic for each in ranges)}",
+            "startingOffsets": json.dumps({each.topic: str(each.start) for each in ranges}),
+            "endingOffsets": json.dumps({each.topic: str(each.end) for each in ranges}),
+        }
 
 
 @attrs.frozen
 class ArchivePlan:
-    """Plan of a run.
+    """The messages to archive that the broker stores.
 
     Attributes:
-        destination: existing part of the archive's destination, as ``queue://name`` or ``topic://name``; "" if there is
-            none.
-        starts: start by topic; topics not named start at their oldest message, or by time.
-        extents: what to read of each partition with new messages, by topic.
+        stores: what each topic or partition stores.
+        ranges: what to read of each topic or partition with new messages.
         losses: messages to archive that no longer exist.
     """
 
-    destination: str
-    starts: Mapping[str, Place] = attrs.field(factory=dict)
-    extents: tuple[Extent, ...] = ()
+    stores: Mapping[str, Stored] = attrs.field(factory=dict)
+    ranges: tuple[Range, ...] = ()
     losses: tuple[Loss, ...] = ()
 
-    @property
-    def lost(self) -> tuple[str, ...]:
-        """Losses, one sentence each."""
-        return tuple(map(str, self.losses))
-
     def ends(self) -> dict[str, Place]:
-        """Return the end of the run, by topic."""
-        return {extent.topic: extent.end for extent in self.extents}
+        """Return the ends of the ranges, by topic."""
+        return {each.topic: each.end for each in self.ranges}
 
-    def options(self, order: ArchiveOrder) -> dict[str, str]:
-        """Return the options of the data source for the run, without its end."""
-        options = {**order.reader_options(), "destination": self.destination}
-        if self.starts:
-            options.pop("startingTime", None)  # it would override offsets; rows before it are filtered
-            options["startingOffsets"] = places_json(self.starts)
-        return options
+    def run(self, entries: int | None, until: Mapping[str, Place]) -> list[Range]:
+        """Return the ranges of the next run.
+
+        Args:
+            entries: maximum entries, divided in proportion to the topics' ranges; None: no limit.
+            until: ends by topic; other topics are left out.
+        """
+        starts = {each.topic: each.start for each in self.ranges if each.topic in until}
+        stores = {topic: self.stores[topic] for topic in starts}
+        ends = advance(starts, stores, max_entries=entries, until=until).end
+        return ranges_of(stores, starts, ends)
+
+
+def ranges_of(
+    stores: Mapping[str, Stored], starts: Mapping[str, Place], ends: Mapping[str, Place | None]
+) -> list[Range]:  # fmt: skip
+    """Return the ranges between places that have entries, sorted by topic; an end of None is that of the topic."""
+    ranges = (whole(topic, stores[topic], start, ends.get(topic)) for topic, start in sorted(starts.items()))
+    return [each for each in ranges if each is not None and (not each.ledgers or each.entries())]
+
+
+def count_entries(ranges: Iterable[Range]) -> int:
+    """Return the number of entries of all ranges."""
+    return sum(each.entries() for each in ranges)
 
 
 def plan_archive(order: ArchiveOrder, archived: Manifest) -> ArchivePlan:
@@ -177,32 +176,40 @@ def plan_archive(order: ArchiveOrder, archived: Manifest) -> ArchivePlan:
         NotFoundError: a topic does not exist.
         TransportError: the broker does not answer.
     """
-    return asyncio.run(_plan(order, archived, parse_options(order.reader_options(), Use.READ)))
+    options = parse_options(order.reader_options(), Use.READ)
+    return call_broker(
+        options,
+        lambda transport, configuration: plan_next(
+            transport, source_of(options, configuration), order, archived, options
+        ),
+    )
 
 
-async def _plan(order: ArchiveOrder, archived: Manifest, options: SourceOptions) -> ArchivePlan:
-    async with connected_by(options) as (transport, configuration):
-        whole = source_of(options, configuration)
-        source = await _without_gone(transport, whole, archived)
-        stores = await look(transport, await list_sources(transport, source))
-        kept = await _kept(transport, order, archived.ends(), stores)
-        starts, losses = locate_all(archived.ends(), stores, kept)
-        Losses(order.fail_on_data_loss).report_all(losses)
-        options = attrs.evolve(options, data_loss_folder=None)
-        if starts:
-            options = attrs.evolve(options, starting_offsets=starts, starting_time=None)
-        ranges = await plan_batch(transport, source, options)
-        stores = await look(transport, dict.fromkeys(each.topic for each in ranges))
-    return ArchivePlan(_text(order, whole, source), starts, tuple(extents_of(ranges, stores)), tuple(losses))
+async def plan_next(
+    transport: Transport,
+    source: Resolved,
+    order: ArchiveOrder,
+    archived: Manifest,
+    options: SourceOptions,
+    *,
+    may_miss: bool = False,
+) -> ArchivePlan:
+    """Plan the next run with an open transport; see ``plan_archive``.
 
-
-async def _without_gone(transport: Transport, source: Resolved, archived: Manifest) -> Resolved:
-    """Remove the topics of a destination that were archived once and no longer exist."""
-    if transport.admin is None or source.pattern is not None:
-        return source
-    known = {split_partition(part.topic)[0] for part in archived.parts}
-    there = [topic for topic in source.topics if topic not in known or await list_partitions(transport.admin, topic)]
-    return attrs.evolve(source, topics=tuple(there))
+    Args:
+        source: topics of the order's destination.
+        options: parsed ``ArchiveOrder.reader_options``.
+        may_miss: leave out topics that do not exist, as for an archive that has messages.
+    """
+    topics = await list_sources(transport, source, may_miss=may_miss or bool(archived.parts))
+    stores = await look(transport, topics)
+    kept = await _kept(transport, order, archived.ends(), stores)
+    starts, losses = locate_all(archived.ends(), stores, kept)
+    Losses(order.fail_on_data_loss).report_all(losses)
+    if starts:
+        options = attrs.evolve(options, starting_offsets=starts, starting_time=None)
+    places = await start_places(transport, options, stores)
+    return ArchivePlan(stores, tuple(ranges_of(stores, places, {})), tuple(losses))
 
 
 async def _kept(
@@ -229,15 +236,6 @@ def is_ahead(mark: WireId | None, end: Place) -> bool:
     return mark is not None and Place(mark.ledger, mark.entry) >= end
 
 
-def _text(order: ArchiveOrder, whole: Resolved, left: Resolved) -> str:
-    """Return the text of an order's destination, or of its existing part."""
-    if left == whole:
-        return order.destination
-    if not left.topics:
-        return ""
-    return f"{order.destination.partition('://')[0]}://multi:{','.join(left.topics)}"
-
-
 def locate_all(
     ends: Mapping[str, Place], stores: Mapping[str, Stored], kept: Container[str]
 ) -> tuple[dict[str, Place], list[Loss]]:
@@ -261,29 +259,3 @@ def locate_all(
         if loss is not None and not (topic in kept and is_trimmed(loss, stores[topic])):
             losses.append(loss)
     return starts, losses
-
-
-def extents_of(ranges: Iterable[Range], stores: Mapping[str, Stored]) -> list[Extent]:
-    """Combine the ranges of tasks by partition.
-
-    Args:
-        stores: what each topic stores.
-    """
-    by_topic: dict[str, list[Range]] = {}
-    for each in ranges:
-        by_topic.setdefault(each.topic, []).append(each)
-    return [
-        Extent(
-            topic=topic,
-            start=min(each.start for each in parts),
-            end=max(each.end for each in parts),
-            entries=sum(each.entries() for each in parts),
-            bytes=sum(weigh(each, stores[topic].ledgers) for each in parts if topic in stores),
-        )
-        for topic, parts in sorted(by_topic.items())
-    ]
-
-
-def places_json(places: Mapping[str, Place]) -> str:
-    """Return places as JSON for the data source."""
-    return json.dumps({topic: str(place) for topic, place in places.items()})

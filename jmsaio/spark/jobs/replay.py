@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,8 +41,6 @@ _BATCHES: Final = (
     "spark.sql.execution.arrow.maxRecordsPerBatch",
     "spark.sql.execution.python.udf.maxRecordsPerBatch",
 )
-
-
 #: Headers that a selector can name, besides the time.
 _HEADERS: Final = tuple(header.name for header in FIELDS if header.selectable and header.holds is not Holds.TIME)
 _Texts = Mapping[str, str | None] | None
@@ -138,7 +136,10 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     with own_errors():
         if frame is not None:
             frame = frame if order.selector is None else select_rows(frame, order.selector)
-            targets = map_targets(_origins(frame), order.mapping)
+            bad, partitions = f.count("decode_error"), f.coalesce(f.max("partition") + 1, f.lit(0))
+            counted = frame.groupBy("destination").agg(f.count("*") - bad, bad, partitions, f.min("topic"))
+            origins = [ReplayTarget(*row) for row in counted.orderBy("destination").collect()]
+            targets = map_targets(origins, order.mapping)
             if not order.allow_same:
                 check_targets(targets, configuration.system_namespace)
             look = order.dedup or not dry_run
@@ -155,13 +156,6 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
         "destinations": [attrs.asdict(each) for each in targets],
         "seconds": round(time.monotonic() - began, 3),
     }
-
-
-def _origins(frame: DataFrame) -> list[ReplayTarget]:
-    """Return the archived destinations as targets."""
-    bad, partitions = f.count("decode_error"), f.coalesce(f.max("partition") + 1, f.lit(0))
-    counted = frame.groupBy("destination").agg(f.count("*") - bad, bad, partitions, f.min("topic"))
-    return [ReplayTarget(*row) for row in counted.orderBy("destination").collect()]
 
 
 def map_targets(origins: Iterable[ReplayTarget], mapping: Mapping[str, str]) -> list[ReplayTarget]:
@@ -197,16 +191,12 @@ def check_targets(targets: Iterable[ReplayTarget], namespace: str) -> None:
     targets = list(targets)
     sources = {split_partition(each.topic)[0]: each.source for each in targets}
     for each in targets:
-        same = sources.get(_topic(each.target, namespace))
+        same = sources.get(resolve(parse_destination_text(each.target), namespace).topics[0])
         if same is not None:
             raise ConfigurationError(
                 f"messages of {each.source} would be sent to {same}, from which messages were archived: name another "
                 f"by --map-destination {each.source}=OTHER, or allow it by --allow-same"
             )
-
-
-def _topic(destination: str, namespace: str) -> str:
-    return resolve(parse_destination_text(destination), namespace).topics[0]
 
 
 async def same_partitions(configuration: Configuration, targets: Iterable[ReplayTarget], dedup: bool) -> list[str]:
@@ -239,14 +229,15 @@ async def same_partitions(configuration: Configuration, targets: Iterable[Replay
 
 
 def _send(
-    session: SparkSession, frame: DataFrame, order: ReplayOrder, targets: Iterable[ReplayTarget], same: list[str],
+    session: SparkSession, frame: DataFrame, order: ReplayOrder, targets: Sequence[ReplayTarget], same: list[str],
     job: str | None,
 ) -> None:  # fmt: skip
-    targets = list(targets)
     topics = sum(max(1, each.partitions) for each in targets)
     tasks = max(1, min(topics, session.sparkContext.defaultParallelism))
     frame = frame.where("decode_error IS NULL")
-    outgoing = outgoing_rows(in_order(frame, tasks) if job is None else with_dedup(frame, job), targets, same)
+    if job is None:  # in the order of each original partition
+        frame = frame.repartition(tasks, "topic").sortWithinPartitions("topic", "position")
+    outgoing = _outgoing(frame if job is None else with_dedup(frame, job), targets, same)
     settings = {}
     if order.rate is not None:
         paced = f.udf(pacer(order.rate / tasks), "boolean", useArrow=False).asNondeterministic()
@@ -256,40 +247,22 @@ def _send(
         outgoing.write.format("jms").options(**order.options()).mode("append").save()
 
 
-def in_order(frame: DataFrame, tasks: int) -> DataFrame:
-    """Sort rows in the order of each original partition.
-
-    Args:
-        frame: archived rows.
-        tasks: number of sending tasks.
-    """
-    return frame.repartition(tasks, "topic").sortWithinPartitions("topic", "position")
-
-
-def outgoing_rows(frame: DataFrame, targets: Iterable[ReplayTarget], same: list[str]) -> DataFrame:
-    """Return the rows to write.
-
-    Args:
-        frame: archived rows, in order.
-        same: archived destinations whose messages keep their partition.
-    """
+def _outgoing(frame: DataFrame, targets: Sequence[ReplayTarget], same: list[str]) -> DataFrame:
+    """Return the rows to write; archived rows of the destinations in ``same`` keep their partition."""
+    # Without the id of an earlier replay: a map can't have a key twice.
+    properties = f.coalesce(f.col("properties"), f.expr("map()").cast("map<string,string>"))
+    others = f.map_filter(properties, lambda name, _: name != ORIGINAL_ID)
     moves = f.create_map(*[f.lit(text) for each in targets for text in (each.source, each.target)])
     changed: dict[str, Column] = {
         "destination": f.element_at(moves, f.col("destination")),
         "partition": f.when(f.col("destination").isin(same), f.col("partition")),
-        "properties": f.map_concat(_without_original(), f.create_map(f.lit(ORIGINAL_ID), f.col("JMSMessageID"))),
+        "properties": f.map_concat(others, f.create_map(f.lit(ORIGINAL_ID), f.col("JMSMessageID"))),
     }
     names = [each.name for each in WRITE_COLUMNS if each.name in frame.columns]
     columns = [changed.get(name, f.col(name)).alias(name) for name in names]
     begin = f.coalesce(f.unix_millis("JMSTimestamp"), f.unix_millis("publish_time"))
     life = f.unix_millis("JMSExpiration") - begin
     return frame.select(*columns, f.when(life > 0, life).alias("time_to_live"))
-
-
-def _without_original() -> Column:
-    """Return the properties without the id of an earlier replay: a map can't have a key twice."""
-    empty = f.expr("map()").cast("map<string,string>")
-    return f.map_filter(f.coalesce(f.col("properties"), empty), lambda name, _: name != ORIGINAL_ID)
 
 
 def pacer(

@@ -63,21 +63,17 @@ def read_archive(session: SparkSession, folder: Path) -> DataFrame | None:
     return session.read.parquet(str(folder))
 
 
-def _count_rows(frame: DataFrame) -> DataFrame:
-    """Count the rows of each topic, with times, and first and last position."""
+def _counted(frame: DataFrame) -> DataFrame:
+    """Count the rows and the distinct positions of each topic, with times, and first and last position."""
     return frame.groupBy("topic").agg(
         f.count("*").alias("rows"),
+        f.count_distinct("position").alias("positions"),
         f.count("decode_error").alias("undecodable"),
         f.min(f.unix_millis("publish_time")).alias("first"),
         f.max(f.unix_millis("publish_time")).alias("last"),
         f.min("position").alias("low"),
         f.max("position").alias("high"),
     )
-
-
-def _counted(frame: DataFrame) -> DataFrame:
-    distinct = frame.groupBy("topic").agg(f.count_distinct("position").alias("positions"))
-    return _count_rows(frame).join(distinct, "topic")
 
 
 def compare(manifest: Manifest, found: Mapping[str, Row]) -> Iterator[str]:

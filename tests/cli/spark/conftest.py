@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from types import SimpleNamespace
 
 import pytest
 
 import jmsaio.cli.spark.options
+from jmsaio.maintenance import job_cursors
 from tests.cli.spark.jobs import Finding, Jobs, Order, Pace
 
 
@@ -16,9 +18,11 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     jobs = Jobs()
     modules = {
         "session": SimpleNamespace(open_session=jobs.open_session, tasks_done=jobs.tasks_done),
-        "jobs.archive": SimpleNamespace(describe_archive=jobs.describe_archive),
-        "jobs.streaming": SimpleNamespace(
-            archive=jobs.archive, Pace=Pace, pace_text=lambda record: f"{record['run']} runs"
+        "jobs.archive": SimpleNamespace(
+            describe_archive=jobs.describe_archive,
+            archive=jobs.archive,
+            Pace=Pace,
+            pace_text=lambda record: f"{record['run']} runs",
         ),
         "jobs.extent": SimpleNamespace(ArchiveOrder=Order.make, subscription_of=lambda folder: f"own {folder}"),
         "jobs.verify": SimpleNamespace(verify=jobs.verify),
@@ -27,17 +31,16 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
             ReportOrder=Order.make,
             report_dead_letters=jobs.report_dead_letters,
             redrive_letters=jobs.redrive_letters,
-            describe_redrive=jobs.describe_redrive,
         ),
-        "jobs.cleanup": SimpleNamespace(CleanupOrder=Order.make, clean_up=jobs.clean_up),
+        "worker": SimpleNamespace(call_broker=lambda options, call: asyncio.run(call("transport", "configuration"))),
         "jobs.check": SimpleNamespace(
             Finding=Finding,
             check_driver=lambda: list(jobs.driver),
-            check_options=jobs.check_options,
             check_session=jobs.check_session,
         ),
     }
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, f"jmsaio.spark.{name}", module)
     monkeypatch.setattr(jmsaio.cli.spark.options, "_EXTRA", ())
+    monkeypatch.setattr(job_cursors, "clean_up", jobs.clean_up)
     return jobs

@@ -15,7 +15,6 @@ import attrs
 import pytest
 
 from jmsaio.cli.spark.archive import Stop
-from jmsaio.errors import ConfigurationError
 from jmsaio.maintenance.dead_letters import RedriveRequest
 
 URL = ["-u", "pulsar://h"]
@@ -91,10 +90,6 @@ class Jobs:
     def tasks_done(self, session: str) -> tuple[int, int]:
         return 1, 2
 
-    def check_options(self, options: dict[str, str]) -> None:
-        if "authParams" in options:
-            raise ConfigurationError("option authParams: a secret does not belong in an option")
-
     def check_session(self, session: str, options: dict[str, str]) -> list[Finding]:
         self.asked.append(options)
         return self.worker
@@ -148,18 +143,17 @@ class Jobs:
             "letters_of_other_groups": 0,
         }  # fmt: skip
 
-    def redrive_letters(self, session: str, connection: dict[str, str], request: RedriveRequest) -> dict[str, Any]:
+    def redrive_letters(
+        self, session: str | None, connection: dict[str, str], request: RedriveRequest
+    ) -> dict[str, Any]:  # fmt: skip
         self.orders.append({"connection": connection, **attrs.asdict(request, recurse=False)})
         return {
-            "job": "dlq redrive", "dry_run": False, "sent": 4, "not_selected": 2, "targets": {"orders": 4},
+            "job": "dlq redrive", "dry_run": session is None, "sent": 4, "not_selected": 2, "targets": {"orders": 4},
             "left": self.left, "unseen": self.unseen, "errors": ["no such topic"] if self.left else [],
         }  # fmt: skip
 
-    def describe_redrive(self, connection: dict[str, str], request: RedriveRequest) -> dict[str, Any]:
-        return {**self.redrive_letters("", connection, request), "dry_run": True}
-
-    def clean_up(self, order: Order, *, dry_run: bool) -> dict[str, Any]:
-        self.orders.append(order.given)
+    async def clean_up(self, transport: str, configuration: str, **given: Any) -> dict[str, Any]:
+        self.orders.append(given)
         return {
             "job": "cleanup", "deleted": sum(each["state"] == "deleted" for each in self.cursors),
             "kept": sum(each["state"] == "kept" for each in self.cursors), "cursors": self.cursors,

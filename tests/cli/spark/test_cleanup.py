@@ -8,6 +8,7 @@ import pytest
 
 from jmsaio.cli.app import main
 from jmsaio.cli.common.exits import NOTHING, OK, PARTLY, USAGE
+from jmsaio.model.destinations import Queue
 from tests.cli.spark.jobs import URL, Jobs, last
 
 CLEANUP = ["spark", "cleanup", "orders", *URL]
@@ -29,7 +30,7 @@ def test_what_was_deleted_and_what_was_kept_is_told(jobs: Jobs, capsys: pytest.C
     ]  # fmt: skip
     order = jobs.orders[1]
     assert (order["destination"], order["subscription"], order["of"]) == (
-        "queue://orders", "jmsaio-spark-x", "jms-queue",
+        Queue("orders"), "jmsaio-spark-x", "jms-queue",
     )  # fmt: skip
     assert jobs.asked == []
 

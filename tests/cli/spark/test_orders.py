@@ -16,10 +16,10 @@ import pytest
 import jmsaio
 from jmsaio.cli.app import main
 from jmsaio.cli.common.exits import OK, USAGE
-from jmsaio.spark.jobs import replay, streaming
+from jmsaio.spark.jobs import archive, replay
+from jmsaio.spark.jobs.archive import Pace
 from jmsaio.spark.jobs.extent import ArchiveOrder, subscription_of
 from jmsaio.spark.jobs.replay import ReplayOrder
-from jmsaio.spark.jobs.streaming import Pace
 from tests.support.broker import TestBroker
 
 URL = ["-u", "pulsar://h", "-o", "webServiceUrl=http://h"]
@@ -47,7 +47,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def open_session(master: str, settings: dict[str, str]) -> Iterator[str]:
         yield "session"
 
-    for module, name in ((streaming, "archive"), (replay, "replay")):
+    for module, name in ((archive, "archive"), (replay, "replay")):
         monkeypatch.setattr(module, name, stand_in(getattr(module, name)))
     monkeypatch.setattr("jmsaio.spark.session.open_session", open_session)
     return calls

@@ -1,32 +1,48 @@
-"""Archive, verify and replay, on a real broker."""
+"""An archive in one run, in several, and until it is stopped."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import anyio
+import attrs
+import httpx
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import jmsaio
-from jmsaio.errors import ConfigurationError, IllegalStateError
-from jmsaio.spark.jobs import streaming
-from jmsaio.spark.jobs.archive import describe_archive, open_archive, store_run
-from jmsaio.spark.jobs.extent import ArchiveOrder, Extent
-from jmsaio.spark.jobs.manifest import Manifest, read_manifest
-from jmsaio.spark.jobs.streaming import Pace, archive
+from jmsaio.errors import ConfigurationError, DataLossError, IllegalStateError, NotFoundError
+from jmsaio.spark.jobs import archive as archiving
+from jmsaio.spark.jobs.archive import (
+    ArchiveRun,
+    Pace,
+    archive,
+    describe_archive,
+    open_archive,
+    pace_text,
+    run_record,
+    store_run,
+)
+from jmsaio.spark.jobs.extent import ArchiveOrder, plan_archive
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, read_manifest, write_manifest
 from jmsaio.spark.jobs.verify import verify
 from jmsaio.spark.model.places import Place
-from tests.spark.jobs.losses import check_told_by_the_first_that_does_not_fail
-from tests.spark.use import send
+from jmsaio.spark.planning.ranges import Range
+from jmsaio.testing import FaultProxy
+from tests.spark.use import backlog, send
 from tests.support.broker import TestBroker
+
+ONE_RUN, FOUR = Pace(entries=None), Pace(entries=4)
 
 
 def archive_in_one_run(session: SparkSession, order: ArchiveOrder) -> dict[str, Any]:
     """Archive what is stored now."""
-    return archive(session, order, Pace(entries=None))
+    return archive(session, order, ONE_RUN)
 
 
 def test_each_message_is_archived_once_also_after_a_crash(
@@ -69,8 +85,33 @@ def test_each_message_is_archived_once_also_after_a_crash(
     assert "1 of 4 rows are missing" in problem
 
 
-def test_an_accepted_loss_is_told_by_the_first_run_that_does_not_fail(spark: SparkSession, tmp_path: Path) -> None:
-    check_told_by_the_first_that_does_not_fail(archive_in_one_run, streaming, spark, tmp_path)
+@pytest.mark.parametrize("pace", [ONE_RUN, FOUR])
+def test_an_accepted_loss_is_told_by_the_first_archive_that_does_not_fail(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path, pace: Pace,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    queue = name("lost")
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
+    send(pulsar_broker.url, queue, ["a"])
+    assert archive(spark, order, pace)["rows"] == 1
+    url = f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/{queue}?force=true"
+    httpx.delete(url, timeout=30).raise_for_status()
+    send(pulsar_broker.url, queue, ["b"])
+    with pytest.raises(DataLossError):
+        archive(spark, order, pace)
+
+    def fail(folder: Path, manifest: Manifest) -> None:
+        if manifest.runs > 1:
+            raise OSError("no space left")
+        write_manifest(folder, manifest)
+
+    accepting = attrs.evolve(order, fail_on_data_loss=False)
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(archiving, "write_manifest", fail)
+        archive(spark, accepting, pace)
+    summary = archive(spark, order, pace)
+    assert (len(summary["lost"]), summary["rows"], queue in summary["lost"][0]) == (1, 1, True)
+    assert archive(spark, accepting, pace)["lost"] == []
 
 
 def test_two_runs_do_not_archive_into_one_folder_at_a_time(tmp_path: Path) -> None:
@@ -119,9 +160,232 @@ def test_rows_of_more_days_than_have_files_side_by_side_are_archived_whole(spark
         frame,
         order,
         Manifest(destination="queue://q"),
-        [Extent(topic="t", start=Place(1, 0), end=Place(1, 70), entries=70, bytes=0)],
+        [Range("t", Place(1, 0), Place(1, 70))],
     )
     assert (run.files, run.manifest.rows) == (7, 70)
     rows = spark.read.parquet(str(tmp_path)).collect()
     assert sorted(row.position.entry for row in rows) == list(range(70))
     assert {row.date for row in rows} == {datetime.date(1970, 1, day) for day in range(1, 8)}
+
+
+def test_an_archive_that_goes_on_has_no_end(spark: SparkSession, tmp_path: Path) -> None:
+    order = ArchiveOrder(
+        connection={"url": "pulsar://h"}, destination="queue://q", folder=tmp_path, until="2026-01-01"
+    )  # fmt: skip
+    with pytest.raises(ConfigurationError, match="omit until"):
+        archive(spark, order, Pace(interval=1))
+
+
+def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue, told = name("on"), list[Mapping[str, Any]]()
+    order = ArchiveOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path, consume="jms-queue"
+    )
+    ids = send(pulsar_broker.url, queue, ["a", "b"])
+
+    def report(record: Mapping[str, Any]) -> None:
+        told.append(record)
+        if len(told) == 1:
+            ids.extend(send(pulsar_broker.url, queue, ["c"]))
+
+    summary = archive(spark, order, Pace(entries=2, interval=1), stop=lambda: len(told) > 1, report=report)
+    assert [(each["run"], each["rows"], each["archived"]) for each in told] == [(1, 2, 2), (2, 1, 3)]
+    assert (told[0]["entries_behind"], told[0]["seconds_left"]) == (0, 0)
+    assert told[0]["rows_per_second"] is not None
+    assert (summary["rows"], summary["archived"], "stopped" in summary) == (3, 3, False)
+    assert (summary["subscription"], summary["unmoved"]) == ("jms-queue", [])
+    assert backlog(pulsar_broker, queue, "jms-queue") == 0
+    assert [row.JMSMessageID for row in spark.read.parquet(str(tmp_path)).orderBy("position").collect()] == ids
+
+
+def test_an_archive_that_goes_on_waits_for_a_broker_that_is_out_of_reach(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue, told = name("outage"), list[Mapping[str, Any]]()
+    send(pulsar_broker.url, queue, ["a"])
+    with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        url = pulsar_broker.url.replace(pulsar_broker.service_url, proxy.url)
+        order = ArchiveOrder(
+            connection={"url": url, "connect_timeout": "5"}, destination=f"queue://{queue}", folder=tmp_path
+        )  # fmt: skip
+
+        def report(record: Mapping[str, Any]) -> None:
+            told.append(record)
+            if len(told) == 1:
+                proxy.take_down()
+            elif record.get("unreachable"):
+                proxy.bring_up()
+                send(pulsar_broker.url, queue, ["b"])
+
+        summary = archive(spark, order, Pace(interval=1), stop=lambda: len(told) > 3, report=report)
+    first, begun, ended, second = told
+    assert (first["rows"], second["rows"], second["run"]) == (1, 1, 2)
+    assert begun["unreachable"] and pace_text(begun) == f"waiting for the broker: {begun['unreachable']}"
+    assert ended == {"job": "archive", "unreachable": None}
+    assert pace_text(ended) == "the broker answers again"
+    assert (summary["rows"], "stopped" in summary) == (2, False)
+
+
+def test_runs_before_a_failure_stay_and_the_next_call_goes_on(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    queue = name("once")
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
+    with pytest.raises(NotFoundError):
+        archive(spark, order)
+    ids = send(pulsar_broker.url, queue, [str(number) for number in range(10)])
+
+    def fail_later(frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]) -> ArchiveRun:
+        if archived.runs:
+            raise OSError("no space left")
+        return store_run(frame, order, archived, ranges)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(archiving, "store_run", fail_later)
+        first = archive(spark, order, FOUR)
+    assert (first["rows"], first["archived"]) == (4, 4)
+    assert first["stopped"] == "no space left"
+
+    begun = archive(spark, order, FOUR, stop=lambda: True)
+    assert begun["stopped"] == "interrupted"
+    second = archive(spark, order, FOUR)
+    assert (begun["rows"] + second["rows"], second["archived"], "stopped" in second) == (6, 10, False)
+    assert archive(spark, order, ONE_RUN)["rows"] == 0
+    assert verify(spark, tmp_path)["problems"] == []
+    rows = spark.read.parquet(str(tmp_path)).orderBy("position").collect()
+    assert [row.JMSMessageID for row in rows] == ids
+
+
+PARTS = (
+    ArchivedPart(topic="t", start=Place(1, 0), end=Place(1, 9), rows=6),
+    ArchivedPart(topic="u", start=Place(2, 0), end=Place(2, 1)),
+)
+RUN = ArchiveRun(Manifest(destination="queue://q", runs=3, parts=PARTS), PARTS, files=2)
+
+
+def test_runs_that_follow_each_other_are_summed() -> None:
+    later = ArchivedPart(topic="u", start=Place(2, 1), end=Place(3, 4), rows=4, undecodable=2)
+    both = RUN.followed_by(ArchiveRun(attrs.evolve(RUN.manifest, runs=4), (later,), files=1, lost=("lost",)))
+    assert both.manifest.runs == 4
+    assert both.parts == (PARTS[0], ArchivedPart(topic="u", start=Place(2, 0), end=Place(3, 4), rows=4))
+    assert (both.files, both.parts[1].undecodable, both.lost) == (3, 2, ("lost",))
+
+
+def test_time_left_is_what_is_left_at_the_speed_of_the_run() -> None:
+    record = run_record(3, RUN, 2.0, entries=50, behind=100)
+    assert record == {
+        "job": "archive", "run": 3, "rows": 6, "files": 2, "archived": 6, "lost": [], "seconds": 2.0,
+        "rows_per_second": 3.0, "entries_behind": 100, "seconds_left": 4,
+    }  # fmt: skip
+    assert pace_text(record) == "3 runs, 6 messages, 3.0/s, 100 entries behind, 4 s left"
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.01])
+def test_nothing_left_takes_no_time(seconds: float) -> None:
+    record = run_record(1, RUN, seconds, entries=50, behind=0)
+    assert (record["entries_behind"], record["seconds_left"]) == (0, 0)
+    assert pace_text(record).endswith(", 0 entries behind")
+
+
+def test_messages_are_consumed_behind_the_manifest_that_counts_them(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    queue = name("consumed")
+    order = ArchiveOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path, consume="follower"
+    )
+    send(pulsar_broker.url, queue, ["a", "b", "c"])
+
+    def fail(folder: Path, manifest: Manifest) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(archiving, "write_manifest", fail)
+        archive(spark, order, ONE_RUN)
+    assert backlog(pulsar_broker, queue, "follower") == 3
+    summary = archive(spark, order, ONE_RUN)
+    assert (summary["archived"], summary["subscription"], summary["unmoved"]) == (3, "follower", [])
+    assert backlog(pulsar_broker, queue, "follower") == 0
+    assert backlog(pulsar_broker, queue, "jms-queue") == 3
+
+
+def test_a_subscription_with_consumers_is_refused_before_anything_is_archived(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue = name("busy")
+    order = ArchiveOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path, consume="jms-queue"
+    )
+    send(pulsar_broker.url, queue, ["a"])
+
+    async def refuse() -> None:
+        async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
+            await session.create_consumer(session.create_queue(queue))
+            with pytest.raises(ConfigurationError, match=r"^consume: 'jms-queue' of .* has 1 consumers"):
+                await anyio.to_thread.run_sync(archive, spark, order)
+
+    anyio.run(refuse)
+    assert backlog(pulsar_broker, queue, "jms-queue") == 1
+    assert archive(spark, order)["rows"] == 1
+    assert backlog(pulsar_broker, queue, "jms-queue") == 0
+
+
+def test_a_move_that_fails_is_told_and_leaves_what_was_archived(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue = name("unmoved")
+    order = ArchiveOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path, consume="jms-queue"
+    )
+    send(pulsar_broker.url, queue, ["a"])
+
+    async def run() -> dict[str, Any]:
+        async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
+
+            def consume(record: Mapping[str, Any]) -> None:
+                anyio.from_thread.run(session.create_consumer, session.create_queue(queue))
+
+            return await anyio.to_thread.run_sync(lambda: archive(spark, order, report=consume))
+
+    summary = anyio.run(run)
+    topic = f"persistent://public/default/{queue}"
+    assert (summary["archived"], summary["subscription"], summary["unmoved"]) == (1, "jms-queue", [topic])
+    assert backlog(pulsar_broker, queue, "jms-queue") == 1
+    assert archive(spark, order)["unmoved"] == []
+    assert backlog(pulsar_broker, queue, "jms-queue") == 0
+
+
+def test_what_the_broker_deletes_is_no_loss_unless_the_subscription_was_moved_on_by_others(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue = name("trimmed")
+    topic = f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/{queue}"
+    order = ArchiveOrder(
+        connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path, consume="jms-queue"
+    )
+    send(pulsar_broker.url, queue, ["a", "b"])
+    archive(spark, order)
+    archived = read_manifest(tmp_path)
+    assert archived is not None
+    (first,) = archived.parts
+    httpx.put(f"{topic}/unload", timeout=30).raise_for_status()
+    send(pulsar_broker.url, queue, ["c"])
+
+    end = time.monotonic() + 60
+    while str(first.start.ledger) in json.dumps(httpx.get(f"{topic}/internalStats", timeout=30).json()["ledgers"]):
+        assert time.monotonic() < end, "the broker keeps the ledger that was consumed"
+        httpx.post(f"{topic}/trim", timeout=30)
+    plan = plan_archive(order, archived)
+    assert (plan.losses, [each.entries() for each in plan.ranges]) == ((), [1])
+    assert backlog(pulsar_broker, queue, "jms-queue") == 1
+    beside = attrs.evolve(order, consume=None)  # the mark of the subscription shows that nothing else was deleted
+    assert plan_archive(beside, archived) == plan
+
+    httpx.post(f"{topic}/subscription/jms-queue/skip_all", timeout=30).raise_for_status()
+    for each in (order, beside):
+        with pytest.raises(DataLossError):
+            plan_archive(each, archived)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.version import __version__
@@ -91,10 +91,10 @@ def test_a_worker_is_asked_and_tells_why_the_broker_is_out_of_reach(
     assert [each.what for each in findings if each.advice] == ["broker from the worker"]
     assert "no answer within 2 s" in findings[-1].advice or "127.0.0.1:1" in findings[-1].advice
 
-    def fail(*arguments: object) -> str:
+    def fail(*arguments: object) -> DataFrame:
         raise RuntimeError('Cannot run program "python9"\n')
 
-    monkeypatch.setattr(check, "_ask_worker", fail)
+    monkeypatch.setattr(spark, "range", fail)
     found = check_session(spark, {})
     assert [each.what for each in found] == ["java of Spark", "worker"]
     assert "Cannot run program" in found[1].advice and "set PYSPARK_PYTHON" in found[1].advice

@@ -20,7 +20,7 @@ from jmsaio.maintenance.dead_letters import (
 from jmsaio.maintenance.redrive import Left
 from jmsaio.model.destinations import Queue
 from jmsaio.model.wire import REAL_TOPIC, TYPE
-from jmsaio.spark.jobs.dead_letters import ReportOrder, describe_redrive, redrive_letters, report_dead_letters
+from jmsaio.spark.jobs.dead_letters import ReportOrder, redrive_letters, report_dead_letters
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.registry import connected
 from tests.kit.records import texts
@@ -118,7 +118,7 @@ def test_each_task_sends_the_letters_of_one_topic(spark: SparkSession, pulsar_br
         {"url": pulsar_broker.url},
         RedriveRequest(destination=Queue(f"multi:{one.dead},{other.dead}")),
     )
-    planned = describe_redrive(connection, request)
+    planned = redrive_letters(None, connection, request)
     summary = redrive_letters(spark, connection, request)
     assert (planned["destination"], summary["dry_run"]) == (f"queue://multi:{one.dead},{other.dead}", False)
     assert (planned["sent"], planned["targets"]) == (3, {one.topic: 2, other.topic: 1})
@@ -132,14 +132,14 @@ def test_each_task_sends_the_letters_of_one_topic(spark: SparkSession, pulsar_br
 def test_a_dry_run_needs_no_session_and_tells_what_would_be_left(pulsar_broker: TestBroker) -> None:
     letters = asyncio.run(put(pulsar_broker, "a"))
     request = RedriveRequest(destination=Queue(letters.dead), max_redrives=0)
-    summary = describe_redrive({"url": pulsar_broker.url}, request)
+    summary = redrive_letters(None, {"url": pulsar_broker.url}, request)
     assert (summary["dry_run"], summary["sent"], summary["left"]) == (True, 0, {Left.TOO_OFTEN.value: 1})
 
 
 def test_what_can_not_be_done_is_refused_before_a_task_starts(pulsar_broker: TestBroker) -> None:
     invalid = RedriveRequest(destination=Queue("x"), selector="a =")
     with pytest.raises(InvalidSelectorError):
-        redrive_letters(None, {"url": pulsar_broker.url}, invalid)  # type: ignore[arg-type] # no session is asked
+        redrive_letters(None, {"url": pulsar_broker.url}, invalid)
     unreachable = {"url": "pulsar://127.0.0.1:1", "connect_timeout": "1"}
     with pytest.raises(BrokerUnavailableError):
-        describe_redrive(unreachable, RedriveRequest(destination=Queue("x")))
+        redrive_letters(None, unreachable, RedriveRequest(destination=Queue("x")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,11 +17,11 @@ from jmsaio.model.wire import WireId
 from jmsaio.spark.jobs.extent import (
     ArchiveOrder,
     ArchivePlan,
-    extents_of,
+    count_entries,
     is_ahead,
     locate_all,
-    places_json,
     plan_archive,
+    ranges_of,
     subscription_of,
 )
 from jmsaio.spark.jobs.manifest import ArchivedPart
@@ -42,24 +41,23 @@ ORDER = ArchiveOrder(
     connection={"url": "pulsar://h"}, destination="queue://orders", folder=Path("x"), selector="a = 1",
     since="2026-01-01", until="2026-02-01",
 )  # fmt: skip
-PLAN = ArchivePlan("queue://orders", {TOPIC: Place(3, 4)})
+RANGES = (Range(TOPIC, Place(3, 4), Place(3, 9)), Range("other-partition-1", Place(7, 0), Place(7, 3)))
 
 
-def test_the_first_run_starts_by_time() -> None:
-    assert ArchivePlan("queue://orders").options(ORDER) == {
-        "url": "pulsar://h", "destination": "queue://orders", "body": "raw", "failOnDataLoss": "true",
-        "selector": "a = 1", "startingTime": "2026-01-01", "endingTime": "2026-02-01",
+def test_a_run_reads_its_ranges_and_their_times_are_filtered_later() -> None:
+    options = ORDER.run_options(RANGES)
+    assert options == {
+        "url": "pulsar://h", "destination": f"queue://multi:{TOPIC},other-partition-1", "body": "raw",
+        "failOnDataLoss": "true", "selector": "a = 1",
+        "startingOffsets": f'{{"{TOPIC}": "3:4", "other-partition-1": "7:0"}}',
+        "endingOffsets": f'{{"{TOPIC}": "3:9", "other-partition-1": "7:3"}}',
     }  # fmt: skip
-
-
-def test_a_later_run_starts_where_the_last_one_ended() -> None:
-    options = PLAN.options(ORDER)
-    assert json.loads(options["startingOffsets"]) == {TOPIC: "3:4"}
-    assert "startingTime" not in options
+    parsed = parse_options(options, Use.READ)
+    assert (parsed.start_of(TOPIC), parsed.end_of(TOPIC)) == (Place(3, 4), Place(3, 9))
 
 
 def test_tasks_note_accepted_losses_in_the_folder_of_the_archive_wherever_they_work() -> None:
-    options = PLAN.options(attrs.evolve(ORDER, fail_on_data_loss=False))
+    options = attrs.evolve(ORDER, fail_on_data_loss=False).run_options(RANGES)
     assert (options["failOnDataLoss"], options["dataLossFolder"]) == ("false", f"{Path.cwd()}/x/_losses")
     parse_options(options, Use.READ)
 
@@ -105,19 +103,21 @@ def test_a_subscription_is_ahead_once_it_has_acknowledged_what_is_not_archived(
     assert is_ahead(mark, Place(5, 10)) == ahead
 
 
-def test_ranges_of_tasks_are_put_together_by_partition() -> None:
-    ledgers = ((1, 10), (2, 4))
-    ranges = [
-        Range(TOPIC, Place(1, 5), Place(2, 2), ledgers),
-        Range(TOPIC, Place(2, 2), Place(2, 4), ledgers),
-        Range("other", Place(7, 0), Place(7, 3)),
-    ]
-    store = Stored((Ledger(1, 10, 1000), Ledger(2, 4, 40)), Place(2, 4))
-    first, second = extents_of(ranges, {TOPIC: store})[::-1]
-    assert (second.topic, second.start, second.end, second.entries, second.bytes) == (
-        "other", Place(7, 0), Place(7, 3), 3, 0,
-    )  # fmt: skip
-    assert (first.start, first.end, first.entries, first.bytes) == (Place(1, 5), Place(2, 4), 9, 540)
+def test_a_run_has_a_share_of_each_partition_up_to_the_end_of_the_archive() -> None:
+    stores = {
+        "a": Stored((Ledger(1, 10, 1000), Ledger(2, 4, 40)), Place(2, 4)),
+        "b": Stored((Ledger(7, 6, 60),), Place(7, 6)),
+        "empty": Stored((Ledger(9, 0, 0),), Place(9, 0)),
+    }  # fmt: skip
+    starts = {"a": Place(1, 2), "b": Place(7, 0), "empty": Place(9, 0)}
+    plan = ArchivePlan(stores, tuple(ranges_of(stores, starts, {})))
+    assert plan.ends() == {"a": Place(2, 4), "b": Place(7, 6)}
+    assert plan.run(None, plan.ends()) == list(plan.ranges)
+    first, second = plan.run(9, plan.ends())
+    assert (first.start, first.end, second.start, second.end) == (Place(1, 2), Place(1, 8), Place(7, 0), Place(7, 3))
+    assert count_entries((first, second)) == 9
+    (only,) = plan.run(None, {"b": Place(7, 2)})
+    assert (only.topic, only.start, only.end) == ("b", Place(7, 0), Place(7, 2))
 
 
 def delete(broker: TestBroker, queue: str) -> None:
@@ -130,10 +130,10 @@ def test_a_topic_that_was_deleted_is_a_loss_that_is_accepted_once(pulsar_broker:
     topic = f"persistent://public/default/{queue}"
     send(pulsar_broker.url, queue, ["a", "b"])
     order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=Path("x"))
-    (extent,) = plan_archive(order, order.manifest()).extents
-    assert (extent.entries, extent.topic) == (2, topic)
+    (extent,) = plan_archive(order, order.manifest()).ranges
+    assert (extent.entries(), extent.topic) == (2, topic)
     archived = order.manifest().after_run([ArchivedPart(topic=topic, start=extent.start, end=extent.end)])
-    assert plan_archive(order, archived).extents == ()
+    assert plan_archive(order, archived).ranges == ()
 
     delete(pulsar_broker, queue)
     send(pulsar_broker.url, queue, ["c"])
@@ -141,10 +141,10 @@ def test_a_topic_that_was_deleted_is_a_loss_that_is_accepted_once(pulsar_broker:
         plan_archive(order, archived)
     accepting = attrs.evolve(order, fail_on_data_loss=False)
     plan = plan_archive(accepting, archived)
-    assert len(plan.lost) == 1 and queue in plan.lost[0]
-    assert [each.entries for each in plan.extents] == [1]
+    assert len(plan.losses) == 1 and queue in str(plan.losses[0])
+    assert [each.entries() for each in plan.ranges] == [1]
     again = plan_archive(order, archived.after_losses(plan.losses))
-    assert (again.lost, again.extents) == ((), plan.extents)
+    assert (again.losses, again.ranges) == ((), plan.ranges)
 
 
 def test_an_archive_goes_on_where_the_newest_ledger_is_empty(pulsar_broker: TestBroker, name: Name) -> None:
@@ -156,14 +156,13 @@ def test_an_archive_goes_on_where_the_newest_ledger_is_empty(pulsar_broker: Test
     for _ in range(2):
         httpx.put(url, timeout=30).raise_for_status()
         first = plan_archive(order, order.manifest())
-        assert [(each.entries, each.start) for each in first.extents] == [(2, before.extents[0].start)]
+        assert [(each.entries(), each.start) for each in first.ranges] == [(2, before.ranges[0].start)]
         for end in (before.ends(), first.ends()):
-            (extent,) = before.extents
+            (extent,) = before.ranges
             part = ArchivedPart(topic=extent.topic, start=extent.start, end=end[extent.topic])
             again = plan_archive(order, order.manifest().after_run([part]))
-            assert (again.lost, again.extents) == ((), ())
-        options = {**order.reader_options(), "endingOffsets": places_json(first.ends())}
-        assert sum(one.entries() for one in planned(parse_options(options, Use.READ))) == 2
+            assert (again.losses, again.ranges) == ((), ())
+        assert count_entries(planned(parse_options(order.run_options(first.ranges), Use.READ))) == 2
 
 
 def planned(options: SourceOptions) -> list[Range]:
@@ -184,25 +183,25 @@ def test_a_deleted_topic_does_not_block_the_others(pulsar_broker: TestBroker, na
     several = f"queue://multi:{','.join(queues)}"
     order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=several, folder=Path("x"))
     first = plan_archive(order, order.manifest())
-    assert first.destination == several
     archived = order.manifest().after_run(
-        ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in first.extents
+        ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in first.ranges
     )
     delete(pulsar_broker, queues[1])
     send(pulsar_broker.url, queues[0], ["b"])
     with pytest.raises(DataLossError, match=queues[1]):
         plan_archive(order, archived)
     plan = plan_archive(attrs.evolve(order, fail_on_data_loss=False), archived)
-    assert [each.entries for each in plan.extents] == [1]
-    assert plan.destination == f"queue://multi:persistent://public/default/{queues[0]}"
-    parse_options(plan.options(order), Use.READ)
+    assert [each.entries() for each in plan.ranges] == [1]
+    run = order.run_options(plan.ranges)
+    assert run["destination"] == f"queue://multi:persistent://public/default/{queues[0]}"
+    assert count_entries(planned(parse_options(run, Use.READ))) == 1
     accepted = archived.after_losses(plan.losses)
-    assert plan_archive(order, accepted).lost == ()
+    assert plan_archive(order, accepted).losses == ()
 
     send(pulsar_broker.url, queues[1], ["new"])
-    assert [each.entries for each in plan_archive(order, accepted).extents] == [1, 1]
+    assert [each.entries() for each in plan_archive(order, accepted).ranges] == [1, 1]
     with pytest.raises(NotFoundError, match="never"):
-        plan_archive(attrs.evolve(order, destination=f"{several},never"), accepted)
+        plan_archive(attrs.evolve(order, destination=f"{several},never"), order.manifest())
 
 
 def test_of_a_destination_that_is_gone_nothing_is_left(pulsar_broker: TestBroker, name: Name) -> None:
@@ -212,7 +211,7 @@ def test_of_a_destination_that_is_gone_nothing_is_left(pulsar_broker: TestBroker
     )
     part = ArchivedPart(topic=f"persistent://public/default/{queue}", start=Place(1, 0), end=Place(1, 1))
     plan = plan_archive(order, order.manifest().after_run([part]))
-    assert (plan.destination, plan.extents, len(plan.lost)) == ("", (), 1)
+    assert (plan.stores, plan.ranges, len(plan.losses)) == ({}, (), 1)
 
 
 def test_each_folder_has_a_subscription_of_its_own(tmp_path: Path) -> None:

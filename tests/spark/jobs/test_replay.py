@@ -15,6 +15,7 @@ import jmsaio
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.values import Long
+from jmsaio.spark.jobs.archive import archive
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.jobs.replay import (
@@ -29,7 +30,6 @@ from jmsaio.spark.jobs.replay import (
     same_partitions,
     values_of,
 )
-from jmsaio.spark.jobs.streaming import archive
 from tests.spark.use import deduplicate, read, send
 from tests.support.broker import TestBroker
 
