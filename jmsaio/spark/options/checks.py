@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import attrs
 
@@ -18,7 +18,7 @@ from jmsaio.spark.model.destination_text import join_names, parse_destination_te
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
 from jmsaio.spark.options import values
-from jmsaio.spark.options.table import EARLIEST, LATEST, OPTIONS, Bound, Mark, View
+from jmsaio.spark.options.table import EARLIEST, LATEST, OPTIONS, Bound, Mark, SourceOptions, View
 from jmsaio.spark.options.values import Use, refuse
 
 #: The options that name a destination, and the destination's kind; None: the text contains it.
@@ -32,35 +32,23 @@ _WORDS: Final[Mapping[str, Literal["earliest", "latest"]]] = {EARLIEST: EARLIEST
 _NO_ADMIN: Final = "needs the broker's REST interface, which jms.usePulsarAdmin=false rules out"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class Given:
     """The options of one call.
 
     Attributes:
         use: purpose of the options.
         texts: texts of the source's own options, by their written names.
-        values: parsed values, by the fields of ``SourceOptions``.
-        connection: the connection options, with references to secrets.
-        configuration: the configuration loaded from ``connection``.
-        destination: the destination to read or write; None if each row names its own.
-        resolved: the topics of ``destination``.
+        options: parsed options, without those that ``parse_columns`` and ``parse_bounds`` return.
+        configuration: the configuration loaded from the connection options.
+        resolved: the topics of the destination; None if each row names its own.
     """
 
     use: Use
     texts: Mapping[str, str]
-    values: Mapping[str, Any]
-    connection: Mapping[str, str]
+    options: SourceOptions
     configuration: Configuration
-    destination: Queue | Topic | None
     resolved: Resolved | None
-
-    @property
-    def receiver_queue(self) -> int:
-        """Messages that a reader prefetches, from the destination's own options or the connection's."""
-        consumer = self.configuration.consumer
-        if self.resolved is not None and self.resolved.overrides:
-            consumer = consumer.merge(self.resolved.overrides)
-        return consumer.receiver_queue_size
 
     def refuse(self, name: str, why: str) -> ConfigurationError:
         """Return the error that rejects the given option ``name``."""
@@ -90,7 +78,7 @@ def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | Non
 
 def parse_columns(given: Given) -> tuple[Column, ...]:
     """Return the requested columns, in their order."""
-    body, declared = given.values.get("body", Body.TYPED), given.values.get("declared", ())
+    body, declared = given.options.body, given.options.declared
     if "columns" not in given.texts:
         return columns_of(body, declared)
     columns: list[Column] = []
@@ -110,25 +98,24 @@ def parse_columns(given: Given) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def parse_bounds(given: Given) -> dict[str, Bound]:
-    """Parse the start and end of a read, by the fields of ``SourceOptions``."""
+def parse_bounds(given: Given) -> tuple[Bound, Bound]:
+    """Parse the start and end of a read."""
     is_batch = given.use is Use.READ
-    starting = _bound(given, "startingOffsets", EARLIEST if is_batch else LATEST)
-    ending = _bound(given, "endingOffsets", LATEST)
+
+    def bound(name: str, default: Bound) -> Bound:
+        if name not in given.texts:
+            return default
+        assert given.resolved is not None  # set for every reader
+        return parse_bound(name, given.texts[name], given.resolved, given.configuration.system_namespace)
+
+    starting, ending = bound("startingOffsets", EARLIEST if is_batch else LATEST), bound("endingOffsets", LATEST)
     if is_batch and starting == LATEST:
         raise given.refuse("startingOffsets", "a batch that starts at the end has no rows; latest is for streams")
     if EARLIEST in ([ending] if isinstance(ending, str) else ending.values()):
         raise given.refuse("endingOffsets", "nothing lies before the earliest message")
     if "endingOffsets" in given.texts:
         check_order(starting, ending, given.texts["endingOffsets"])
-    return {"starting_offsets": starting, "ending_offsets": ending}
-
-
-def _bound(given: Given, name: str, default: Bound) -> Bound:
-    if name not in given.texts:
-        return default
-    assert given.resolved is not None  # set for every reader
-    return parse_bound(name, given.texts[name], given.resolved, given.configuration.system_namespace)
+    return starting, ending
 
 
 def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound:
@@ -146,7 +133,13 @@ def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound
     if (word := _WORDS.get(text.strip().lower())) is not None:
         return word
     bound: dict[str, Mark] = {}
-    for given, mark in _pairs(name, text):
+    try:  # members with duplicate names are kept
+        members = json.loads(text, object_pairs_hook=tuple)
+    except (ValueError, RecursionError):
+        members = None
+    if not isinstance(members, tuple) or not all(isinstance(position, str) for _, position in members):
+        raise refuse(name, text, _FORM)
+    for given, mark in members:
         topic = _full_name(name, text, given, namespace)
         if topic in bound:
             raise refuse(name, text, f"gives two positions for topic {topic}")
@@ -182,20 +175,6 @@ def check_order(starting: Bound, ending: Bound, text: str) -> None:
             raise refuse("endingOffsets", text, f"topic {topic} would end at {end}, before its start at {start}")
 
 
-def _pairs(name: str, text: str) -> list[tuple[str, str]]:
-    try:
-        found = json.loads(text, object_pairs_hook=_Pairs)
-    except (ValueError, RecursionError):
-        raise refuse(name, text, _FORM) from None
-    if not isinstance(found, _Pairs) or not all(isinstance(position, str) for _, position in found):
-        raise refuse(name, text, _FORM)
-    return list(found)
-
-
-class _Pairs(list[tuple[str, str]]):
-    """The members of a JSON object, including those with duplicate names."""
-
-
 def _full_name(name: str, text: str, given: str, namespace: str) -> str:
     try:
         resolved = resolve(Topic(given), namespace)
@@ -218,68 +197,55 @@ def _persistent_only(given: Given) -> None:
 
 def _one_topic_to_write(given: Given) -> None:
     if given.use is Use.WRITE and given.resolved is not None and given.resolved.virtual:
-        raise InvalidDestinationError(f"{given.destination!r} stands for several topics; write to one of them instead")
+        name = given.options.destination
+        raise InvalidDestinationError(f"{name!r} stands for several topics; write to one of them instead")
 
 
-def _admin(given: Given) -> None:
-    if given.configuration.use_pulsar_admin:
-        return
+def _needs(given: Given) -> None:
+    """Check what options need according to the table, unless they have their default."""
+    has_admin, defaults = given.configuration.use_pulsar_admin, attrs.fields_dict(SourceOptions)
     for row in OPTIONS:
-        if row.admin and row.name in given.texts:
-            raise given.refuse(row.name, _NO_ADMIN)
-    if given.values.get("view") is View.PENDING:
-        raise given.refuse("view", _NO_ADMIN)
-    if given.values.get("dedup"):
-        raise given.refuse("dedup", _NO_ADMIN)
-    if given.resolved is not None and given.resolved.pattern is not None:
-        raise InvalidDestinationError(f"{given.destination!r}: a pattern {_NO_ADMIN}")
+        if row.field and not row.combined and getattr(given.options, row.field) != defaults[row.field].default:
+            if row.admin and not has_admin:
+                raise given.refuse(row.name, _NO_ADMIN)
+            if row.needs and row.needs not in given.texts:
+                raise given.refuse(row.name, f"has no effect without {row.needs}")
+    if given.resolved is not None and given.resolved.pattern is not None and not has_admin:
+        raise InvalidDestinationError(f"{given.options.destination!r}: a pattern {_NO_ADMIN}")
 
 
 def _pending_of_a_queue(given: Given) -> None:
-    if given.values.get("view") is View.PENDING and not isinstance(given.destination, Queue):
+    if given.options.view is View.PENDING and not isinstance(given.options.destination, Queue):
         raise given.refuse("view", "only a queue has pending messages; name it by the option queue")
 
 
 def _times_in_order(given: Given) -> None:
-    start, end = given.values.get("starting_time"), given.values.get("ending_time")
+    start, end = given.options.starting_time, given.options.ending_time
     if start is not None and end is not None and end < start:
         raise given.refuse("endingTime", f"is before startingTime = {given.texts['startingTime']!r}")
 
 
 def _trigger_limits(given: Given) -> None:
-    least, most = given.values.get("min_entries_per_trigger"), given.values.get("max_entries_per_trigger")
+    least, most = given.options.min_entries_per_trigger, given.options.max_entries_per_trigger
     if least is not None and most is not None and least > most:
         raise given.refuse("minEntriesPerTrigger", f"is above maxEntriesPerTrigger = {most}")
-    _needs(given, "maxTriggerDelay", "minEntriesPerTrigger")
-
-
-def _cursor(given: Given) -> None:
-    if given.values.get("shared_cursor"):
-        _needs(given, "sharedCursor", "subscription")
-    _needs(given, "moveCursor", "subscription")
 
 
 def _losses(given: Given) -> None:
-    if given.values.get("fail_on_data_loss", True) and "dataLossFolder" in given.texts:
+    folder = given.options.data_loss_folder
+    if given.options.fail_on_data_loss and folder is not None:
         raise given.refuse("dataLossFolder", "has no effect without failOnDataLoss=false")
-    folder = given.values.get("data_loss_folder")
     if folder is not None and not Path(folder).is_absolute():
         raise given.refuse("dataLossFolder", "must be an absolute path: tasks have other working directories")
-
-
-def _needs(given: Given, name: str, other: str) -> None:
-    if name in given.texts and other not in given.texts:
-        raise given.refuse(name, f"has no effect without {other}")
 
 
 #: Checks of options against each other; each raises an error that names the problem.
 CHECKS: Final[tuple[Callable[[Given], None], ...]] = (
     _persistent_only,
     _one_topic_to_write,
-    _admin,
+    _needs,
     _pending_of_a_queue,
     _times_in_order,
     _trigger_limits,
-    _cursor,
     _losses,
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jmsaio.config import Configuration, load
+import attrs
+
+from jmsaio.config import load
 from jmsaio.config.declaring import written_names
 from jmsaio.config.options import nearest
 from jmsaio.config.schemes import SCHEMES
@@ -15,30 +17,10 @@ from jmsaio.model.destinations import resolve
 from jmsaio.selector import Selector
 from jmsaio.spark.options.checks import CHECKS, Given, parse_bounds, parse_columns, parse_destination
 from jmsaio.spark.options.secrets import MAPS, SECRETS, check_secret
-from jmsaio.spark.options.table import (
-    EARLIEST,
-    FOREIGN,
-    LATEST,
-    OPTIONS,
-    Bound,
-    OnDecodeError,
-    SourceOptions,
-    View,
-)
+from jmsaio.spark.options.table import FOREIGN, LATEST, OPTIONS, OnDecodeError, SourceOptions, View
 from jmsaio.spark.options.values import OptionRow, Use, refuse
 
-__all__ = [
-    "EARLIEST",
-    "LATEST",
-    "OPTIONS",
-    "Bound",
-    "OnDecodeError",
-    "OptionRow",
-    "SourceOptions",
-    "Use",
-    "View",
-    "parse_options",
-]
+__all__ = ["LATEST", "OnDecodeError", "SourceOptions", "Use", "View", "parse_options"]
 
 #: Name of the option ``url`` in ``load``.
 _URL: Final = "brokerServiceUrl"
@@ -76,13 +58,16 @@ def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
     given = _gather(texts, connection, use)
     for check in CHECKS:
         check(given)
-    reading = {} if use is Use.WRITE else _reading(given)
-    return SourceOptions(
-        connection=given.connection,
-        destination=given.destination,
-        receiver_queue=given.receiver_queue,
-        **{**given.values, "columns": (), **reading},
-    )
+    if use is Use.WRITE:
+        return given.options
+    selector = texts.get("selector")
+    if selector:
+        Selector(selector)  # raises an error with the place
+    starting, ending = parse_bounds(given)
+    return attrs.evolve(
+        given.options, selector=selector or None, columns=parse_columns(given), starting_offsets=starting,
+        ending_offsets=ending,
+    )  # fmt: skip
 
 
 def _sort(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[str, str]]:
@@ -107,45 +92,48 @@ def _sort(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[st
 
 
 def _unknown(name: str) -> ConfigurationError:
-    why = _MEANINGLESS.get(name.lower()) or next(
-        (f"write {instead.replace('`', '')}" for instead, names in FOREIGN.items() if _is_of(name.lower(), names)), None
-    )
+    why, lower = _MEANINGLESS.get(name.lower()), name.lower()
+    for instead, foreign in FOREIGN.items():
+        if any(lower.startswith(each) if each.endswith(".") else lower == each for each in foreign.lower().split()):
+            why = why or f"write {instead.replace('`', '')}"
     if why is not None:
         return ConfigurationError(f"option {name}: {why}", key=name)
-    known = [row.name for row in OPTIONS] + connection_names()
+    known = [*(row.name for row in OPTIONS), *_WRITTEN.values()]
     return ConfigurationError(f"unknown option {name!r}{nearest(name, known)}", key=name)
 
 
-def _is_of(name: str, names: str) -> bool:
-    return any(name.startswith(each) if each.endswith(".") else name == each for each in names.lower().split())
-
-
 def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -> Given:
-    values = {_ROWS[name.lower()]: _value(_ROWS[name.lower()], text) for name, text in texts.items()}
+    values: dict[OptionRow, object] = {}
+    for name, text in texts.items():
+        row = _ROWS[name.lower()]
+        try:
+            values[row] = row.read(text)
+        except ValueError as error:
+            raise refuse(row.name, text, str(error)) from None
     if "url" not in texts:
         raise ConfigurationError("option url is missing: set the broker, such as pulsar://host:6650", key="url")
     url, below = split_options(texts["url"])
     known = {_written_in_url(name, use): text for name, text in below.items()}
-    inline = bool(values.get(_ROWS["allowinlinesecret"], False))
-    checked, configuration = check_connection(url, {**known, **connection}, inline=inline)
+    connection = {_URL: url, **known, **connection}
+    for name in SECRETS:
+        if name in connection:
+            inline = bool(values.get(_ROWS["allowinlinesecret"], False))
+            check_secret(name, connection[name], connection.get("authPlugin"), allowed=inline)
+    configuration = load(connection)
     destination = parse_destination(texts, use)
-    namespace = configuration.system_namespace
-    return Given(
-        texts=texts,
-        use=use,
-        values={row.field: value for row, value in values.items() if row.field and not row.combined},
-        connection=checked,
-        configuration=configuration,
+    resolved = None if destination is None else resolve(destination, configuration.system_namespace)
+    consumer = configuration.consumer
+    if resolved is not None and resolved.overrides:
+        consumer = consumer.merge(resolved.overrides)
+    fields: dict[str, Any] = {row.field: value for row, value in values.items() if row.field and not row.combined}
+    options = SourceOptions(
+        connection=connection,
         destination=destination,
-        resolved=None if destination is None else resolve(destination, namespace),
+        columns=(),
+        receiver_queue=consumer.receiver_queue_size,
+        **fields,
     )
-
-
-def _value(row: OptionRow, text: str) -> object:
-    try:
-        return row.read(text)
-    except ValueError as error:
-        raise refuse(row.name, text, str(error)) from None
+    return Given(use, texts, options, configuration, resolved)
 
 
 def _written_in_url(name: str, use: Use) -> str:
@@ -157,25 +145,12 @@ def _written_in_url(name: str, use: Use) -> str:
     raise _unknown(name)
 
 
-def _reading(given: Given) -> dict[str, Any]:
-    """Return the fields that only a reader has and that depend on several options."""
-    selector = given.texts.get("selector")
-    if selector:
-        Selector(selector)  # raises an error with the place
-    return {"selector": selector or None, "columns": parse_columns(given), **parse_bounds(given)}
-
-
 def written_name(name: str) -> str | None:
     """Return the spelling of an option's name in ``jmsaio.config``, given in any case; None for an unknown option."""
     for start in MAPS:
         if name.lower().startswith(start.lower()):
             return start + name[len(start) :]
     return _WRITTEN.get(name.lower())
-
-
-def connection_names() -> list[str]:
-    """Return the written names of all connection options."""
-    return list(_WRITTEN.values())
 
 
 def split_options(url: str) -> tuple[str, dict[str, str]]:
@@ -193,21 +168,3 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
         raise refuse("url", broker.service_url, reason)
     base = url.strip().partition("?")[0].partition("#")[0]
     return base, {name: str(value) for name, value in options.items()}
-
-
-def check_connection(url: str, options: Mapping[str, str], *, inline: bool) -> tuple[dict[str, str], Configuration]:
-    """Check the connection options; return the input of ``load``, with references to secrets, and its result.
-
-    Args:
-        url: the broker's URL, without options.
-        options: options by their written names.
-        inline: accept secrets in the text of an option.
-
-    Raises:
-        ConfigurationError: an option is invalid, or contains a secret that is not allowed there.
-    """
-    connection = {_URL: url, **options}
-    for name in SECRETS:
-        if name in connection:
-            check_secret(name, connection[name], connection.get("authPlugin"), allowed=inline)
-    return connection, load(connection)

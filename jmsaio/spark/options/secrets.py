@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -21,13 +22,6 @@ from jmsaio.spark.options.values import refuse
 
 Folder = str | os.PathLike[str]
 
-#: Options given by reference.
-SECRETS: Final = tuple(
-    each.name
-    for each in directory(Section.CONNECTION).options
-    if each.kind is Kind.SECRET and each.status is Status.BUILT
-)
-
 _FILE, _ENV = "file:", "env:"
 #: Options that name a file, which Spark can have distributed.
 _FILE_OPTIONS: Final = ("tlsTrustCertsFilePath", "tlsKeyFilePath", "tlsCertificateFilePath")
@@ -38,10 +32,14 @@ _FILE_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = {
     "token": ("file",),
 }
 _SECRET_MEMBERS: Final = frozenset({"token", "password", "clientSecret", "client_secret"})
+#: Contents of a file that has only a token, without a blank or the end of a line.
+_BARE_TOKEN: Final = re.compile(r"(?!\{|token:|file:)[!-~]+")
 _log = logging.getLogger(__name__)
-
-
 _OPTIONS: Final = {option.name: option for section in Section for option in directory(section).options}
+#: Options given by reference.
+SECRETS: Final = tuple(
+    name for name, each in _OPTIONS.items() if each.kind is Kind.SECRET and each.status is Status.BUILT
+)
 #: Prefixes of names whose rest the user chooses; Spark has converted it to lower case.
 MAPS: Final = tuple(f"{name}." for name, option in _OPTIONS.items() if option.kind is Kind.MAP)
 
@@ -107,41 +105,27 @@ def resolve_secrets(connection: Mapping[str, str], folders: Sequence[Folder] = (
 
 
 def _resolved(name: str, text: str, plugin: str | None, folders: Sequence[Folder]) -> str:
-    is_token = name == "authParams" and _kind(plugin) == "token"
     if text.startswith(_ENV):
-        text = _from_environment(name, text)
+        reference, text = text, os.environ.get(text[len(_ENV) :].strip(), "").strip()
+        if not text:
+            raise refuse(name, reference, "there is no such environment variable here, or it is empty")
     elif text.startswith(_FILE):
-        path = _find(name, text, folders)
-        content = _read(name, text, path)
+        path, content = _read(name, text, folders)
         text = content.strip()
-        if is_token and text == content and _is_bare_token(content):
+        if name == "authParams" and _kind(plugin) == "token" and _BARE_TOKEN.fullmatch(content):
             return _FILE + quote(str(path))
     return _with_files(plugin, text, folders) if name == "authParams" else text
 
 
-def _is_bare_token(text: str) -> bool:
-    return not text.startswith(("{", "token:", _FILE)) and all("!" <= character <= "~" for character in text)
-
-
-def _from_environment(name: str, reference: str) -> str:
-    text = os.environ.get(reference[len(_ENV) :].strip(), "").strip()
-    if not text:
-        raise refuse(name, reference, "there is no such environment variable here, or it is empty")
-    return text
-
-
-def _find(name: str, reference: str, folders: Sequence[Folder]) -> Path:
+def _read(name: str, reference: str, folders: Sequence[Folder]) -> tuple[Path, str]:
+    """Return the path and the contents of a referenced file."""
     given = unquote(reference[len(_FILE) :])
     given = "/" + given.lstrip("/") if given.startswith("/") else given
     tried = [Path(folder, given).absolute() for folder in (*folders, Path.cwd())]
-    for path in tried:
-        if path.is_file():
-            return path
-    where = " nor in ".join(dict.fromkeys(str(path.parent) for path in tried))
-    raise refuse(name, reference, f"there is no such file in {where}")
-
-
-def _read(name: str, reference: str, path: Path) -> str:
+    path = next(filter(Path.is_file, tried), None)
+    if path is None:
+        where = " nor in ".join(dict.fromkeys(str(path.parent) for path in tried))
+        raise refuse(name, reference, f"there is no such file in {where}")
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -150,7 +134,7 @@ def _read(name: str, reference: str, path: Path) -> str:
         raise refuse(name, reference, f"the file can't be read: {error.strerror or type(error).__name__}") from None
     if not text.strip():
         raise refuse(name, reference, "the file is empty")
-    return text
+    return path, text
 
 
 def _kind(plugin: str | None) -> str:
@@ -203,9 +187,8 @@ def _located(name: str, folders: Sequence[Folder]) -> str:
 
 def shown_connection(connection: Mapping[str, str]) -> str:
     """Return the options for ``repr``: secrets as ``***``, references unchanged."""
-    return repr({name: "***" if _is_hidden(name, text) else text for name, text in connection.items()})
-
-
-def _is_hidden(name: str, text: str) -> bool:
-    option = _OPTIONS.get(name)
-    return name.startswith(MAPS) or (option is not None and option.secret and not is_reference(text))
+    secret = {name for name, option in _OPTIONS.items() if option.secret}
+    return repr({
+        name: "***" if name.startswith(MAPS) or (name in secret and not is_reference(text)) else text
+        for name, text in connection.items()
+    })  # fmt: skip

@@ -50,17 +50,13 @@ def parse_properties(text: str) -> tuple[Property, ...]:
         if name.lower() in seen:
             raise ValueError(f"declares {name!r} twice; Spark ignores the case of a name")
         seen.add(name.lower())
-        properties.append(Property(name, _type(name, found[3])))
+        kind = _TYPES.get(found[3].upper())
+        if kind is None:
+            hint = nearest(found[3].upper(), _TYPES) or f"; there are {', '.join(_TYPES)}"
+            raise ValueError(f"property {name!r} can't have the type {found[3]!r}{hint}")
+        properties.append(Property(name, kind))
         place, separator = found.end(), found[4]
     return tuple(properties)
-
-
-def _type(name: str, word: str) -> Type:
-    kind = _TYPES.get(word.upper())
-    if kind is None:
-        hint = nearest(word.upper(), _TYPES) or f"; there are {', '.join(_TYPES)}"
-        raise ValueError(f"property {name!r} can't have the type {word!r}{hint}")
-    return kind
 
 
 class View(enum.Enum):
@@ -77,11 +73,6 @@ class OnDecodeError(enum.Enum):
     FAIL = "fail"
 
 
-class _Dedup(enum.Enum):
-    OFF = "off"
-    COLUMNS = "columns"
-
-
 EARLIEST: Final = "earliest"
 LATEST: Final = "latest"
 #: Bound of one partition: one of its ends, a publish time in ms since the epoch, or a place.
@@ -94,12 +85,6 @@ _BATCH, _STREAM, _WRITE = (Use.READ,), (Use.READ_STREAM,), (Use.WRITE,)
 _ALL: Final = tuple(Use)
 _INT: Final = 2**31 - 1
 MIB: Final = 1024 * 1024
-
-
-def _auto(text: str) -> bool:
-    if text.strip().lower() != "auto":
-        raise ValueError("must be auto")
-    return True
 
 
 @attrs.frozen(kw_only=True)
@@ -121,7 +106,7 @@ class SourceOptions:
     receiver_queue: int = 1000
     # fmt: off
     view: View = option(
-        View.ALL, "view", _BATCH, read=values.word_of(View),
+        View.ALL, "view", _BATCH, read=values.word_of(View), admin=True,
         doc="`all`: all stored messages. `pending`: messages that the queue's subscription has not acknowledged when "
         "the query is planned; entries are read completely",
     )
@@ -139,7 +124,7 @@ class SourceOptions:
         "A property of another type is NULL, unless it converts without loss, such as a short to an INT",
     )
     use_schema: bool = option(
-        False, "schema", _READS, shown="", read=_auto, admin=True,
+        False, "schema", _READS, shown="", read=values.one_of({"auto": True}), admin=True,
         doc="`auto`: adds the column `value`, the body decoded by its schema",
     )
     body: Body = option(
@@ -188,7 +173,7 @@ class SourceOptions:
         doc="entries that a micro-batch waits for; ignored with the trigger `availableNow`",
     )
     max_trigger_delay: float = option(
-        900.0, "maxTriggerDelay", _STREAM, shown="15 min", read=values.duration(),
+        900.0, "maxTriggerDelay", _STREAM, shown="15 min", read=values.duration(), needs="minEntriesPerTrigger",
         doc="maximum wait for `minEntriesPerTrigger`",
     )
     offset_poll_interval: float = option(
@@ -200,11 +185,11 @@ class SourceOptions:
         doc="subscription that is moved after each committed micro-batch, so that the broker retains unread messages",
     )
     shared_cursor: bool = option(
-        False, "sharedCursor", _STREAM, read=values.flag, admin=True,
+        False, "sharedCursor", _STREAM, read=values.flag, admin=True, needs="subscription",
         doc="move `subscription` even if consumers use it: they do not receive messages that the stream has read",
     )
     move_cursor: bool = option(
-        True, "moveCursor", _STREAM, read=values.flag, admin=True,
+        True, "moveCursor", _STREAM, read=values.flag, admin=True, needs="subscription",
         doc="`false`: the stream neither starts at `subscription` nor moves it. The application moves it, such as "
         "`foreachBatch` after storing a micro-batch. Deleted messages that it has acknowledged are no loss",
     )
@@ -239,7 +224,7 @@ class SourceOptions:
         doc="bytes of messages that end an Arrow batch",
     )
     dedup: bool = option(
-        False, "dedup", _WRITE, shown="off", read=lambda text: values.word_of(_Dedup)(text) is _Dedup.COLUMNS,
+        False, "dedup", _WRITE, shown="off", read=values.one_of({"off": False, "columns": True}), admin=True,
         doc="`columns`: the broker drops rows that are sent again, see [writing](#writing)",
     )
     # fmt: on

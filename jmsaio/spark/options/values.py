@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime
 import enum
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import attrs
 
@@ -15,7 +15,6 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
 from jmsaio.model.durations import TEN_YEARS
 
-Word = TypeVar("Word", bound=enum.Enum)
 Reader = Callable[[str], object]
 
 #: Maximum characters of a rejected value in an error.
@@ -45,24 +44,25 @@ def number(high: int = _LARGEST) -> Reader:
     return read
 
 
-def flag(text: str) -> bool:
-    """Parse ``true`` or ``false``, in any case."""
-    word = text.strip().lower()
-    if word not in ("true", "false"):
-        raise ValueError("must be true or false")
-    return word == "true"
+def one_of(words: Mapping[str, object]) -> Reader:
+    """Return a reader of words, in any case, that returns the value of the word."""
 
-
-def word_of(words: type[Word]) -> Reader:
-    """Return a reader of an enum's values, in any case."""
-
-    def read(text: str) -> Word:
-        try:
-            return words(text.strip().lower())
-        except ValueError:
-            raise ValueError("must be " + " or ".join(str(each.value) for each in words)) from None
+    def read(text: str) -> object:
+        word = text.strip().lower()
+        if word not in words:
+            raise ValueError(f"must be {' or '.join(words)}")
+        return words[word]
 
     return read
+
+
+#: Parses ``true`` or ``false``, in any case.
+flag: Final = one_of({"true": True, "false": False})
+
+
+def word_of(words: type[enum.Enum]) -> Reader:
+    """Return a reader of an enum's values, in any case."""
+    return one_of({str(each.value): each for each in words})
 
 
 def not_empty(text: str) -> str:
@@ -133,7 +133,8 @@ class OptionRow:
         read: parses the text; raises ValueError with the reason.
         field: field of ``SourceOptions`` with the value; "" without one.
         combined: other options determine the value, too.
-        admin: the option needs the broker's REST interface.
+        admin: a value other than the default needs the broker's REST interface.
+        needs: name of an option without which a value other than the default has no effect; "" without one.
     """
 
     name: str
@@ -144,6 +145,7 @@ class OptionRow:
     field: str = ""
     combined: bool = False
     admin: bool = False
+    needs: str = ""
 
 
 #: Key of an option in the metadata of its field.
@@ -151,22 +153,15 @@ ROW: Final = "jmsaio.spark.row"
 
 
 def option(
-    default: object, name: str, uses: tuple[Use, ...], doc: str, *, shown: str | None = None, combined: bool = False,
-    **more: Any,
+    default: object, name: str, uses: tuple[Use, ...], doc: str, *, shown: str | None = None, **more: Any
 ) -> Any:  # fmt: skip
-    """Declare a field as an option.
+    """Declare a field as an option; the other arguments are those of ``OptionRow``.
 
     Args:
         default: value without the option.
-        name: see ``OptionRow``.
-        uses: see ``OptionRow``.
-        doc: see ``OptionRow``.
         shown: default value, for the guide, if it is not the text of ``default``.
-        combined: the value depends on other options, too.
-        **more: see ``OptionRow``.
     """
     if shown is None:
         value = default.value if isinstance(default, enum.Enum) else default
         shown = "" if value is None else str(value).lower()
-    row = OptionRow(name, uses, shown, doc, combined=combined, **more)
-    return attrs.field(default=default, metadata={ROW: row})
+    return attrs.field(default=default, metadata={ROW: OptionRow(name, uses, shown, doc, **more)})

@@ -12,7 +12,10 @@ from jmsaio.spark.options.parse import parse_options
 from jmsaio.spark.options.table import EARLIEST, LATEST, OPTIONS
 from jmsaio.spark.options.values import Use
 
-TEXTS = {"schema": "auto", "sharedCursor": "true", "moveCursor": "false", "subscription": "s"}
+TEXTS = {
+    "schema": "auto", "sharedCursor": "true", "moveCursor": "false", "subscription": "s", "view": "pending",
+    "dedup": "columns",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -16,19 +16,17 @@ from jmsaio.model.destinations import Queue, Topic
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.model.schema import Body, Property, Type, columns_of
 from jmsaio.spark.options.parse import (
-    EARLIEST,
     LATEST,
-    OPTIONS,
     OnDecodeError,
     SourceOptions,
     Use,
     View,
-    check_connection,
     parse_options,
     split_options,
     written_name,
 )
 from jmsaio.spark.options.secrets import shown_connection
+from jmsaio.spark.options.table import EARLIEST, OPTIONS
 
 CANARY = "s3cr3t-canary"
 QUEUE = "persistent://public/default/orders"
@@ -398,11 +396,11 @@ def test_credentials_in_the_url_are_refused_and_not_shown() -> None:
 
 
 def test_options_are_checked_as_load_checks_them() -> None:
-    connection, configuration = check_connection("pulsar://host", {"jms.clientId": "x"}, inline=False)
-    assert connection == {"brokerServiceUrl": "pulsar://host", "jms.clientId": "x"}
-    assert configuration == load(connection)
+    options = parse_options({"url": "pulsar://host", "jms.clientId": "x"}, Use.WRITE)
+    assert options.connection == {"brokerServiceUrl": "pulsar://host", "jms.clientId": "x"}
+    assert options.configuration() == load(options.connection)
     with pytest.raises(ConfigurationError, match="option enableTransaction = 'true': this option is known but not"):
-        check_connection("pulsar://host", {"enableTransaction": "true"}, inline=False)
+        parse_options({"url": "pulsar://host", "enableTransaction": "true"}, Use.WRITE)
 
 
 @pytest.mark.parametrize(

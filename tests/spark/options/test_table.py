@@ -10,17 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jmsaio.config.declaring import written_names
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.model.schema import Property, Type, ddl, find_column
-from jmsaio.spark.options.parse import SourceOptions, connection_names, parse_options
+from jmsaio.spark.options.parse import SourceOptions, parse_options
 from jmsaio.spark.options.secrets import MAPS
 from jmsaio.spark.options.table import FOREIGN, OPTIONS, parse_properties
 from jmsaio.spark.options.values import OptionRow, Use
 
+#: Names of the options of a connection; its URL is given as ``url``.
+CONNECTION = [name for name in written_names() if name != "brokerServiceUrl"]
+
 
 def test_the_names_are_told_apart_in_any_case() -> None:
-    names = [row.name for row in OPTIONS] + connection_names()
+    names = [row.name for row in OPTIONS] + CONNECTION
     assert len({name.lower() for name in names}) == len(names)
 
 
@@ -44,7 +48,7 @@ def test_an_option_of_kafka_or_pulsar_is_answered_with_one_of_ours(name: str, in
     with pytest.raises(ConfigurationError, match=f"option {re.escape(given)}: write ") as caught:
         parse_options({"url": "pulsar://host", "queue": "orders", given: "x"}, Use.READ_STREAM)
     assert instead.replace("`", "") in str(caught.value)
-    known = {row.name for row in OPTIONS} | {*connection_names(), *MAPS}
+    known = {row.name for row in OPTIONS} | {*CONNECTION, *MAPS}
     for written in re.findall("`([^`{]+)`", instead.partition(", such as")[0]):
         assert written.partition("=")[0] in known | {"jmsaio.connect", "properties"}
 
