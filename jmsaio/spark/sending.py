@@ -6,7 +6,7 @@ import logging
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from random import random
 from typing import Final
@@ -15,7 +15,7 @@ import attrs
 import pyarrow as pa
 import tenacity
 
-from jmsaio.config import Configuration, ProducerConfig
+from jmsaio.config import Configuration
 from jmsaio.errors import (
     ConfigurationError,
     InvalidDestinationError,
@@ -29,12 +29,11 @@ from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import make_route
 from jmsaio.spark.arrow.records import OutgoingRow, RecordMaker
-from jmsaio.spark.model.dedup import choose_partition
+from jmsaio.spark.model.dedup import Sent, choose_partition
 from jmsaio.spark.model.destination_text import parse_destination_text
-from jmsaio.spark.model.outgoing import Sent
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.outage import Outage
-from jmsaio.spark.worker import CONNECTION_ERRORS, Worker, forget, without_collection, worker
+from jmsaio.spark.worker import CONNECTION_ERRORS, forget, without_collection, worker
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, longest_wait, sender_options
@@ -49,10 +48,10 @@ _PRODUCER_BUSY: Final = 30.0
 
 @attrs.define(eq=False)
 class _Outlet:
-    """A sender and the results of its records."""
+    """A sender and the results of its records; ``errors`` are those of all senders of the task."""
 
     topic: str
-    refuse: Callable[[JMSError], None]
+    errors: list[JMSError]
     producer: str | None
     sender: Sender = attrs.field(init=False)
     rows: int = 0
@@ -61,7 +60,7 @@ class _Outlet:
     def settled(self, numbers: Sequence[int], place: WireId | None, error: JMSError | None) -> None:
         """Record the result of rows."""
         if error is not None:
-            self.refuse(_refused(numbers[0], self.topic, error))
+            self.errors.append(_refused(numbers[0], self.topic, error))
             return
         self.rows += len(numbers)
         if place is not None and place.duplicate:
@@ -87,7 +86,7 @@ class Sending:
     outage_timeout: float = 0.0
     _outlets: dict[tuple[str, str | None], _Outlet] = attrs.field(init=False, factory=dict)
     _ended: list[Sent] = attrs.field(init=False, factory=list)
-    _error: JMSError | None = attrs.field(init=False, default=None)
+    _errors: list[JMSError] = attrs.field(init=False, factory=list)
     _route: Route = attrs.field(init=False)
     _outage: Outage = attrs.field(init=False)
 
@@ -119,8 +118,8 @@ class Sending:
                 waited = longest_wait(self.configuration)
                 late = OperationTimeoutError(f"the broker has confirmed nothing for {waited:g} s")
                 raise _refused(row.number, outlet.topic, late)
-            if self._error is not None:
-                raise self._error
+            if self._errors:
+                raise self._errors[0]
             try:
                 outlet.sender.send(row.record, row.number)
             except JMSError as error:
@@ -138,8 +137,8 @@ class Sending:
         """
         while self._outlets:
             await self._end(next(iter(self._outlets)))
-        if self._error is not None:
-            raise self._error
+        if self._errors:
+            raise self._errors[0]
         return self._ended
 
     async def aclose(self) -> None:
@@ -156,9 +155,16 @@ class Sending:
         if subscription is not None and config.precreate_queue_subscription:
             timers = LoopTimers(self.transport.clock)
             await self._outage.wait(partial(precreate, self.transport, config, topic, subscription, timers))
-        outlet = _Outlet(topic, self._refuse, row.producer)
-        options = sender_options(config, self._route if row.producer is None else _route_by_row, outlet.settled)
-        options = attrs.evolve(options, config=_for_producer(config.producer, row.producer))
+        outlet = _Outlet(topic, self._errors, row.producer)
+        options = sender_options(config, self._route, outlet.settled)
+        if row.producer is not None:  # the broker stores only the sequence id of the first message of a batch
+            named = attrs.evolve(config.producer, producer_name=row.producer, batching_enabled=False)
+            # By the row alone: a repeated row must reach the same partition, whatever others' priorities.
+            options = attrs.evolve(
+                options, config=named, route=lambda record, partitions: choose_partition(
+                    record.sticky_key, record.key, record.sequence_id, partitions
+                ),
+            )  # fmt: skip
         sender = outlet.sender = await self._outage.wait(partial(self._open_sender, topic, options))
         if row.producer is not None:
             try:
@@ -188,7 +194,7 @@ class Sending:
         retrying = tenacity.AsyncRetrying(
             stop=tenacity.stop_after_delay(_PRODUCER_BUSY),
             wait=tenacity.wait_fixed(1),
-            retry=tenacity.retry_if_exception(_is_busy),
+            retry=tenacity.retry_if_exception(lambda error: getattr(error, "error_code", None) == "ProducerBusy"),
             reraise=True,
         )
         return await retrying(self.transport.open_sender, topic, options)
@@ -215,33 +221,12 @@ class Sending:
         self._ended.append(outlet.sent())
         await outlet.sender.aclose(self.configuration.close_timeout)
 
-    def _refuse(self, error: JMSError) -> None:
-        if self._error is None:
-            self._error = error
-
-
-def _route_by_row(record: OutgoingRecord, partitions: int) -> int | None:
-    """Choose the partition by the row alone: a repeated row must reach the same one, whatever others' priorities."""
-    return choose_partition(record.sticky_key, record.key, record.sequence_id, partitions)
-
-
-def _for_producer(config: ProducerConfig, name: str | None) -> ProducerConfig:
-    """Return a sender's configuration; with deduplication, it has a name and sends no batches.
-
-    For a batch, the broker stores only the sequence id of the first message.
-    """
-    return config if name is None else attrs.evolve(config, producer_name=name, batching_enabled=False)
-
 
 def _refused(number: int, topic: str, error: JMSError) -> JMSError:
     kind = SendInDoubtError if isinstance(error, SendInDoubtError) else SendError
     refused = kind(f"row {number} of this task was not sent to {topic}: {error}", error.error_code)
     refused.__cause__ = error
     return refused
-
-
-def _is_busy(error: BaseException) -> bool:
-    return isinstance(error, JMSError) and error.error_code == "ProducerBusy"
 
 
 def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> tuple[Sent, ...]:
@@ -257,8 +242,20 @@ def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> 
         JMSError: the first row that can't be sent; the error names it. Earlier rows can be stored. After a connection
             failure, the next task in this process reconnects.
     """
+    maker = None
     try:
-        return _send(options, batches, worker(options))
+        here = worker(options)
+        sending = Sending(here.transport, here.configuration, options.outage_timeout)
+        try:
+            for batch in batches:
+                if maker is None:
+                    with warnings.catch_warnings(action="ignore"):  # already shown when Spark created the writer
+                        maker = make_records(options, batch.schema, here.configuration)
+                with without_collection():
+                    here.run(sending.send(maker.records(batch, time.time_ns() // 1_000_000)))
+            return tuple(here.run(sending.finish()))
+        finally:
+            here.run(sending.aclose())
     except CONNECTION_ERRORS:
         forget(options)
         raise
@@ -278,18 +275,3 @@ def make_records(options: SourceOptions, schema: pa.Schema, configuration: Confi
         destination=None if destination is None else str(destination),
         dedup=options.dedup,
     )
-
-
-def _send(options: SourceOptions, batches: Iterator[pa.RecordBatch], here: Worker) -> tuple[Sent, ...]:
-    maker = None
-    sending = Sending(here.transport, here.configuration, options.outage_timeout)
-    try:
-        for batch in batches:
-            if maker is None:
-                with warnings.catch_warnings(action="ignore"):  # already shown when Spark created the writer
-                    maker = make_records(options, batch.schema, here.configuration)
-            with without_collection():
-                here.run(sending.send(maker.records(batch, time.time_ns() // 1_000_000)))
-        return tuple(here.run(sending.finish()))
-    finally:
-        here.run(sending.aclose())

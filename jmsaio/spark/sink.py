@@ -7,6 +7,7 @@ dependencies are therefore imported when they are used.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,7 @@ from pyspark.sql.types import StructType
 from jmsaio.config import load
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.log_fields import log_fields
-from jmsaio.spark.model.dedup import check_tasks
-from jmsaio.spark.model.outgoing import Sent, count_by_topic
+from jmsaio.spark.model.dedup import Sent, check_tasks
 from jmsaio.spark.options.parse import SourceOptions
 
 if TYPE_CHECKING:
@@ -55,41 +55,36 @@ class _SinkWriter:
         make_records(options, to_arrow_schema(schema, timezone="UTC"), load(options.connection))  # needs no secret yet
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Send the rows of one task, at least once: a repeated task sends its rows again.
-
-        Raises:
-            JMSError: the first row that can't be sent; the error names it. Rows before it can be stored.
-        """
+        """Send the rows of one task; see ``write_batches``."""
         from jmsaio.spark.sending import write_batches
 
         return Written(write_batches(self._options, iterator))
 
 
-def _report(messages: _Messages, what: str) -> None:
-    """Log how many rows of a batch were sent."""
-    sent = [each for message in messages if isinstance(message, Written) for each in message.sent]
-    for topic, (rows, duplicates) in sorted(count_by_topic(sent).items()):
+def _report(messages: _Messages, what: str) -> list[Written]:
+    """Log how many rows of a batch were sent to each topic; return the messages of complete tasks."""
+    done = [message for message in messages if isinstance(message, Written)]
+    rows, duplicates = Counter[str](), Counter[str]()
+    for each in (each for message in done for each in message.sent):
+        rows[each.topic] += each.rows
+        duplicates[each.topic] += each.duplicates
+    for topic, count in sorted(rows.items()):
         text, about = "%s: %d rows sent to %s, of which the broker had %d already", log_fields(destination=topic)
-        _log.info(text, what, rows, topic, duplicates, extra=about)
+        _log.info(text, what, count, topic, duplicates[topic], extra=about)
+    return done
 
 
 def _finish(messages: _Messages, what: str) -> None:
-    _report(messages, what)
     try:
-        check_tasks(
-            {name for each in message.sent for name in each.producers}
-            for message in messages
-            if isinstance(message, Written)
-        )
+        check_tasks({name for each in done.sent for name in each.producers} for done in _report(messages, what))
     except IllegalArgumentError as error:
         raise IllegalArgumentError(f"{what}: {error}") from error
 
 
 def _abort(messages: _Messages, what: str) -> None:
     """Log what stays stored; nothing can be rolled back."""
-    _report(messages, f"{what} failed")
-    failed = sum(message is None for message in messages)
-    _log.warning("%s failed: what its %d complete tasks sent stays", what, len(messages) - failed)
+    done = _report(messages, f"{what} failed")
+    _log.warning("%s failed: what its %d complete tasks sent stays", what, len(done))
 
 
 class BatchWriter(_SinkWriter, DataSourceArrowWriter):

@@ -138,13 +138,11 @@ def _column(field: StructField) -> Column:
 def _declared(field: StructField) -> tuple[Property, ...]:
     if not isinstance(field.dataType, StructType) or not field.dataType.fields:
         raise ConfigurationError(f"schema: column {field.name!r} is a STRUCT of properties", key=field.name)
-    return tuple(_property(each) for each in field.dataType.fields)
-
-
-def _property(field: StructField) -> Property:
-    kind = _PROPERTY_TYPES.get(field.dataType.simpleString())
-    if kind is None:
-        known = ", ".join(each.value for each in _PROPERTY_TYPES.values())
-        given = field.dataType.simpleString()
-        raise ConfigurationError(f"schema: property {field.name!r} is one of {known}, not {given}", key=field.name)
-    return Property(field.name, kind)
+    found = []
+    for each in field.dataType.fields:
+        given = each.dataType.simpleString()
+        if given not in _PROPERTY_TYPES:
+            known = ", ".join(kind.value for kind in _PROPERTY_TYPES.values())
+            raise ConfigurationError(f"schema: property {each.name!r} is one of {known}, not {given}", key=each.name)
+        found.append(Property(each.name, _PROPERTY_TYPES[given]))
+    return tuple(found)

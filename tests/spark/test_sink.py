@@ -13,6 +13,7 @@ from pyspark.sql.functions import col, lit
 from pyspark.sql.types import StringType, StructField, StructType
 
 import jmsaio
+from jmsaio.spark.model.dedup import Sent
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.sink import BatchWriter, Written
 from tests.spark.use import read, receive, send
@@ -84,6 +85,17 @@ def test_columns_that_are_left_out_are_warned_of_when_a_write_starts_and_not_in_
     rows = pa.RecordBatch.from_pydict({"text": ["a", "b"], "JMSMessageID": ["ID:1", "ID:2"]})
     written = writer.write(iter([rows]))  # a warning would be an error here
     assert isinstance(written, Written) and sum(each.rows for each in written.sent) == 2
+
+
+def test_rows_of_several_tasks_are_counted_by_topic(caplog: pytest.LogCaptureFixture) -> None:
+    options = parse_options({"url": "pulsar://h", "queue": "counted"}, Use.WRITE)
+    writer = BatchWriter(options, StructType([StructField("text", StringType())]))
+    caplog.set_level("INFO")
+    writer.commit([Written((Sent("a", 3, 1), Sent("b", 2, 0))), Written((Sent("a", 4, 2),)), Written(())])
+    assert caplog.messages == [
+        "write: 7 rows sent to a, of which the broker had 3 already",
+        "write: 2 rows sent to b, of which the broker had 0 already",
+    ]
 
 
 @pytest.mark.parametrize(

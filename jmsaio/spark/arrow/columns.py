@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from itertools import accumulate, chain
 from typing import Any, Final
 
@@ -16,10 +15,10 @@ from jmsaio.codec.row_columns import RowColumns, TextTable
 from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageFormatError
 from jmsaio.model.headers import HEADER_COLUMNS, HeaderColumn
 from jmsaio.model.partitions import split_partition
-from jmsaio.model.values import Byte, Float, Long, Short, Value
+from jmsaio.model.values import Value
 from jmsaio.spark.model.body_json import body_json
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.model.schema import Column, Property, Type, find_column
+from jmsaio.spark.model.schema import PROPERTY_TYPES, Column, Property, Type, find_column
 
 #: Spark's TIMESTAMP: an instant in microseconds.
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
@@ -50,13 +49,8 @@ def schema_of(columns: Iterable[Column], declared: Sequence[Property] = ()) -> p
         columns: columns in order.
         declared: fields of ``props``, in order.
     """
-    return pa.schema([(column.name, _type_of(column, declared)) for column in columns])
-
-
-def _type_of(column: Column, declared: Sequence[Property]) -> pa.DataType:
-    if column.type is Type.PROPERTIES:
-        return pa.struct([(each.name, ARROW[each.type]) for each in declared])
-    return ARROW[column.type]
+    types = {**ARROW, Type.PROPERTIES: pa.struct([(each.name, ARROW[each.type]) for each in declared])}
+    return pa.schema([(column.name, types[column.type]) for column in columns])
 
 
 #: First and last millisecond that Spark and Python can represent: years 1 to 9999.
@@ -168,12 +162,6 @@ def _constant(attribute: str, kind: Type) -> _Build:
     return lambda batch: pa.repeat(pa.scalar(getattr(batch.source, attribute), arrow), batch.columns.size)
 
 
-def _unknown(kind: Type) -> _Build:
-    """Return a builder of NULLs."""
-    arrow = ARROW[kind]
-    return lambda batch: pa.nulls(batch.columns.size, arrow)
-
-
 def _position(batch: _Batch) -> pa.Array:
     parts = [pa.array(batch.columns[field.name], field.type) for field in POSITION]
     return pa.StructArray.from_arrays(parts, fields=list(POSITION))
@@ -181,24 +169,24 @@ def _position(batch: _Batch) -> pa.Array:
 
 def _time(field: str, name: str, zero: bool = False) -> _Build:
     """Return a builder of milliseconds since the epoch; 0 is NULL, unless ``zero`` makes it a time."""
-    return partial(_times, field, name, zero)
 
+    def build(batch: _Batch) -> pa.Array:
+        values = batch.columns[field]
+        try:
+            numbers = pa.array(values, pa.int64())
+            bounds = pc.min_max(numbers)
+            first, last = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
+        except OverflowError:
+            return _checked_times(values, name, batch, zero)
+        if first == last == 0 and not zero:
+            return pa.nulls(batch.columns.size, TIMESTAMP)
+        if first < _FIRST or last > _LAST:
+            return _checked_times(values, name, batch, zero)
+        if first <= 0 <= last and not zero:
+            numbers = pa.array([value or None for value in values], pa.int64())
+        return numbers.view(_MILLISECONDS).cast(TIMESTAMP)
 
-def _times(field: str, name: str, zero: bool, batch: _Batch) -> pa.Array:
-    values = batch.columns[field]
-    try:
-        numbers = pa.array(values, pa.int64())
-        bounds = pc.min_max(numbers)
-        first, last = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
-    except OverflowError:
-        return _checked_times(values, name, batch, zero)
-    if first == last == 0 and not zero:
-        return pa.nulls(batch.columns.size, TIMESTAMP)
-    if first < _FIRST or last > _LAST:
-        return _checked_times(values, name, batch, zero)
-    if first <= 0 <= last and not zero:
-        numbers = pa.array([value or None for value in values], pa.int64())
-    return numbers.view(_MILLISECONDS).cast(TIMESTAMP)
+    return build
 
 
 def _checked_times(values: Sequence[int], name: str, batch: _Batch, zero: bool) -> pa.Array:
@@ -215,7 +203,7 @@ def _checked_times(values: Sequence[int], name: str, batch: _Batch, zero: bool) 
 def _header(column: HeaderColumn) -> _Build:
     kind = Type(column.type)
     if not column.field:
-        return _unknown(kind)
+        return lambda batch: pa.nulls(batch.columns.size, ARROW[kind])
     return _time(column.field, column.name) if kind is Type.TIMESTAMP else _plain(column.field, kind)
 
 
@@ -225,7 +213,8 @@ def _texts(field: str) -> _Build:
     def build(batch: _Batch) -> pa.Array:
         maps = batch.columns[field]
         if isinstance(maps, TextTable):
-            return _table(maps)
+            texts = pa.array(list(chain.from_iterable(zip(*maps.columns, strict=True))), pa.string())
+            return _same_keys(maps.names, texts, len(maps))
         own = dict(zip(map(id, maps), maps, strict=True))
         if len(own) == 1:
             return _same_keys(list(maps[0]), _repeated(list(maps[0].values()), len(maps)), len(maps))
@@ -236,13 +225,6 @@ def _texts(field: str) -> _Build:
         return _maps(list(own.values())).take(rows)
 
     return build
-
-
-def _table(table: TextTable) -> pa.MapArray:
-    """Convert maps with the same keys."""
-    size = len(table)
-    texts = pa.array(list(chain.from_iterable(zip(*table.columns, strict=True))), pa.string())
-    return _same_keys(table.names, texts, size)
 
 
 def _same_keys(keys: Sequence[str], texts: pa.Array, size: int) -> pa.MapArray:
@@ -267,29 +249,11 @@ def _maps(maps: Sequence[Mapping[str, str]]) -> pa.MapArray:
     return pa.MapArray.from_arrays(offsets, keys, pa.array(list(texts), pa.string()), type=TEXTS)
 
 
-@attrs.frozen
-class _Declared:
-    """Properties that a declared type accepts: the same type or, as in a selector, a smaller one. Never text.
-
-    Attributes:
-        words: accepted type words of the properties; None is a string.
-        classes: classes of their values; excludes a text that its type word does not fit.
-    """
-
-    words: frozenset[str | None]
-    classes: frozenset[type]
-
-
-_DECLARED: Final[Mapping[Type, _Declared]] = {
-    Type.STRING: _Declared(frozenset({None}), frozenset({str})),
-    Type.BOOLEAN: _Declared(frozenset({"boolean"}), frozenset({bool})),
-    Type.BYTE: _Declared(frozenset({"byte"}), frozenset({Byte})),
-    Type.SHORT: _Declared(frozenset({"byte", "short"}), frozenset({Byte, Short})),
-    Type.INT: _Declared(frozenset({"byte", "short", "int"}), frozenset({Byte, Short, int})),
-    Type.LONG: _Declared(frozenset({"byte", "short", "int", "long"}), frozenset({Byte, Short, int, Long})),
-    Type.FLOAT: _Declared(frozenset({"float"}), frozenset({Float})),
-    Type.DOUBLE: _Declared(frozenset({"float", "double"}), frozenset({Float, float})),
-}
+#: Types of properties that a declared type accepts, as in a selector, besides its own.
+_SMALLER: Final = {
+    Type.SHORT: (Type.BYTE,), Type.INT: (Type.BYTE, Type.SHORT), Type.LONG: (Type.BYTE, Type.SHORT, Type.INT),
+    Type.DOUBLE: (Type.FLOAT,),
+}  # fmt: skip
 
 
 def _props(batch: _Batch) -> pa.Array:
@@ -304,14 +268,13 @@ def _props(batch: _Batch) -> pa.Array:
 def _declared(
     declared: Property, texts: Iterable[Mapping[str, str]], words: Iterable[Mapping[str, str]]
 ) -> list[Value]:
-    name, rule = declared.name, _DECLARED[declared.type]
-    accepted, classes = rule.words, rule.classes
+    name, accepted = declared.name, {PROPERTY_TYPES[kind] for kind in (declared.type, *_SMALLER.get(declared.type, ()))}
     found: list[Value] = []
     for row_texts, row_words in zip(texts, words, strict=True):
         text, value = row_texts.get(name), None
         if text is not None and (word := row_words.get(name)) in accepted:
             value = text if word is None else value_of(text, word)
-            if type(value) not in classes:
+            if word is not None and type(value) is str:  # the text does not fit its type word
                 value = None
         found.append(value)
     return found

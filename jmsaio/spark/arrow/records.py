@@ -106,7 +106,7 @@ class RecordMaker:
         self._without_body = not bodies
         self._default_type = _DEFAULT_TYPES.get(frozenset(bodies))
         self._connection_id, self._namespace = connection_id, namespace
-        #: Check of the sequence order, with the producers so far; None without ``dedup``.
+        #: Check of the sequence order; None without ``dedup``.
         self.order = AscendingCheck() if dedup else None
         self._chained = "dedup_previous" in columns
         #: Number of rows so far.
@@ -219,6 +219,9 @@ class RecordMaker:
         for name, empty in _OWN.items():
             cells[name] = empty if cells.get(name) else None
         kind, data = self._body(cells)
+        life = cells.get("time_to_live") or 0
+        if not 0 <= life <= _LAST_TIME - now:
+            raise MessageFormatError(f"time_to_live must be 0 to {_LAST_TIME - now} ms, not {life}")
         deliver_at = cells.get("deliver_at")
         deliver_at = None if deliver_at is None or deliver_at <= now else deliver_at
         row = _NULL_ROW._replace(
@@ -228,7 +231,7 @@ class RecordMaker:
             object_format=cells.get("object_format"),
             timestamp=now,
             delivery_time=deliver_at or now,
-            expiration=_expiration(cells.get("time_to_live"), now),
+            expiration=now + life if life else 0,
             **{field: cells[name] for name, field in _COPIED.items() if cells.get(name) is not None},
         )
         if not 0 <= row.priority <= 9:
@@ -292,11 +295,3 @@ def _json_body(text: str, wire: dict[str, str]) -> bytes | None:
             f"its body_json is that of {with_article(kind)} message, but its body_type is {declared!r:.100}"
         )
     return encode_body(kind, body, {})
-
-
-def _expiration(time_to_live: int | None, now: int) -> int:
-    if not time_to_live:
-        return 0
-    if not 0 < time_to_live <= _LAST_TIME - now:
-        raise MessageFormatError(f"time_to_live must be 0 to {_LAST_TIME - now} ms, not {time_to_live}")
-    return now + time_to_live

@@ -9,7 +9,8 @@ from typing import Final
 import pyarrow as pa
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.model.schema import COLUMNS, Column, Type
+from jmsaio.spark.arrow.columns import ARROW
+from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Type
 
 #: Columns that can be written. Each can be missing or NULL unless its description says otherwise.
 WRITE_COLUMNS: Final = (
@@ -44,38 +45,19 @@ DEDUP: Final = ("dedup_producer", "dedup_sequence", "dedup_previous")
 
 #: Type words of properties by the type of their field in ``props``; None is a string.
 FIELD_WORDS: Final[Mapping[pa.DataType, str | None]] = {
-    pa.string(): None,
-    pa.large_string(): None,
-    pa.bool_(): "boolean",
-    pa.int8(): "byte",
-    pa.int16(): "short",
-    pa.int32(): "int",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-}
+    pa.large_string(): None, **{ARROW[kind]: word for kind, word in PROPERTY_TYPES.items()},
+}  # fmt: skip
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return kind in (pa.string(), pa.large_string())
-
-
-def _is_texts(kind: pa.DataType) -> bool:
-    return pa.types.is_map(kind) and _is_text(kind.key_type) and _is_text(kind.item_type)
-
-
-def _is_properties(kind: pa.DataType) -> bool:
-    return pa.types.is_struct(kind) and all(field.type in FIELD_WORDS for field in kind)
-
-
+_TEXT: Final = (pa.string(), pa.large_string())
 _FITS: Final[Mapping[Type, Callable[[pa.DataType], bool]]] = {
-    Type.STRING: _is_text,
+    Type.STRING: _TEXT.__contains__,
     Type.BINARY: lambda kind: kind in (pa.binary(), pa.large_binary()),
     Type.INT: pa.types.is_signed_integer,
     Type.LONG: pa.types.is_signed_integer,
     Type.TIMESTAMP: lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
-    Type.TEXTS: _is_texts,
-    Type.PROPERTIES: _is_properties,
+    Type.TEXTS: lambda kind: pa.types.is_map(kind) and kind.key_type in _TEXT and kind.item_type in _TEXT,
+    Type.PROPERTIES: lambda kind: pa.types.is_struct(kind) and all(field.type in FIELD_WORDS for field in kind),
 }
 _KNOWN: Final = {column.name.lower(): column for column in WRITE_COLUMNS}
 _PROVIDED: Final = {name.lower(): name for name in PROVIDED}
@@ -118,7 +100,11 @@ def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bo
         left_out.append("body_json")
     if destination is None and "destination" not in found:
         raise ConfigurationError("no destination: set the option queue or topic, or add a column destination")
-    _check_dedup(found, dedup, left_out)
+    for name in DEDUP:
+        if dedup and name not in found and name != "dedup_previous":
+            raise ConfigurationError(f"dedup=columns requires the column {name}")
+        if not dedup and found.pop(name, None) is not None:
+            left_out.append(name)
     if left_out:
         warnings.warn(f"columns that are not written: {', '.join(left_out)}", stacklevel=2)
     return found
@@ -138,11 +124,3 @@ def _check_bodies(found: Mapping[str, int]) -> None:
             raise ConfigurationError("payload requires the column body_type")
     elif len(typed) == 2 and "body_type" not in found:
         raise ConfigurationError("text and bytes are two bodies: drop one, or add body_type to select one per row")
-
-
-def _check_dedup(found: dict[str, int], dedup: bool, left_out: list[str]) -> None:
-    for name in DEDUP:
-        if dedup and name not in found and name != "dedup_previous":
-            raise ConfigurationError(f"dedup=columns requires the column {name}")
-        if not dedup and found.pop(name, None) is not None:
-            left_out.append(name)

@@ -31,6 +31,7 @@ def _looks(pattern: str) -> Callable[[str], object]:
 
 _FLOATING: Final = _looks(r"-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?")
 _INT: Final = _looks("-?[0-9]{1,9}")
+_NONE: Final = _looks("(?!)")
 #: Usual patterns of texts by type word. Matching is cheaper than parsing; numbers of that many digits always fit.
 _USUAL: Final[Mapping[str, Callable[[str], object]]] = {
     "boolean": _looks("true|false"),
@@ -44,14 +45,9 @@ _USUAL: Final[Mapping[str, Callable[[str], object]]] = {
 }
 #: Text writers of fields by type word.
 _WRITERS: Final[Mapping[str | None, Callable[[Any], str]]] = {
-    None: str,
-    "boolean": to_java,
-    "byte": str,
-    "short": str,
-    "int": str,
-    "long": str,
+    **dict.fromkeys((None, "byte", "short", "int", "long"), str),
+    **dict.fromkeys(("boolean", "double"), to_java),
     "float": lambda value: to_java(Float(value)),
-    "double": to_java,
 }
 
 #: Entries of a map in one row; values can be NULL.
@@ -110,17 +106,14 @@ def _by_column(
         if texts is not None or words is not None or any(field.null_count for field in fields):
             return None
         names = tuple(field.name for field in declared.type)
-        types = {name: word for name, word in zip(names, map(_word_of, fields), strict=True) if word is not None}
+        words_of = zip(names, (FIELD_WORDS[field.type] for field in fields), strict=True)
+        types = {name: word for name, word in words_of if word is not None}
         writers = (_WRITERS[types.get(name)] for name in names)
         columns = [list(map(write, field.to_pylist())) for write, field in zip(writers, fields, strict=True)]
     if not names and not types:
         return repeat({}, rows)
     shape = learn_shape(names, types)
     return None if shape is None else shape.write(columns)
-
-
-def _word_of(field: pa.Array) -> str | None:
-    return FIELD_WORDS[field.type]
 
 
 def _same_keys(column: pa.MapArray | None) -> tuple[tuple[str, ...], pa.Array] | None:
@@ -204,22 +197,18 @@ def _are_of_type(texts: Sequence[str], word: str | None) -> bool:
     if word is None:
         return True
     try:
-        for text in filterfalse(_USUAL.get(word, _never), set(texts)):  # often only a few different ones
+        for text in filterfalse(_USUAL.get(word, _NONE), set(texts)):  # often only a few different ones
             _check_text(text, word)
     except MessageFormatError:
         return False
     return True
 
 
-def _never(text: str) -> bool:
-    return False
-
-
 def _check_texts(texts: Mapping[str, str], words: Mapping[str, str]) -> None:
     """Reject a text that does not fit its type. The codec rejects unknown type words."""
     for name, word in words.items():
         text = texts.get(name)
-        if text is None or _USUAL.get(word, _never)(text):
+        if text is None or _USUAL.get(word, _NONE)(text):
             continue
         try:
             _check_text(text, word)

@@ -7,7 +7,9 @@ producer must be sent in the order of their numbers: a late one would be lost.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 import attrs
@@ -54,11 +56,6 @@ class AscendingCheck:
 
     _last: dict[str, tuple[int, int]] = attrs.field(factory=dict, init=False)
 
-    @property
-    def producers(self) -> list[str]:
-        """Producers in the order of their first rows."""
-        return list(self._last)
-
     def follow(self, producer: str, previous: int | None, row: int) -> None:
         """Check that the row before the next one was the last row taken. Otherwise it could be sent later and be lost.
 
@@ -99,18 +96,32 @@ class AscendingCheck:
         self._last[producer] = (sequence, row)
 
 
+@attrs.frozen
+class Sent:
+    """Counts of the rows that a task sent to one topic.
+
+    Attributes:
+        topic: full name.
+        rows: rows confirmed by the broker, including duplicates.
+        duplicates: rows that the broker dropped because it had stored them already.
+        producers: names of the task's producers; empty without deduplication.
+    """
+
+    topic: str
+    rows: int
+    duplicates: int
+    producers: tuple[str, ...] = ()
+
+
 def check_tasks(producers: Iterable[Iterable[str]]) -> None:
     """Check that no producer had rows in two tasks, whose order is undefined.
 
     Raises:
         IllegalArgumentError: a producer had rows in two tasks; some can be lost.
     """
-    seen: set[str] = set()
-    for names in producers:
-        for name in set(names):
-            if name in seen:
-                raise IllegalArgumentError(
-                    f"rows of producer {name!r:.100} came from two tasks, so the broker might have dropped some as "
-                    "duplicates; repartition by dedup_producer before writing, and check what was stored"
-                )
-            seen.add(name)
+    for name, tasks in Counter(chain.from_iterable(map(set, producers))).items():
+        if tasks > 1:
+            raise IllegalArgumentError(
+                f"rows of producer {name!r:.100} came from two tasks, so the broker might have dropped some as "
+                "duplicates; repartition by dedup_producer before writing, and check what was stored"
+            )

@@ -36,10 +36,11 @@ class Type(enum.Enum):
     PROPERTIES = "STRUCT<...>"  # the declared properties: see ``ddl``
 
 
-#: Types that a declared property can have.
-PROPERTY_TYPES: Final = (
-    Type.STRING, Type.BOOLEAN, Type.BYTE, Type.SHORT, Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE,
-)  # fmt: skip
+#: Types that a declared property can have, with the type words of properties; None is a string.
+PROPERTY_TYPES: Final[Mapping[Type, str | None]] = {
+    Type.STRING: None, Type.BOOLEAN: "boolean", Type.BYTE: "byte", Type.SHORT: "short", Type.INT: "int",
+    Type.LONG: "long", Type.FLOAT: "float", Type.DOUBLE: "double",
+}  # fmt: skip
 
 
 class Body(enum.Enum):
@@ -171,8 +172,5 @@ def ddl(columns: Iterable[Column], declared: Sequence[Property] = ()) -> str:
 def _ddl(kind: Type, declared: Sequence[Property]) -> str:
     if kind is not Type.PROPERTIES:
         return str(kind.value)
-    return "STRUCT<" + ", ".join(f"{_quoted(each.name)}: {each.type.value}" for each in declared) + ">"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    names = [each.name.replace("`", "``") for each in declared]
+    return f"STRUCT<{', '.join(f'`{name}`: {each.type.value}' for name, each in zip(names, declared, strict=True))}>"

@@ -40,13 +40,10 @@ def value_type(schemas: Iterable[Schema]) -> str:
         tree = json.loads(schema.definition)
         if not isinstance(tree, dict) or tree.get("type") != "record":
             return JSON
-        named: dict[str, str | None] = {tree["name"]: None}  # Spark has no recursive types
-        for field in tree["fields"]:
-            kind, name = _ddl(field["type"], named, DEEPEST), field["name"]
-            # Spark treats names that differ only in case as equal.
-            if kind is None or fields.setdefault(name.lower(), (name, kind)) != (name, kind):
-                return JSON
-    return _struct(fields.values()) if fields else JSON
+        found = _fields(tree, {}, DEEPEST + 1)
+        if found is None or any(fields.setdefault(name, field) != field for name, field in found.items()):
+            return JSON
+    return _struct(fields) if fields else JSON
 
 
 def _ddl(tree: Any, named: dict[str, str | None], depth: int) -> str | None:
@@ -72,7 +69,9 @@ def _ddl(tree: Any, named: dict[str, str | None], depth: int) -> str | None:
         items = _ddl(tree["values"], named, depth - 1)
         return None if items is None else f"MAP<STRING, {items}>"
     if kind == "record":
-        return _record(tree, named, depth)
+        fields = _fields(tree, named, depth)
+        named[tree["name"]] = _struct(fields) if fields else None
+        return named[tree["name"]]
     if not isinstance(kind, str):
         return _ddl(kind, named, depth - 1)
     found = _PRIMITIVES.get(kind) or named.get(kind)
@@ -83,19 +82,19 @@ def _ddl(tree: Any, named: dict[str, str | None], depth: int) -> str | None:
     return found
 
 
-def _record(tree: Mapping[str, Any], named: dict[str, str | None], depth: int) -> str | None:
-    named[tree["name"]] = None
+def _fields(
+    tree: Mapping[str, Any], named: dict[str, str | None], depth: int
+) -> dict[str, tuple[str, str]] | None:  # fmt: skip
+    """Return name and DDL of each field of a record, by the name in lower case; None if it has no type in Spark."""
+    named[tree["name"]] = None  # Spark has no recursive types
     fields: dict[str, tuple[str, str]] = {}
     for field in tree["fields"]:
-        kind = _ddl(field["type"], named, depth - 1)
-        if kind is None or field["name"].lower() in fields:
+        kind, name = _ddl(field["type"], named, depth - 1), field["name"]
+        if kind is None or name.lower() in fields:  # Spark treats names that differ only in case as equal
             return None
-        fields[field["name"].lower()] = (field["name"], kind)
-    if not fields:
-        return None
-    named[tree["name"]] = _struct(fields.values())
-    return named[tree["name"]]
+        fields[name.lower()] = (name, kind)
+    return fields
 
 
-def _struct(fields: Iterable[tuple[str, str]]) -> str:
-    return "STRUCT<" + ", ".join(f"`{name}`: {kind}" for name, kind in fields) + ">"
+def _struct(fields: Mapping[str, tuple[str, str]]) -> str:
+    return "STRUCT<" + ", ".join(f"`{name}`: {kind}" for name, kind in fields.values()) + ">"

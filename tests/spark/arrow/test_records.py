@@ -141,7 +141,8 @@ def test_every_column_has_its_part_in_a_record() -> None:
     wanted = to_record(expected, CONNECTION, "t/n", deliver_at=NOW + 5000)
     wanted.sequence_id, wanted.sticky_key = 77, 2
     assert row == OutgoingRow("a", wanted, 0, "p")
-    assert maker.order is not None and maker.order.producers == ["p"]
+    assert maker.order is not None
+    maker.order.follow("p", 77, 1)  # raises unless the row was the last one of its producer
     assert row.record.properties["JMSReplyTo"] == "persistent://t/n/r"
     assert record(correlation_bytes=b"\xff").properties["JMSCorrelationID"] == "/w=="
 

@@ -16,7 +16,6 @@ def test_rows_of_a_producer_must_ascend() -> None:
     check = AscendingCheck()
     for producer, sequence, row in (("a", 5, 0), ("b", 1, 1), ("a", 6, 2), ("b", 1 << 62, 3)):
         check.take(producer, sequence, row)
-    assert check.producers == ["a", "b"]
     for sequence in (6, 5, 0):
         words = f"row 4: dedup_sequence {sequence} of producer 'a' must lie above 6 of row 2"
         with pytest.raises(IllegalArgumentError, match=words):
