@@ -56,10 +56,12 @@ class _Outlet:
     sender: Sender = attrs.field(init=False)
     rows: int = 0
     duplicates: int = 0
+    doubtful: int = 0
 
     def settled(self, numbers: Sequence[int], place: WireId | None, error: JMSError | None) -> None:
         """Record the result of rows."""
         if error is not None:
+            self.doubtful += len(numbers) * isinstance(error, SendInDoubtError)
             self.errors.append(_refused(numbers[0], self.topic, error))
             return
         self.rows += len(numbers)
@@ -142,10 +144,12 @@ class Sending:
         return self._ended
 
     async def aclose(self) -> None:
-        """Close every sender; the outcome of unconfirmed rows is in doubt. Idempotent."""
+        """Close every sender; the outcome of unconfirmed rows is in doubt. Idempotent. A WARNING counts the rows."""
         while self._outlets:
             _, outlet = self._outlets.popitem()
             await outlet.sender.aclose(self.configuration.close_timeout)
+            text = "%s: the task failed; %d of its rows are stored, %d of them as duplicates, and %d in doubt"
+            _log.warning(text, outlet.topic, outlet.rows, outlet.duplicates, outlet.doubtful)
 
     async def _open(self, row: OutgoingRow) -> _Outlet:
         if len(self._outlets) >= self.configuration.max_num_of_producers:

@@ -257,6 +257,17 @@ class Admin(Protocol):
             As ``is_incomplete``.
         """
 
+    async def publish_time(self, topic: str, message_id: WireId) -> int:
+        """Return the publish time of an entry, in ms since the epoch; for a batch, the time of its first message.
+
+        Args:
+            topic: full name of a topic without partitions, or of one partition.
+            message_id: id of the entry; its index in a batch is ignored.
+
+        Raises:
+            As ``is_incomplete``.
+        """
+
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
         """Acknowledge everything up to and including the entry at ``message_id``, including records held by consumers.
 

@@ -99,7 +99,7 @@ async def test_a_queue_has_its_subscription_before_its_first_message(
 
 
 async def test_the_first_error_names_topic_row_and_cause_and_nothing_follows_it(
-    transport: Transport, configuration: Configuration
+    transport: Transport, configuration: Configuration, caplog: pytest.LogCaptureFixture
 ) -> None:
     await keep(transport, "t")
     sending = Sending(transport, configuration)
@@ -109,6 +109,8 @@ async def test_the_first_error_names_topic_row_and_cause_and_nothing_follows_it(
     assert isinstance(refused.value.__cause__, MessageTooLargeError)
     await sending.aclose()
     assert await stored(transport, "t") == [b"a"]
+    counted = "the task failed; 1 of its rows are stored, 0 of them as duplicates, and 0 in doubt"
+    assert [record.message for record in caplog.records] == [f"{PREFIX}t: {counted}"]
 
 
 async def test_an_error_that_comes_later_fails_the_next_row_and_the_end(
@@ -222,6 +224,23 @@ async def test_rows_wait_for_a_broker_that_is_unreachable(breakable: Breakable) 
     assert [each.rows for each in await sending.finish()] == [2]
     # A row whose confirmation an outage cut off is sent again.
     assert set(await stored(transport, name)) == {b"a", b"b"}
+
+
+async def test_rows_that_nobody_confirmed_are_counted_as_in_doubt(
+    breakable: Breakable, broker_kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    transport, configuration = breakable.transport, load("memory:")
+    await keep(transport, name := str(uuid.uuid4()))
+    sending = Sending(transport, attrs.evolve(configuration, close_timeout=0.5))
+    await sending.send(rows("a", to=f"topic://{name}"))
+    [outlet] = sending._outlets.values()
+    while not outlet.rows:
+        await asyncio.sleep(0.05)
+    with breakable.outage():
+        await sending.send(rows("b", "c", to=f"topic://{name}", first=1))
+        await sending.aclose()
+    doubtful = 0 if broker_kind == "memory" else 2  # the embedded broker knows that it has not stored them
+    assert f"1 of its rows are stored, 0 of them as duplicates, and {doubtful} in doubt" in caplog.text
 
 
 @pytest.mark.parametrize(("configured", "awaited"), [(0, 3600.0), (30_000, 3600.0), (7_200_000, 7200.0)])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.streaming.datasource import ReadMaxBytes, ReadMaxRows, ReadMinRows
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StringType, StructField, StructType
@@ -55,11 +56,19 @@ def test_the_progress_tells_what_lies_behind(
 ) -> None:
     queue = name("progress")
     send(pulsar_broker.url, queue, [str(number) for number in range(6)])
-    query = run(stream(spark, pulsar_broker, queue, maxEntriesPerTrigger="4"), tmp_path)
+    frame = stream(spark, pulsar_broker, queue, maxEntriesPerTrigger="4", columns="text,decode_error")
+    counts = F.count("*").alias("rows"), F.sum(F.length("text")).alias("bytes"), F.count("decode_error").alias("errors")
+    query = run(frame.observe("read", *counts), tmp_path)
+    assert tuple(query.recentProgress[0]["observedMetrics"]["read"]) == (4, 4, 0)
     lags = [jmsaio.spark.lag(progress) for progress in query.recentProgress]
     topic = f"persistent://public/default/{queue}"
     assert [lag[topic].entries for lag in lags if topic in lag][:1] == [2]
     assert lags[-1][topic].entries == 0
+    [oldest] = [lag[topic].oldest for lag in lags if topic in lag and lag[topic].entries]
+    assert oldest is not None and oldest.startswith("20")
+    shown = json.loads(query.recentProgress[0]["sources"][0]["latestOffset"])
+    assert shown["all"] == {"entries": 2, "bytes": lags[0][topic].bytes, "oldest": oldest}
+    assert (shown["source"], shown["losses"]) == (f"queue://{queue} at {pulsar_broker.service_url}", 0)
     assert jmsaio.spark.lag(json.loads('{"sources": []}')) == {}
 
 

@@ -10,6 +10,7 @@ from jmsaio.cli.spark.check import check
 from jmsaio.cli.spark.cleanup import cleanup
 from jmsaio.cli.spark.dlq import dlq
 from jmsaio.cli.spark.replay import replay
+from jmsaio.cli.spark.status import status
 
 
 @click.group(invoke_without_command=True)
@@ -25,5 +26,5 @@ def spark(context: click.Context) -> None:
     show_help_alone(context)
 
 
-for command in (check, archive, verify, replay, dlq, cleanup):
+for command in (check, archive, status, verify, replay, dlq, cleanup):
     spark.add_command(command)

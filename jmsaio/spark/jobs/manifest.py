@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import os
 import re
@@ -17,6 +16,8 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.model.version import __version__
 from jmsaio.spark.model import schema
 from jmsaio.spark.model.places import Place, parse_place
+from jmsaio.spark.options import values
+from jmsaio.spark.options.values import time_text
 from jmsaio.spark.planning.ranges import Loss
 
 #: Name of the file in the archive's folder. Spark ignores names with an underscore when it reads the folder.
@@ -259,27 +260,10 @@ def _part_from_json(data: Mapping[str, Any]) -> ArchivedPart:
         start=parse_place(data["start"], what),
         end=parse_place(data["end"], what),
         rows=int(data["rows"]),
-        first=_milliseconds(data["first"]),
-        last=_milliseconds(data["last"]),
+        first=None if data["first"] is None else values.time(data["first"]),
+        last=None if data["last"] is None else values.time(data["last"]),
         next=None if following is None else parse_place(following, what),
     )
-
-
-def time_text(milliseconds: int | None) -> str | None:
-    """Format a time in ms since the epoch as ISO 8601 in UTC."""
-    if milliseconds is None:
-        return None
-    moment = _EPOCH + datetime.timedelta(milliseconds=milliseconds)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _milliseconds(text: str | None) -> int | None:
-    if text is None:
-        return None
-    return (datetime.datetime.fromisoformat(text) - _EPOCH) // datetime.timedelta(milliseconds=1)
-
-
-_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def _shown(value: object) -> str:

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.spark.jobs.failures import reason_of
-from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, require_manifest, time_text
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, require_manifest
 from jmsaio.spark.model.places import Place
+from jmsaio.spark.options.values import time_text
 
 _COLUMNS: Final = ("topic", "publish_time", "position", "decode_error")
 _MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")

@@ -114,6 +114,13 @@ def time(text: str) -> int:
     return -(-since // _MILLISECOND)
 
 
+def time_text(milliseconds: int | None) -> str | None:
+    """Format a time in ms since the epoch as ISO 8601 in UTC."""
+    if milliseconds is None:
+        return None
+    return (_EPOCH + milliseconds * _MILLISECOND).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class Use(enum.Enum):
     """Purpose of the options; the value is the word of Spark's API."""
 

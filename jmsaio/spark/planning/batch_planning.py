@@ -11,16 +11,27 @@ from typing import Final, TypeVar
 import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig
-from jmsaio.errors import ConfigurationError, InvalidDestinationError, NotFoundError, OperationTimeoutError
+from jmsaio.errors import (
+    AdminError,
+    ConfigurationError,
+    InvalidDestinationError,
+    JMSSecurityError,
+    NotFoundError,
+    OperationTimeoutError,
+)
 from jmsaio.model.destinations import Resolved, resolve
 from jmsaio.model.partitions import partition_name, split_partition
+from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, View
 from jmsaio.spark.options.table import LATEST, Mark
+from jmsaio.spark.options.values import time_text
 from jmsaio.spark.planning.losses import Losses
+from jmsaio.spark.planning.offsets import Behind, Offsets, first_unread, lag
 from jmsaio.spark.planning.plan import Stored, beyond, locate, pending, split, stored, whole
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.transport.base import ReaderOptions, Transport
+from jmsaio.transport.subscriptions import is_away
 from jmsaio.transport.topics import list_partitions, list_topics
 from jmsaio.transport.waiting import together
 
@@ -159,6 +170,43 @@ async def first_since(transport: Transport, topic: str, time: int) -> Place | No
     finally:
         await reader.aclose(_FIRST)
     raise OperationTimeoutError(f"{topic}: no message from publish time {time} ms on within {_FIRST:g} s")
+
+
+@attrs.define(eq=False)
+class Backlog:
+    """Finds the backlog of topics, with the publish time of the oldest unread message, which needs the administration.
+
+    Args:
+        transport: client of the broker.
+    """
+
+    transport: Transport
+    _times: dict[str, tuple[Place, str | None]] = attrs.field(init=False, factory=dict)
+
+    async def find(self, start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
+        """Return the backlog after the offsets, by partition. A time is requested once for each place.
+
+        Raises:
+            TransportError: the broker does not answer.
+        """
+        behind, places = lag(start, stores), first_unread(start, stores)
+        if self.transport.admin is not None:
+            waiting = [topic for topic, one in behind.items() if one.entries]
+            unknown = [topic for topic in waiting if self._times.get(topic, ("",))[0] != places[topic]]
+            times = await for_each(unknown, lambda topic: self._time(topic, places[topic]))
+            self._times |= {topic: (places[topic], time) for topic, time in times.items()}
+            behind |= {topic: attrs.evolve(behind[topic], oldest=self._times[topic][1]) for topic in waiting}
+        return behind
+
+    async def _time(self, topic: str, place: Place) -> str | None:
+        """Return the publish time of an entry; None if it can't be read, or not with this client's permissions."""
+        assert self.transport.admin is not None
+        try:
+            return time_text(await self.transport.admin.publish_time(topic, WireId(place.ledger, place.entry)))
+        except (AdminError, JMSSecurityError) as error:
+            if is_away(error):
+                raise
+            return None
 
 
 async def plan_batch(transport: Transport, source: Resolved, options: SourceOptions) -> list[Range]:

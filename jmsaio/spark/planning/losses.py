@@ -34,6 +34,10 @@ class Losses:
         """Return a handler for a reader's options."""
         return cls(options.fail_on_data_loss, options.data_loss_folder)
 
+    def total(self) -> int:
+        """Return the number of losses: those that all processes noted in the folder; without one, those found here."""
+        return self.count if self._folder is None else len(read_losses(Path(self._folder)))
+
     def report(self, loss: Loss) -> None:
         """Report a loss.
 

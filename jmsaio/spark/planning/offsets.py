@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -47,24 +47,39 @@ class Behind:
     Attributes:
         entries: number of entries; a batch counts as one.
         bytes: approximate number of bytes.
+        oldest: publish time of the first entry, in ISO 8601; None if there is none, or it is unknown.
     """
 
     entries: int
     bytes: int
+    oldest: str | None = None
+
+    @classmethod
+    def total(cls, parts: Iterable[Behind]) -> Behind:
+        """Return the unread part of all partitions together."""
+        found = list(parts)
+        times = (one.oldest for one in found if one.oldest is not None)
+        return cls(sum(one.entries for one in found), sum(one.bytes for one in found), min(times, default=None))
 
 
-def lag(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
-    """Return the backlog after the offsets by partition; a partition without an offset counts from its start.
+def first_unread(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Place]:
+    """Return the first unread place by partition; a partition without an offset starts at its oldest message.
 
     Args:
         stores: what each partition stores.
     """
-    return {topic: _behind(topic, _start(topic, start, store)[0], store) for topic, store in stores.items()}
+    return {topic: _start(topic, start, store)[0] for topic, store in stores.items()}
+
+
+def lag(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
+    """Return the backlog after the offsets by partition, without times; see ``first_unread``."""
+    return {topic: _behind(topic, place, stores[topic]) for topic, place in first_unread(start, stores).items()}
 
 
 def with_behind(offsets: Offsets, behind: Mapping[str, Behind]) -> dict[str, Any]:
-    """Return offsets for a query's progress, with the backlog after the newest batch."""
-    return to_json(offsets) | {"behind": {topic: attrs.asdict(one) for topic, one in behind.items()}}
+    """Return offsets for a query's progress, with the backlog after the newest batch: by partition, and in all."""
+    parts = {topic: attrs.asdict(one) for topic, one in behind.items()}
+    return to_json(offsets) | {"behind": parts, "all": attrs.asdict(Behind.total(behind.values()))}
 
 
 def shown_offset(source: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -80,7 +95,7 @@ def shown_offset(source: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def behind(shown: Mapping[str, Any]) -> dict[str, Behind]:
     """Extract the backlog that ``with_behind`` put into a query's progress; empty for other sources."""
-    return {topic: Behind(one["entries"], one["bytes"]) for topic, one in shown.get("behind", {}).items()}
+    return {topic: Behind(**one) for topic, one in shown.get("behind", {}).items()}
 
 
 def _start(topic: str, start: Offsets, store: Stored) -> tuple[Place, Loss | None]:

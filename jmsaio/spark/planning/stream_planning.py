@@ -12,10 +12,18 @@ from jmsaio.errors import JMSError
 from jmsaio.model.destinations import Resolved
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import LATEST, SourceOptions
-from jmsaio.spark.planning.batch_planning import first_since, for_each, list_sources, look, start_places
+from jmsaio.spark.planning.batch_planning import (
+    Backlog,
+    first_since,
+    for_each,
+    list_sources,
+    look,
+    start_places,
+)
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.offsets import (
+    Behind,
     Offsets,
     Step,
     advance,
@@ -32,9 +40,7 @@ from jmsaio.spark.planning.ranges import BEGINNING, Range
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.base import Transport
 
-#: Seconds before the time at which a stream ends, from which clocks of producers can have reached it.
-_EARLY: Final = 60.0
-#: Seconds after that time, in which messages published before can still be stored.
+#: Seconds before and after a time at which a stream ends, in which messages published on its other side can be stored.
 _LATE: Final = 5.0
 
 
@@ -52,15 +58,21 @@ class StreamPlanner:
     options: SourceOptions
     _stores: Mapping[str, Stored] = attrs.field(init=False, factory=dict)
     _looked: float | None = attrs.field(init=False, default=None)
+    _looked_at: float = attrs.field(init=False, default=0.0)  # in seconds since the epoch
+    _has_asked: bool = attrs.field(init=False, default=False)  # for the ends, since that look
     _begun: float | None = attrs.field(init=False, default=None)  # when the previous batch was planned
     _until: Offsets | None = attrs.field(init=False, default=None)
     _ends: dict[str, Place] = attrs.field(init=False, factory=dict)  # known ends of the options
     _has_ended: bool = attrs.field(init=False, default=False)
     _reached: Offsets = attrs.field(init=False, factory=dict)
     _cursor: StreamCursor | None = attrs.field(init=False, default=None)
+    _behind: Mapping[str, Behind] = attrs.field(init=False, factory=dict)
     _outage: Outage = attrs.field(init=False)
+    _backlog: Backlog = attrs.field(init=False)
+    _losses: Losses = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._backlog, self._losses = Backlog(self.transport), Losses.by(self.options)
         self._outage = Outage(self.options.outage_timeout)
         name, admin = self.options.subscription, self.transport.admin
         if name is not None and admin is not None:
@@ -119,8 +131,7 @@ class StreamPlanner:
         start = from_json(written)
         looked = self._looked
         stores = await self._look()
-        until = await self._limits(start, stores)
-        stores = self._stores
+        until = await self._limits(stores)
         step = advance(
             start,
             stores,
@@ -129,7 +140,7 @@ class StreamPlanner:
             until=until,
             kept=await self._kept(start),
         )
-        Losses.by(self.options).report_all(step.losses)
+        self._losses.report_all(step.losses)
         if self._cursor is not None and self.options.move_cursor:
             await self._cursor.move(start, stores, again=self._looked != looked)
         is_final = self._until is not None or _all_stored(until, stores)
@@ -142,50 +153,47 @@ class StreamPlanner:
         self._reached = step.end
         return to_json(step.end)
 
-    async def _limits(self, start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Place | None] | None:
+    async def _limits(self, stores: Mapping[str, Stored]) -> dict[str, Place | None] | None:
         """Return where the batch must end in each partition, None for anywhere; None if nothing ends.
 
-        A time ends a partition at the first message published then or later, or without one, some seconds afterwards.
+        The end by a time is the first message published then or later; if none is stored some seconds after that time,
+        the end of the stored messages. Once that time is near, nothing is read before the broker was asked.
         """
         options, frozen = self.options, self._until
         if options.ending_time is None and options.ending_offsets == LATEST:
             return None if frozen is None else dict(frozen)
         marks = {topic: options.end_of(topic) for topic in stores if topic not in self._ends}
         self._ends |= {topic: mark for topic, mark in marks.items() if isinstance(mark, Place)}
-        now = self.transport.clock.now()
-        due, near = int((now - _LATE) * 1000), int((now + _EARLY) * 1000)
-        by_time = {
-            topic: mark for topic, mark in marks.items()
-            if isinstance(mark, int) and (mark <= due or (mark <= near and stores[topic].end != start.get(topic)))
-        }  # fmt: skip
-        if by_time:
-            stores = await self._look(fresh=True)
-            found = await for_each(
-                by_time.keys() & stores.keys(), lambda topic: first_since(self.transport, topic, by_time[topic])
-            )
-            for topic, place in found.items():
-                if place is not None or by_time[topic] <= due:
-                    self._ends[topic] = place or stores[topic].end or BEGINNING
+        near = (self._looked_at + _LATE) * 1000
+        times = {topic: mark for topic, mark in marks.items() if isinstance(mark, int) and mark <= near}
+        if not self._has_asked:
+            found = await for_each(times, lambda topic: first_since(self.transport, topic, times[topic]))
+            due = (self._looked_at - _LATE) * 1000
+            ends = {topic: place or (stores[topic].end or BEGINNING) for topic, place in found.items()}
+            self._ends |= {topic: ends[topic] for topic in ends if found[topic] is not None or times[topic] <= due}
+            self._has_asked = True
         limits = {topic: self._ends.get(topic) for topic in stores}
         if frozen is None:
             return limits
         return {topic: min(limits.get(topic) or place, place) for topic, place in frozen.items()}
 
     async def report(self) -> dict[str, Any]:
-        """Return the broker's newest offsets, and the backlog after the newest batch: entries and bytes by partition.
+        """Return the broker's newest offsets, the backlog after the newest batch, the source, and the losses so far.
 
         Also ``ended`` if everything up to the end of the options was read and stored. While the broker is unreachable,
         the last known ones, and ``unreachable``: ``seconds`` since, and ``reason``.
         """
         if self._outage.shown() is None:
             try:
-                await self._look()
+                self._behind = await self._backlog.find(self._reached, await self._look())
             except JMSError as error:
                 self._outage.note(error)
-        stores, outage = self._stores, self._outage.shown()
-        ends = {topic: store.end for topic, store in stores.items() if store.end is not None}
-        shown = with_behind(ends, lag(self._reached, stores)) | ({"ended": True} if self._has_ended else {})
-        return shown if outage is None else {**shown, "unreachable": outage}
+        ends = {topic: store.end for topic, store in self._stores.items() if store.end is not None}
+        more: dict[str, Any] = {"ended": True} if self._has_ended else {}
+        if (outage := self._outage.shown()) is not None:
+            more = {"unreachable": outage}
+        where = f"{self.options.destination} at {self.options.connection['brokerServiceUrl']}"
+        return {**with_behind(ends, self._behind), "source": where, "losses": self._losses.total(), **more}
 
     async def ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
         """Return the ranges of a batch. Queries the broker only if it never did: for a batch repeated after a restart.
@@ -201,7 +209,7 @@ class StreamPlanner:
             await self._look()
         begins, options = from_json(start), self.options
         found, losses = between(begins, from_json(end), self._stores, await self._kept(begins))
-        Losses.by(self.options).report_all(losses)
+        self._losses.report_all(losses)
         return split(found, options.min_partitions, options.max_entries_per_partition)
 
     async def _kept(self, start: Offsets) -> Container[str]:
@@ -219,9 +227,10 @@ class StreamPlanner:
         """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark asks."""
         now = self._now()
         if fresh or self._looked is None or now - self._looked >= self.options.offset_poll_interval:
+            began = self.transport.clock.now()
             topics = await list_sources(self.transport, self.source, may_miss=self._looked is not None)
             self._stores = await look(self.transport, topics)
-            self._looked = now
+            self._looked, self._looked_at, self._has_asked = now, began, False
         return self._stores
 
     def _now(self) -> float:

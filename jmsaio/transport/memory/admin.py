@@ -148,6 +148,14 @@ class MemoryAdmin:
         """Return False: messages are stored whole."""
         return await self.is_incomplete(topic, message_id)
 
+    async def publish_time(self, topic: str, message_id: WireId) -> int:
+        """Return the publish time of a record. See ``Admin.publish_time``."""
+        with self._reachable():
+            records = [log.records.get(message_id.entry) for log in self._broker.find(topic)]
+            if (record := records[0]) is None or len(records) > 1:
+                raise AdminError(f"topic {topic} of the embedded broker stores no entry {message_id}")
+            return record.publish_time
+
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
         """Acknowledge everything up to and including ``message_id``. See ``Admin.advance``."""
         with self._broker.lock:

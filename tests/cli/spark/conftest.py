@@ -33,6 +33,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
             redrive_letters=jobs.redrive_letters,
         ),
         "worker": SimpleNamespace(call_broker=lambda options, call: asyncio.run(call("transport", "configuration"))),
+        "jobs.status": SimpleNamespace(status=jobs.status),
         "jobs.check": SimpleNamespace(
             Finding=Finding,
             check_driver=lambda: list(jobs.driver),

@@ -152,6 +152,14 @@ class Jobs:
             "left": self.left, "unseen": self.unseen, "errors": ["no such topic"] if self.left else [],
         }  # fmt: skip
 
+    def status(self, connection: dict[str, str], folder: Path, losses: Path | None) -> dict[str, Any]:
+        self.asked += [folder, losses]
+        behind = {"entries": 3, "bytes": 90, "oldest": "2026-01-01T00:00:00Z"}
+        nothing = {"entries": 0, "bytes": 0, "oldest": None}
+        parts = [{"topic": "t", "place": "1:2", **behind}, {"topic": "u", "place": None, **nothing}]
+        last = {"batch": 7, "committed": True}
+        return {"job": "status", "last": last, "lost": [], "missing": self.lost, "partitions": parts, **behind}
+
     async def clean_up(self, transport: str, configuration: str, **given: Any) -> dict[str, Any]:
         self.orders.append(given)
         return {

@@ -14,7 +14,6 @@ from jmsaio.spark.jobs.manifest import (
     Manifest,
     read_manifest,
     require_manifest,
-    time_text,
     write_manifest,
 )
 from jmsaio.spark.model import schema
@@ -159,8 +158,3 @@ def test_a_folder_without_a_manifest_is_no_archive(tmp_path: Path) -> None:
     assert read_manifest(tmp_path) is None
     with pytest.raises(ConfigurationError, match=r"is no archive.*jmsaio spark archive"):
         require_manifest(tmp_path)
-
-
-def test_a_time_is_written_in_utc() -> None:
-    assert time_text(0) == "1970-01-01T00:00:00.000Z"
-    assert time_text(None) is None

@@ -94,3 +94,8 @@ def test_a_refusal_names_option_and_value_and_cuts_a_long_one() -> None:
     assert str(error).endswith(": is long")
     assert len(str(error)) < 300
     assert error.key == "columns"
+
+
+def test_a_time_is_written_in_utc() -> None:
+    assert values.time_text(0) == "1970-01-01T00:00:00.000Z"
+    assert values.time_text(None) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import uuid
 from typing import Any
 
@@ -121,6 +122,23 @@ async def test_a_stream_ends_before_the_first_message_published_at_its_ending_ti
     assert await planning.latest(end, limited=True) == end
 
 
+async def test_a_late_message_is_left_also_before_the_end_is_final(seam: Seam) -> None:
+    topic = await seam.topic("early")
+    time = int(seam.transport.clock.now() * 1000) + 2000
+    planning = planner(seam, topic, startingOffsets="earliest", endingTime=str(time))
+    start = await planning.initial()
+    end = await planning.latest(start, limited=True)
+    assert await read(seam, planning, start, end) == ["early"]
+    await seam.send(topic, "in time")
+    await asyncio.sleep(max(0.0, time / 1000 - seam.transport.clock.now()) + 0.1)
+    await seam.send(topic, "late")
+    after = await planning.latest(end, limited=True)
+    assert await read(seam, planning, end, after) == ["in time"]
+    assert (await planning.report())["all"]["entries"] == 1
+    assert await planning.latest(after, limited=True) == after
+    assert (await planning.report())["ended"]
+
+
 async def test_a_stream_whose_ending_time_lies_ahead_goes_on(seam: Seam) -> None:
     topic, unused = await seam.topic("one"), await seam.topic()
     time = int(seam.transport.clock.now() * 1000) + 3_600_000
@@ -223,6 +241,9 @@ async def test_the_report_tells_what_lies_behind_the_newest_batch(seam: Seam) ->
     report = await planning.report()
     assert report["behind"][topic]["entries"] == 6
     assert report["behind"][topic]["bytes"] > 0
+    rows = await seam.rows((await planning.ranges(start, (await planning.latest(start, limited=False))))[0])
+    assert report["all"] == report["behind"][topic]
+    assert round(datetime.datetime.fromisoformat(report["all"]["oldest"]).timestamp() * 1000) == rows[4].publish_time
     assert report["p"][topic] == (await planning.latest(start, limited=False))["p"][topic]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from jmsaio.errors import InvalidDestinationError, NotFoundError
+from jmsaio.errors import AdminError, InvalidDestinationError, NotFoundError
 from jmsaio.transport.base import StartPosition, TopicLog
 from tests.transport.contract.harness import GUARD, Harness
 
@@ -93,7 +93,13 @@ async def test_an_entry_with_a_whole_message_is_complete(harness: Harness) -> No
     assert place is not None
     assert not await harness.admin.is_incomplete(topic, place)
     assert not await harness.admin.is_last_chunk(topic, place)
+    assert abs(await harness.admin.publish_time(topic, place) - harness.transport.clock.now() * 1000) < 60_000
+    for absent in (place._replace(entry=place.entry + 1), place._replace(entry=2**40)):
+        with pytest.raises(AdminError):
+            await harness.admin.publish_time(topic, absent)
     with pytest.raises(NotFoundError):
         await harness.admin.is_incomplete(harness.topic(), place)
     with pytest.raises(NotFoundError):
         await harness.admin.is_last_chunk(harness.topic(), place)
+    with pytest.raises(NotFoundError):
+        await harness.admin.publish_time(harness.topic(), place)

@@ -113,6 +113,11 @@ def is_last_chunk(headers: Mapping[str, str]) -> bool:
     return _chunks_behind(headers) == 0 and headers["X-Pulsar-chunk-id"] != "0"
 
 
+def read_publish_time(headers: Mapping[str, str]) -> int:
+    """Return the publish time in the headers of the answer for an entry, in ms since the epoch."""
+    return round(datetime.fromisoformat(headers["X-Pulsar-publish-time"]).timestamp() * 1000)
+
+
 def _chunks_behind(headers: Mapping[str, str]) -> int:
     """Return the number of chunks of the message that follow an entry; -1 if it is not a chunk."""
     chunk, chunks = (headers.get(f"X-Pulsar-{name}") for name in ("chunk-id", "num-chunks-from-msg"))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
@@ -44,6 +44,7 @@ from jmsaio.transport.pulsar.admin.answers import (
     read_activity,
     read_ledgers,
     read_log,
+    read_publish_time,
     read_stats,
     reason_of,
     understanding,
@@ -77,6 +78,7 @@ ATTEMPTS = 4
 REDIRECTS = 5
 #: Seconds between two checks of a cursor that is to move: initially, and maximum.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.005, 0.5
+_Found = TypeVar("_Found")
 _VERSION = re.compile(r"\d+\.[\w.+-]+")
 _TRY_AGAIN = (500, 502, 503, 504)
 _MOVED = (307, 308)
@@ -292,7 +294,11 @@ class RestAdmin:
         """Return whether an entry is the last one of several chunks. See ``Admin.is_last_chunk``."""
         return await self._entry(topic, message_id, is_last_chunk)
 
-    async def _entry(self, topic: str, message_id: WireId, read: Callable[[Mapping[str, str]], bool]) -> bool:
+    async def publish_time(self, topic: str, message_id: WireId) -> int:
+        """Return the publish time of an entry. See ``Admin.publish_time``."""
+        return await self._entry(topic, message_id, read_publish_time)
+
+    async def _entry(self, topic: str, message_id: WireId, read: Callable[[Mapping[str, str]], _Found]) -> _Found:
         """Return the result of ``read`` for the headers of the answer for an entry."""
         path = f"{topic_path(topic)}/ledger/{message_id.ledger}/entry/{message_id.entry}"
         what = f"entry {message_id.ledger}:{message_id.entry} of {topic}"

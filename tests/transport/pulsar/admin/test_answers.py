@@ -18,6 +18,7 @@ from jmsaio.transport.pulsar.admin.answers import (
     read_activity,
     read_ledgers,
     read_log,
+    read_publish_time,
 )
 from jmsaio.transport.pulsar.admin.paths import cursor_key
 
@@ -93,6 +94,14 @@ def test_chunks_but_the_last_wait_for_others(chunk: str, chunks: str, before: bo
     for other in ({"X-Pulsar-message-id": "3:4"}, {"X-Pulsar-chunk-id": "0", "X-Pulsar-num-chunks-from-msg": "1"}):
         assert not is_chunk_before_last(other)
         assert not is_last_chunk(other)
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [("1970-01-01T00:00:01Z", 1000), ("1970-01-01T01:00:00.05+01:00", 50), ("1970-01-01T00:00:00.123Z", 123)],
+)
+def test_a_publish_time_has_the_offset_of_the_broker(text: str, time: int) -> None:
+    assert read_publish_time({"X-Pulsar-publish-time": text}) == time
 
 
 @pytest.mark.parametrize(
