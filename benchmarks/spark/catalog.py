@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import time
 
 import attrs
 
-from benchmarks.spark.messages import CHARACTERS, SOURCE
+from benchmarks.spark.messages import CHARACTERS, PARTITIONS, SOURCE, TOPICS
 from jmsaio.bench.scenario import Block, Scenario
 
 _HERE = "benchmarks.spark"
@@ -51,6 +52,7 @@ def spark_scenarios(raw_url: str, url: str) -> list[Scenario]:
                  f"{_HERE}.loops:touch", raw_url),
         Scenario("spark.build", "records to columns", Block.SPARK_PARTS, f"{_HERE}.loops:build", raw_url,
                  references=("spark.loop-touch",)),
+        *_spread(url),
         Scenario("spark.batch-ready", "ready batches", Block.SPARK_STREAM, f"{_HERE}.streaming:ready", url),
         Scenario("spark.batch", "from the broker", Block.SPARK_STREAM, f"{_HERE}.streaming:broker", url,
                  references=("spark.batch-ready",)),
@@ -65,11 +67,32 @@ def spark_scenarios(raw_url: str, url: str) -> list[Scenario]:
     return [attrs.evolve(row, extra=row.extra | _source(row, stamp)) for row in rows]
 
 
+def _spread(url: str) -> list[Scenario]:
+    """Return the rows of many topics or partitions, compared with one topic."""
+    one, hundred = ("spark.topics-1",), ("spark.topics-1", "spark.topics-100")
+    rows = [
+        ("spark.topics-1", "one topic", "many", {TOPICS: "1"}, ()),
+        ("spark.topics-10", "10 topics", "many", {TOPICS: "10"}, one),
+        ("spark.topics-100", "100 topics", "many", {TOPICS: "100"}, one),
+        ("spark.topics-since", "100 topics, from a publish time", "many_since", {TOPICS: "100"}, hundred),
+        ("spark.partitions-10", "10 partitions", "many", {PARTITIONS: "10"}, one),
+        ("spark.partitions-100", "100 partitions", "many", {PARTITIONS: "100"}, one),
+    ]
+    found = [
+        Scenario(name, title, Block.SPARK_TOPICS, f"{_HERE}.reading:{target}", url, extra=extra, references=references)
+        for name, title, target, extra, references in rows
+    ]
+    batch = Scenario("spark.batch-topics", "100 topics", Block.SPARK_STREAM, f"{_HERE}.streaming:broker", url,
+                     extra={TOPICS: "100"}, references=("spark.batch",))  # fmt: skip
+    return [*found, batch]
+
+
 def _source(row: Scenario, stamp: int) -> dict[str, str]:
     """Return the queue that a row reads: one for each length of texts."""
     if row.group is Block.SPARK_WRITE or "ready" in row.name:
         return {}
-    return {SOURCE: f"bench-spark-{row.extra.get(CHARACTERS, 'usual')}-{stamp}"}
+    kind = "-".join(itertools.chain(*sorted(row.extra.items()))) or "usual"
+    return {SOURCE: f"bench-spark-{kind}-{stamp}"}
 
 
 def reason_without() -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import time
 from collections.abc import Iterator
 from typing import Any, Final
@@ -12,6 +14,8 @@ import attrs
 from benchmarks.raw import open_client
 from jmsaio.bench.meter import Meter, Metrics
 from jmsaio.bench.workload import AMOUNT, REGION, REGION_VALUE, Task, Workload
+from jmsaio.config import load
+from jmsaio.transport.registry import connected
 
 #: Property that is the same for each hundredth message: what the selector asks for.
 PERCENT: Final = "percent"
@@ -24,7 +28,11 @@ CONNECTION: Final = "6ed4cbc1-4f0b-4d3c-9a4e-1d6b6f3e2a90"
 SOURCE: Final = "source"
 #: Key of ``Task.extra``: characters of a text, where that is not the workload's.
 CHARACTERS: Final = "characters"
-#: Messages in an entry, whatever the speed of the sender.
+#: Keys of ``Task.extra``: number of topics, or of partitions of one topic, among which ``SPREAD`` messages are divided.
+TOPICS: Final = "topics"
+PARTITIONS: Final = "partitions"
+SPREAD: Final = 1_000
+#: Messages in an entry, whatever the speed of the sender; of those that are divided, each is one.
 ENTRY: Final = 100
 _NAMESPACE: Final = "persistent://public/default/"
 _SUBSCRIPTION: Final = "jms-queue"
@@ -36,9 +44,21 @@ def work_of(task: Task) -> Workload:
     Of longer texts there are fewer, but no less than an entry.
     """
     work = task.workload
+    if is_spread(task):
+        return attrs.evolve(work, messages=SPREAD, characters=work.spark_characters, spark_batch=SPREAD // 5)
     characters = int(task.extra.get(CHARACTERS, work.spark_characters))
     messages = max(ENTRY, work.spark_messages * work.spark_characters // characters)
     return attrs.evolve(work, messages=messages, characters=characters)
+
+
+def is_spread(task: Task) -> bool:
+    """Whether the messages of a row are divided among topics or partitions."""
+    return TOPICS in task.extra or PARTITIONS in task.extra
+
+
+def queues_of(task: Task) -> list[str]:
+    """Return the queues that a row reads."""
+    return [f"{task.extra[SOURCE]}-{number}" for number in range(int(task.extra.get(TOPICS, "1")))]
 
 
 def topic_of(queue: str) -> str:
@@ -101,6 +121,8 @@ def native_messages(work: Workload) -> Iterator[Any]:
 
 def fill(task: Task) -> Metrics:
     """Fill the queue that a row reads, in entries of ``ENTRY`` messages; its subscription keeps them."""
+    if is_spread(task):
+        return _fill_all(task)
     work, topic = work_of(task), topic_of(task.extra[SOURCE])
     client = open_client(attrs.evolve(task, url=task.url.partition("?")[0]))  # that of jmsaio's rows, too
     client.subscribe(topic, _SUBSCRIPTION).close()
@@ -117,3 +139,27 @@ def fill(task: Task) -> Metrics:
         producer.flush()
     client.close()
     return meter.metrics(work.messages)
+
+
+def _fill_all(task: Task) -> Metrics:
+    """Divide messages among the queues that a row reads, or their partitions, one in an entry."""
+    work, queues = work_of(task), queues_of(task)
+    asyncio.run(_create(task.url, queues, int(task.extra.get(PARTITIONS, "0"))))
+    client, messages = open_client(attrs.evolve(task, url=task.url.partition("?")[0])), native_messages(work)
+    with Meter() as meter:
+        for queue in queues:
+            client.subscribe(topic_of(queue), _SUBSCRIPTION).close()
+            producer = client.create_producer(topic_of(queue), batching_enabled=False, max_pending_messages=0)
+            for message in itertools.islice(messages, work.messages // len(queues)):
+                producer._producer.send_async(message, None)
+            producer.flush()
+            producer.close()
+    client.close()
+    return meter.metrics(work.messages)
+
+
+async def _create(url: str, queues: list[str], partitions: int) -> None:
+    async with connected(load(url)) as transport:
+        assert transport.admin is not None
+        for queue in queues:
+            await transport.admin.create_topic(topic_of(queue), partitions)

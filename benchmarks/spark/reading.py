@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from benchmarks.spark.messages import PERCENT, SOURCE, work_of
+from benchmarks.spark.messages import PERCENT, SOURCE, queues_of, work_of
 from benchmarks.spark.session import metered, ready, run_query, the_session
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.workload import Task
@@ -69,6 +69,18 @@ def ready_one(task: Task) -> Metrics:
 def ready_two(task: Task) -> Metrics:
     """Ready batches, two tasks."""
     return run_query(ready(task, "read", tasks=2), work_of(task).messages, to_noop)
+
+
+def many(task: Task, **options: str) -> Metrics:
+    """Return a query over many topics or partitions."""
+    given = {"queue": f"multi:{','.join(queues_of(task))}", **options}
+    metrics = _read(task, **given)
+    return metrics | {"query_ms": metrics["wall_us"] * work_of(task).messages / 1000}
+
+
+def many_since(task: Task) -> Metrics:
+    """Return the same query from a publish time on, before that of all messages."""
+    return many(task, startingTime="1000000000000")
 
 
 def archive(task: Task) -> Metrics:

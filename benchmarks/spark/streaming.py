@@ -7,16 +7,18 @@ import tempfile
 
 from pyspark.sql import DataFrame
 
-from benchmarks.spark.messages import ENTRY, SOURCE, work_of
+from benchmarks.spark.messages import ENTRY, SOURCE, is_spread, queues_of, work_of
 from benchmarks.spark.session import metered, ready_options, the_session
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.workload import Task
 
 
 def broker(task: Task) -> Metrics:
-    """Micro-batches of a queue, one task each."""
-    entries = task.workload.spark_batch // ENTRY
-    options = {"url": task.url, "queue": task.extra[SOURCE], "startingOffsets": "earliest"}
+    """Micro-batches of a queue, one task each, or of many."""
+    entries, queue = work_of(task).spark_batch // ENTRY, task.extra[SOURCE]
+    if is_spread(task):
+        entries, queue = work_of(task).spark_batch, f"multi:{','.join(queues_of(task))}"
+    options = {"url": task.url, "queue": queue, "startingOffsets": "earliest"}
     given = options | {"maxEntriesPerTrigger": str(entries)}
     return _run(the_session().readStream.format("jms").options(**given).load(), task)
 

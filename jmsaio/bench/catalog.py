@@ -22,6 +22,7 @@ REFERENCES = {
     Block.LAYER: (),
     Block.SPARK_READ: (),
     Block.SPARK_PARTS: (),
+    Block.SPARK_TOPICS: (),
     Block.SPARK_STREAM: (),
     Block.SPARK_WRITE: (),
 }
@@ -53,7 +54,10 @@ GOALS = (
     Goal("spark.build", 0.7, "spark.loop-touch", at_most=True),
     Goal("spark.ready-two", 1.3, "spark.ready-one"),
     Goal("spark.selector", 1.2, "spark.read-one"),
+    Goal("spark.topics-100", 10.0, "spark.topics-1", at_most=True),
+    Goal("spark.topics-since", 1.5, "spark.topics-100", at_most=True),
     Goal("spark.batch", 2.5, "spark.batch-ready", at_most=True),
+    Goal("spark.batch-topics", 5.0, "spark.batch", at_most=True),
     Goal("spark.write", 1.2, "spark.send-jmsaio"),
     Goal("spark.write", 1.5, "spark.send-raw"),
     Goal("spark.write-dedup", 0.5, "spark.write"),

@@ -20,12 +20,15 @@ class Block(enum.Enum):
     IDLE = "Idle consumers"
     SPARK_READ = "Spark: read"
     SPARK_PARTS = "Spark: CPU of the parts of a read"
+    SPARK_TOPICS = "Spark: 1,000 messages in topics or partitions"
     SPARK_STREAM = "Spark: one micro-batch"
     SPARK_WRITE = "Spark: write"
 
 
 #: Groups of Spark rows.
-SPARK_GROUPS = frozenset({Block.SPARK_READ, Block.SPARK_PARTS, Block.SPARK_STREAM, Block.SPARK_WRITE})
+SPARK_GROUPS = frozenset(
+    {Block.SPARK_READ, Block.SPARK_PARTS, Block.SPARK_TOPICS, Block.SPARK_STREAM, Block.SPARK_WRITE}
+)
 
 
 @attrs.frozen
@@ -55,6 +58,7 @@ METRICS = {
     Block.IDLE: Metric("kb_each", "kB each", 1),
     Block.SPARK_READ: RATE,
     Block.SPARK_PARTS: Metric("cpu_us", "us CPU", 1),
+    Block.SPARK_TOPICS: Metric("query_ms", "ms"),
     Block.SPARK_STREAM: Metric("batch_ms", "ms"),
     Block.SPARK_WRITE: RATE,
 }

@@ -25,13 +25,13 @@ class BatchReader(TaskReader, DataSourceReader):
     """
 
     def partitions(self) -> list[InputPartition]:
-        """Return one partition for each range of entries; none for an empty destination.
+        """Return one partition for each task: one range of entries or several; none for an empty destination.
 
         Raises:
             DataLossError: messages to read no longer exist.
             TransportError: the broker does not answer within ``outageTimeout``.
         """
-        return [InputPartition(each) for each in asyncio.run(_plan(self._options))]
+        return self._tasks(asyncio.run(_plan(self._options)))
 
 
 async def _plan(options: SourceOptions) -> list[Range]:

@@ -70,10 +70,10 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
         return self._run(lambda planner: planner.report())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return one partition for each range of a batch."""
+        """Return one partition for each task of a batch."""
         if start == end:
             return []
-        return [InputPartition(each) for each in self._run(lambda planner: planner.ranges(start, end))]
+        return self._tasks(self._run(lambda planner: planner.ranges(start, end)))
 
     def commit(self, end: dict[str, Any]) -> None:
         """Do nothing: Spark calls it a batch late, never for the last one. ``latestOffset`` moves the subscription."""

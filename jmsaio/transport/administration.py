@@ -268,6 +268,19 @@ class Admin(Protocol):
             As ``is_incomplete``.
         """
 
+    async def first_since(self, topic: str, time: int) -> WireId:
+        """Return the id of the first entry published at ``time`` or later, else the one after the last entry.
+
+        Args:
+            topic: full name of a topic without partitions, or of one partition.
+            time: in ms since the epoch.
+
+        Raises:
+            NotFoundError: the topic does not exist.
+            JMSSecurityError: no permission to peek at its messages.
+            AdminError: the topic has partitions, or the broker failed.
+        """
+
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
         """Acknowledge everything up to and including the entry at ``message_id``, including records held by consumers.
 

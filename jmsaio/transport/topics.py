@@ -21,7 +21,9 @@ async def list_topics(admin: Admin, resolved: Resolved | Subscription) -> list[s
 
     Cancelling changes nothing.
     """
-    return list(resolved.topics) if resolved.pattern is None else await _matching(admin, resolved.pattern)
+    if resolved.pattern is None:
+        return list(resolved.topics)
+    return list(dict.fromkeys(split_partition(name)[0] for name in await list_matching(admin, resolved.pattern)))
 
 
 async def list_partitions(admin: Admin, topic: str) -> list[str]:
@@ -41,7 +43,14 @@ async def list_partitions(admin: Admin, topic: str) -> list[str]:
     return partition_names(topic, count)
 
 
-async def _matching(admin: Admin, pattern: str) -> list[str]:
+async def list_matching(admin: Admin, pattern: str) -> list[str]:
+    """Return the full names of the topics without partitions, and of the partitions, that match a pattern, sorted.
+
+    The number of calls does not depend on that of the topics. A partition that never had a client can be missing.
+
+    Raises:
+        As ``list_topics``.
+    """
     fits = topic_pattern(pattern).fullmatch
-    names = {split_partition(name)[0] for name in await admin.topics("/".join(pattern.split("/")[2:4]))}
-    return [name for name in sorted(names) if fits(name)]
+    names = set(await admin.topics("/".join(pattern.split("/")[2:4])))
+    return [name for name in sorted(names, key=split_partition) if fits(split_partition(name)[0])]

@@ -29,7 +29,7 @@ def test_each_partition_is_read_by_a_task_that_only_got_its_pickle(pulsar_broker
     ids = send(pulsar_broker.url, queue, [str(number) for number in range(10)])
     planning = reader(pulsar_broker, queue, maxEntriesPerPartition="4")
     partitions = planning.partitions()
-    assert [one.value.entries() for one in partitions] == [3, 3, 4]
+    assert [[each.entries() for each in one.value] for one in partitions] == [[3], [3], [4]]
     task: BatchReader = pickle.loads(pickle.dumps(planning))
     batches = [batch for one in partitions for batch in task.read(pickle.loads(pickle.dumps(one)))]
     assert all(batch.schema.names == ["TEXT", "JMSMessageID"] for batch in batches)
@@ -45,3 +45,18 @@ def test_the_task_that_spark_starts_for_nothing_reads_nothing(pulsar_broker: Tes
 def test_a_topic_that_does_not_exist_is_no_empty_one(pulsar_broker: TestBroker, name: Name) -> None:
     with pytest.raises(NotFoundError, match="does not exist"):
         reader(pulsar_broker, name("none")).partitions()
+
+
+def test_small_topics_share_a_task_unless_more_tasks_are_wanted(pulsar_broker: TestBroker, name: Name) -> None:
+    queues = [name(f"small{number}") for number in range(6)]
+    for queue in queues:
+        send(pulsar_broker.url, queue, [queue, "more"])
+    many = f"multi:{','.join(queues)}"
+    planning = reader(pulsar_broker, many)
+    [task] = planning.partitions()
+    assert len(pickle.dumps(task)) < 6 * 1000
+    found = [row["TEXT"] for batch in planning.read(task) for row in batch.to_pylist()]
+    assert found == [text for queue in queues for text in (queue, "more")]
+    assert len(reader(pulsar_broker, many, minPartitions="3").partitions()) == 3
+    assert len(reader(pulsar_broker, many, maxEntriesPerPartition="4").partitions()) == 3
+    assert len(reader(pulsar_broker, many, maxEntriesPerPartition="1").partitions()) == 12

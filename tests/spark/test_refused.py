@@ -23,7 +23,7 @@ from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.sending import write_batches
 from jmsaio.spark.stream import StreamReader
-from jmsaio.spark.task import read_range
+from jmsaio.spark.task import read_ranges
 from tests.spark.use import send
 from tests.support.issuer import Issuer
 from tests.support.refusals import REFUSALS, Brokers, secrets_of
@@ -47,7 +47,7 @@ def _plan_stream(options: SourceOptions) -> object:
 
 
 def _read(options: SourceOptions) -> object:
-    return list(read_range(options, SPAN, ROWS))
+    return list(read_ranges(options, [SPAN], ROWS))
 
 
 def _write(options: SourceOptions) -> object:

@@ -145,5 +145,6 @@ def test_a_stream_writes_its_batches(
         .options(url=pulsar_broker.url, queue=target, checkpointLocation=str(folder)).trigger(availableNow=True).start()
     )  # fmt: skip
     assert query.awaitTermination(100)
+    assert sum(progress.sink.numOutputRows for progress in query.recentProgress if progress.numInputRows) == 20
     received = {message.text for message in receive(pulsar_broker.url, target, 20)}
     assert received == {str(number) for number in range(20)}

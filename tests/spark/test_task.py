@@ -14,7 +14,7 @@ from jmsaio.spark import worker as workers
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.ranges import Range
-from jmsaio.spark.task import read_range
+from jmsaio.spark.task import read_ranges
 from jmsaio.transport.pulsar.admin import RestAdmin
 from tests.spark.use import send, send_values
 from tests.support.broker import TestBroker
@@ -47,7 +47,7 @@ def span(broker: TestBroker, queue: str, entries: int) -> Range:
 def test_a_consumer_that_takes_no_more_closes_the_reader(pulsar_broker: TestBroker, name: Name) -> None:
     queue = name("closed")
     send(pulsar_broker.url, queue, [str(number) for number in range(10)])
-    batches = read_range(options(pulsar_broker, queue, batchRows="2"), span(pulsar_broker, queue, 10), SCHEMA)
+    batches = read_ranges(options(pulsar_broker, queue, batchRows="2"), [span(pulsar_broker, queue, 10)], SCHEMA)
     first = next(batches)
     assert first.to_pylist() == [{"text": str(number), "destination": f"queue://{queue}"} for number in range(2)]
     assert consumers(pulsar_broker, queue) == 1
@@ -60,15 +60,15 @@ def test_tasks_of_a_process_share_a_client_until_one_fails_at_the_broker(pulsar_
     send(pulsar_broker.url, queue, ["one", "two"])
     chosen, whole = options(pulsar_broker, queue, readTimeout="1s"), span(pulsar_broker, queue, 2)
     key = workers._key(chosen)
-    assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
+    assert [batch.num_rows for batch in read_ranges(chosen, [whole], SCHEMA)] == [2]
     kept = workers._workers
     first = kept[key]
-    assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
+    assert [batch.num_rows for batch in read_ranges(chosen, [whole], SCHEMA)] == [2]
     assert kept[key] is first
     first.run(first.transport.aclose(5))
     with pytest.raises(ObjectClosedError):
-        list(read_range(chosen, whole, SCHEMA))
-    assert [batch.num_rows for batch in read_range(chosen, whole, SCHEMA)] == [2]
+        list(read_ranges(chosen, [whole], SCHEMA))
+    assert [batch.num_rows for batch in read_ranges(chosen, [whole], SCHEMA)] == [2]
     assert kept[key] is not first
     workers.forget(chosen)
 
@@ -86,6 +86,6 @@ def test_a_task_waits_for_the_schema_while_the_broker_restarts(
 
     monkeypatch.setattr(RestAdmin, "schema", schema)
     chosen = options(pulsar_broker, queue, schema="auto")
-    (batch,) = read_range(chosen, span(pulsar_broker, queue, 1), SCHEMA.append(pa.field("value", pa.string())))
+    (batch,) = read_ranges(chosen, [span(pulsar_broker, queue, 1)], SCHEMA.append(pa.field("value", pa.string())))
     assert batch["value"].to_pylist() == ["[5]"] and failures == []
     workers.forget(chosen)

@@ -12,7 +12,7 @@ from jmsaio.errors import BrokerUnavailableError, InvalidDestinationError, NotFo
 from jmsaio.model.destinations import Queue, resolve
 from jmsaio.model.partitions import partition_names
 from jmsaio.transport.administration import Admin
-from jmsaio.transport.topics import list_partitions, list_topics
+from jmsaio.transport.topics import list_matching, list_partitions, list_topics
 
 
 @attrs.define
@@ -90,3 +90,10 @@ async def test_a_silent_broker_is_not_taken_for_a_missing_topic() -> None:
 
     with pytest.raises(BrokerUnavailableError):
         await list_partitions(cast(Admin, Silent({})), full("t"))
+
+
+async def test_a_pattern_finds_each_partition_by_its_number_in_one_call() -> None:
+    admin = FixedTopics({full("b"): 11, full("a"): 0, full("c"): 0})
+    found = await list_matching(cast(Admin, admin), "persistent://public/default/[ab]")
+    assert found == [full("a"), *partition_names(full("b"), 11)]
+    assert admin.asked == ["public/default"]

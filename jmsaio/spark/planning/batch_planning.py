@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -32,7 +33,7 @@ from jmsaio.spark.planning.plan import Stored, beyond, locate, pending, split, s
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.transport.base import ReaderOptions, Transport
 from jmsaio.transport.subscriptions import is_away
-from jmsaio.transport.topics import list_partitions, list_topics
+from jmsaio.transport.topics import list_matching, list_partitions
 from jmsaio.transport.waiting import together
 
 T = TypeVar("T")
@@ -78,7 +79,9 @@ async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool
             reason = "option jms.usePulsarAdmin: topics that match a pattern are listed by the administration only"
             raise ConfigurationError(f"{reason}; list them with multi:", key="jms.usePulsarAdmin")
         return list(itertools.chain(*await together(_probe(transport, topic) for topic in source.topics)))
-    topics = await list_topics(admin, source)
+    if source.pattern is not None:
+        return await list_matching(admin, source.pattern)
+    topics = source.topics
     found = await for_each(topics, partial(list_partitions, admin))
     missing = [topic for topic, names in found.items() if not names]
     if missing and not may_miss:
@@ -148,8 +151,10 @@ async def look_at(transport: Transport, topic: str) -> Stored | None:
     return stored(log, None if log.is_readable_known else await transport.end(topic))
 
 
-async def first_since(transport: Transport, topic: str, time: int) -> Place | None:
-    """Return the entry of the first record published at ``time`` (ms since the epoch) or later; None without one.
+async def first_since(transport: Transport, topic: str, store: Stored, time: int) -> Place | None:
+    """Return the first stored entry published at ``time`` (ms since the epoch) or later; None without one.
+
+    A reader finds it if the administration is missing, or not allowed to peek at messages.
 
     Raises:
         OperationTimeoutError: the record was not received within 30 seconds.
@@ -157,6 +162,13 @@ async def first_since(transport: Transport, topic: str, time: int) -> Place | No
 
     Cancelling leaves nothing open.
     """
+    if store.end is None or store.first >= store.end:
+        return None
+    with suppress(JMSSecurityError):
+        if transport.admin is not None:
+            first = await transport.admin.first_since(topic, time)
+            found = store.normal(Place(first.ledger, first.entry))
+            return found if found < store.end else None
     reader = await transport.open_reader(ReaderOptions(topic, ConsumerConfig(receiver_queue_size=1), time))
     try:
         if await reader.at_end():
@@ -274,7 +286,7 @@ async def _start(
     """Return the start of a topic; None if nothing of it is read."""
     mark = options.start_of(topic)
     if isinstance(mark, int):
-        return None if store.end is None else await first_since(transport, topic, mark)
+        return await first_since(transport, topic, store, mark)
     if isinstance(mark, str):
         return None if store.is_unused else store.end if mark == LATEST else store.first
     place, loss = locate(topic, mark, store)

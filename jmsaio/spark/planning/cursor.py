@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 import attrs
 
@@ -11,6 +12,7 @@ from jmsaio.errors import ConfigurationError, JMSError, NotFoundError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
+from jmsaio.spark.planning.batch_planning import for_each
 from jmsaio.spark.planning.offsets import Offsets
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.transport.administration import Admin, StartPosition
@@ -55,17 +57,19 @@ class StreamCursor:
             ConfigurationError: it has consumers, and ``shared`` is False.
             TransportError: the broker does not answer.
         """
-        places = {}
-        for topic, store in stores.items():
+
+        async def one(topic: str) -> Place | None:
             is_new = await self.admin.create_subscription(topic, self.subscription, position)
             self._there.add(topic)
             if is_new:
-                continue
+                return None
             await self._check_unused(topic)
-            mark = (await self.admin.cursor(topic, self.subscription)).mark_delete
-            places[topic] = store.first if mark is None else store.normal(Place(mark.ledger, mark.entry + 1))
+            mark, store = (await self.admin.cursor(topic, self.subscription)).mark_delete, stores[topic]
+            return store.first if mark is None else store.normal(Place(mark.ledger, mark.entry + 1))
+
+        places = await for_each(stores, one)
         self._checked = True
-        return places
+        return {topic: place for topic, place in places.items() if place is not None}
 
     def leave(self, places: Offsets) -> None:
         """Do not move the cursor to these places: nothing was read before them."""
@@ -77,14 +81,13 @@ class StreamCursor:
         Raises:
             TransportError: the broker does not answer.
         """
-        for topic in topics:
-            if topic not in self._there:
-                try:
-                    stats = await self.admin.stats(topic)
-                except NotFoundError:
-                    continue
-                if self.subscription in stats.subscriptions:
+
+        async def one(topic: str) -> None:
+            with suppress(NotFoundError):
+                if self.subscription in (await self.admin.stats(topic)).subscriptions:
                     self._there.add(topic)
+
+        await for_each([topic for topic in topics if topic not in self._there], one)
         return self._there
 
     async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> list[str]:
@@ -104,22 +107,23 @@ class StreamCursor:
         Raises:
             ConfigurationError: as ``begin``, only if neither method was called before.
         """
-        failed = []
-        for topic, store in stores.items():
+
+        async def one(topic: str) -> bool:
             place = start.get(topic)
             tried = place is not None and self._tried.get(topic) == place
             if (topic in self._there and self._moved.get(topic) == place) or (tried and not again):
-                continue
-            last = None if place is None else _entry_before(place, store)
+                return True
+            last = None if place is None else _entry_before(place, stores[topic])
             is_done = await self._try(topic, last, logging.DEBUG if tried else logging.WARNING)
-            if not is_done:
-                failed.append(topic)
             if place is not None:
                 self._tried[topic] = place
                 if is_done:
                     self._moved[topic] = place
+            return is_done
+
+        done = await for_each(stores, one)
         self._checked = True
-        return failed
+        return [topic for topic in stores if not done[topic]]
 
     def _where(self, topic: str) -> dict[str, str | int]:
         return log_fields(destination=topic, subscription=self.subscription)

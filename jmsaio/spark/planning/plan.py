@@ -12,6 +12,10 @@ from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.ranges import BEGINNING, EntryRun, Loss, Range
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 
+#: Maximum ranges of a task, and their maximum entries and bytes if there are several: reading fewer takes less time
+#: than starting a task. A task starts to read all of its ranges at the same time.
+_TOGETHER: Final = 32
+_SMALL_ENTRIES, _SMALL_BYTES = 1000, 4 * 1024 * 1024
 #: Reasons why a place no longer exists.
 _TRIMMED: Final = "the broker has deleted them, or the topic was deleted and created again"
 _BEHIND: Final = "the position is after the end of the topic, which might have been deleted and created again"
@@ -140,7 +144,8 @@ def whole(topic: str, store: Stored, start: Place, end: Place | None = None) -> 
     end = store.end if end is None else min(end, store.end)
     if start >= end:
         return None
-    return _clipped(Range(topic, start, end, store.entries))
+    found = _clipped(Range(topic, start, end, store.entries))
+    return attrs.evolve(found, size=weigh(found, store.ledgers) // max(1, found.entries()))
 
 
 def weigh(range: Range, ledgers: Iterable[Ledger]) -> int:
@@ -196,6 +201,30 @@ def split(ranges: Sequence[Range], min_partitions: int | None = None, max_entrie
             by_share = _divided(entries * min(wanted, total), total)
             cut += _cut(one, entries, max(by_share, _divided(entries, max_entries)))
     return cut
+
+
+def share_tasks(
+    ranges: Sequence[Range], min_partitions: int | None = None, max_entries: int = 50_000
+) -> list[tuple[Range, ...]]:  # fmt: skip
+    """Divide ranges among tasks, in their order. Small ranges share tasks.
+
+    Args:
+        ranges: ranges of any topics. One with unknown ledgers is not small.
+        min_partitions: minimum number of tasks, if there are as many ranges; None: any.
+        max_entries: maximum entries of a task.
+    """
+    most = max(1, min(_TOGETHER, len(ranges) // (min_partitions or 1)))
+    tasks: list[list[Range]] = []
+    entries = size = 0
+    for one in ranges:
+        count = one.entries() if one.ledgers else max_entries
+        entries, size = entries + count, size + count * one.size
+        is_small = entries <= min(_SMALL_ENTRIES, max_entries) and size <= _SMALL_BYTES
+        if not tasks or len(tasks[-1]) == most or not is_small:
+            tasks.append([])
+            entries, size = count, count * one.size
+        tasks[-1].append(one)
+    return [tuple(task) for task in tasks]
 
 
 def _divided(number: int, by: int) -> int:

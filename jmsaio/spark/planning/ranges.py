@@ -38,6 +38,7 @@ class Range:
         end: the first message not to read.
         ledgers: id and number of entries of each ledger in the range; empty if unknown.
         acknowledged: spans of entries to leave out, in order.
+        size: estimated mean bytes of an entry; 0 if unknown.
     """
 
     topic: str
@@ -45,6 +46,7 @@ class Range:
     end: Place
     ledgers: tuple[tuple[int, int], ...] = ()
     acknowledged: tuple[Span, ...] = ()
+    size: int = attrs.field(default=0, eq=False)
 
     @property
     def stop(self) -> EntryId:

@@ -115,6 +115,11 @@ class RangeReading:
         self._silences = 0  # number of readers opened further back for it,
         self._silent_looks = _LOOKS  # and remaining number of such readers
 
+    @property
+    def done(self) -> bool:
+        """True if all rows were returned."""
+        return self._check.done and not self._waiting
+
     async def aclose(self) -> None:
         """Close the reader. Idempotent. Cancelling does not interrupt closing."""
         reader, self._reader = self._reader, None

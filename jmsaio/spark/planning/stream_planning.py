@@ -40,6 +40,8 @@ from jmsaio.spark.planning.ranges import BEGINNING, Range
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.base import Transport
 
+#: Minimum time between looks that only a report needs, as a multiple of the time that a look takes.
+_REST: Final = 10.0
 #: Seconds before and after a time at which a stream ends, in which messages published on its other side can be stored.
 _LATE: Final = 5.0
 
@@ -58,17 +60,21 @@ class StreamPlanner:
     options: SourceOptions
     _stores: Mapping[str, Stored] = attrs.field(init=False, factory=dict)
     _looked: float | None = attrs.field(init=False, default=None)
+    _took: float = attrs.field(init=False, default=0.0)  # seconds that it took to look
     _looked_at: float = attrs.field(init=False, default=0.0)  # in seconds since the epoch
     _has_asked: bool = attrs.field(init=False, default=False)  # for the ends, since that look
     _begun: float | None = attrs.field(init=False, default=None)  # when the previous batch was planned
     _until: Offsets | None = attrs.field(init=False, default=None)
     _ends: dict[str, Place] = attrs.field(init=False, factory=dict)  # known ends of the options
     _has_ended: bool = attrs.field(init=False, default=False)
-    _reached: Offsets = attrs.field(init=False, factory=dict)
+    _from: Offsets = attrs.field(init=False, factory=dict)  # start and
+    _reached: Offsets = attrs.field(init=False, factory=dict)  # end of the newest batch
     _cursor: StreamCursor | None = attrs.field(init=False, default=None)
     _behind: Mapping[str, Behind] = attrs.field(init=False, factory=dict)
+    _batch: Behind = attrs.field(init=False, default=Behind(0, 0))  # backlog before the newest batch
     _outage: Outage = attrs.field(init=False)
     _backlog: Backlog = attrs.field(init=False)
+    _reported: tuple[Offsets, float | None] | None = attrs.field(init=False, default=None)  # what ``_behind`` is for
     _losses: Losses = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -94,7 +100,7 @@ class StreamPlanner:
             position = StartPosition.LATEST if self.options.starting_offsets == LATEST else StartPosition.EARLIEST
             places |= await self._cursor.begin(stores, position)
             self._cursor.leave(places)
-        self._reached = places
+        self._from = self._reached = places
         return to_json(places)
 
     async def freeze(self) -> None:
@@ -145,6 +151,7 @@ class StreamPlanner:
             await self._cursor.move(start, stores, again=self._looked != looked)
         is_final = self._until is not None or _all_stored(until, stores)
         self._has_ended = is_final and step.end == start
+        self._from = start
         if limited and not is_final and not self._is_enough(start, stores, step):
             self._reached = start
             return dict(written)
@@ -167,7 +174,7 @@ class StreamPlanner:
         near = (self._looked_at + _LATE) * 1000
         times = {topic: mark for topic, mark in marks.items() if isinstance(mark, int) and mark <= near}
         if not self._has_asked:
-            found = await for_each(times, lambda topic: first_since(self.transport, topic, times[topic]))
+            found = await for_each(times, lambda topic: first_since(self.transport, topic, stores[topic], times[topic]))
             due = (self._looked_at - _LATE) * 1000
             ends = {topic: place or (stores[topic].end or BEGINNING) for topic, place in found.items()}
             self._ends |= {topic: ends[topic] for topic in ends if found[topic] is not None or times[topic] <= due}
@@ -185,7 +192,11 @@ class StreamPlanner:
         """
         if self._outage.shown() is None:
             try:
-                self._behind = await self._backlog.find(self._reached, await self._look())
+                await self._look(rest=_REST)
+                if (state := (self._reached, self._looked)) != self._reported:
+                    self._behind = await self._backlog.find(self._reached, self._stores)
+                    self._batch = Behind.total(lag(self._from, self._stores).values())
+                    self._reported = state
             except JMSError as error:
                 self._outage.note(error)
         ends = {topic: store.end for topic, store in self._stores.items() if store.end is not None}
@@ -193,7 +204,8 @@ class StreamPlanner:
         if (outage := self._outage.shown()) is not None:
             more = {"unreachable": outage}
         where = f"{self.options.destination} at {self.options.connection['brokerServiceUrl']}"
-        return {**with_behind(ends, self._behind), "source": where, "losses": self._losses.total(), **more}
+        more |= {"source": where, "losses": self._losses.total()}
+        return with_behind(ends, self._behind, self._batch) | more
 
     async def ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
         """Return the ranges of a batch. Queries the broker only if it never did: for a batch repeated after a restart.
@@ -223,14 +235,21 @@ class StreamPlanner:
         waited = self._now() - self._begun
         return has_enough(waiting, self.options.min_entries_per_trigger, waited, self.options.max_trigger_delay)
 
-    async def _look(self, fresh: bool = False) -> Mapping[str, Stored]:
-        """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark asks."""
+    async def _look(self, fresh: bool = False, rest: float = 0.0) -> Mapping[str, Stored]:
+        """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark asks.
+
+        Args:
+            fresh: request it now.
+            rest: minimum seconds between requests, as a multiple of the seconds that the last one took.
+        """
         now = self._now()
-        if fresh or self._looked is None or now - self._looked >= self.options.offset_poll_interval:
+        pause = max(self.options.offset_poll_interval, rest * self._took)
+        if fresh or self._looked is None or now - self._looked >= pause:
             began = self.transport.clock.now()
             topics = await list_sources(self.transport, self.source, may_miss=self._looked is not None)
             self._stores = await look(self.transport, topics)
             self._looked, self._looked_at, self._has_asked = now, began, False
+            self._took = self._now() - now
         return self._stores
 
     def _now(self) -> float:

@@ -156,6 +156,14 @@ class MemoryAdmin:
                 raise AdminError(f"topic {topic} of the embedded broker stores no entry {message_id}")
             return record.publish_time
 
+    async def first_since(self, topic: str, time: int) -> WireId:
+        """Return the id of the first record published at ``time`` or later. See ``Admin.first_since``."""
+        with self._reachable():
+            found = self._broker.find(topic)
+            if len(found) > 1:
+                raise AdminError(f"topic {topic} of the embedded broker has partitions")
+            return found[0].message_id(next((record.number for record in found[0].after(time)), found[0].next))
+
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
         """Acknowledge everything up to and including ``message_id``. See ``Admin.advance``."""
         with self._broker.lock:

@@ -6,15 +6,16 @@ import asyncio
 import re
 import uuid
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, NoReturn
 
 import attrs
 import pytest
 
 from jmsaio.config import load
-from jmsaio.errors import ConfigurationError, DataLossError, NotFoundError
+from jmsaio.errors import ConfigurationError, DataLossError, JMSSecurityError, NotFoundError
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.partitions import partition_names
+from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, View, parse_options
 from jmsaio.spark.options.table import LATEST
@@ -26,6 +27,7 @@ from jmsaio.spark.planning.batch_planning import (
     source_of,
     start_places,
 )
+from jmsaio.spark.planning.plan import Stored
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.registry import open_transport
 from tests.spark.seam import HANG, Seam, source
@@ -126,12 +128,54 @@ async def test_a_publish_time_is_the_place_of_the_first_message_since(seam: Seam
     [late] = [
         row for row in await seam.rows((await plan_batch(seam.transport, *source(topic)))[0]) if row.text == "late"
     ]
-    assert await first_since(seam.transport, topic, late.publish_time) == Place(place.ledger, place.entry)
-    assert await first_since(seam.transport, topic, late.publish_time + 3_600_000) is None
+    store = (await look(seam.transport, [topic]))[topic]
+    assert await first_since(seam.transport, topic, store, late.publish_time) == Place(place.ledger, place.entry)
+    assert await first_since(seam.transport, topic, store, late.publish_time + 3_600_000) is None
+    assert await first_since(seam.transport, topic, Stored((), None), 0) is None
     ranges = await plan_batch(seam.transport, *source(topic, starting_time=late.publish_time))
     assert await seam.all_texts(ranges) == ["late", "later"]
     later = source(topic, starting_time=late.publish_time + 3_600_000)
     assert await plan_batch(seam.transport, *later) == []
+
+
+async def test_a_reader_finds_a_publish_time_without_the_right_to_peek(
+    seam: Seam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(admin: object, topic: str, time: int) -> NoReturn:
+        raise JMSSecurityError("no right to peek")
+
+    monkeypatch.setattr(type(seam.transport.admin), "first_since", refuse)
+    topic = await seam.topic("early")
+    await asyncio.sleep(0.05)
+    time = int(seam.transport.clock.now() * 1000)
+    await asyncio.sleep(0.05)
+    await seam.send(topic, "late")
+    assert await seam.all_texts(await plan_batch(seam.transport, *source(topic, starting_time=time))) == ["late"]
+    assert await plan_batch(seam.transport, *source(topic, starting_time=time + 3_600_000)) == []
+
+
+async def test_topics_are_asked_side_by_side_and_those_of_a_pattern_are_listed_in_one_call(
+    seam: Seam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = seam.transport.admin
+    assert admin is not None
+    kind, names = type(admin), [await seam.topic("x") for _ in range(3)]
+    waiting = asyncio.Barrier(3)
+    ask = kind.first_since
+
+    async def all_at_once(admin: Any, topic: str, time: int) -> WireId:
+        await waiting.wait()
+        return await ask(admin, topic, time)
+
+    async def count(admin: object, topic: str) -> NoReturn:
+        raise AssertionError(f"{topic} is asked for its partitions")
+
+    monkeypatch.setattr(kind, "first_since", all_at_once)
+    monkeypatch.setattr(kind, "partitions", count)
+    either = "|".join(name.rpartition("/")[2] for name in names)
+    async with asyncio.timeout(HANG):
+        ranges = await plan_batch(seam.transport, *source(f"regex:{either}", starting_time=1000))
+    assert [one.topic for one in ranges] == sorted(names)
 
 
 async def test_each_topic_has_bounds_of_its_own(seam: Seam) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 import pytest
 
 from jmsaio.config import load
@@ -136,3 +140,28 @@ async def test_only_topics_that_have_the_subscription_count_as_kept(seam: Seam) 
     assert await cursor.kept([topic, without, f"{topic}-gone"]) == {topic}
     await cursor.move({}, await look(seam.transport, [without]), again=False)
     assert await cursor.kept([topic, without]) == {topic, without}
+
+
+async def test_the_subscriptions_of_many_topics_are_moved_side_by_side(
+    seam: Seam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = [await seam.topic("a", "b") for _ in range(3)]
+    stored = await look(seam.transport, topics)
+    kind, cursor = type(admin_of(seam)), StreamCursor(admin_of(seam), NAME, shared=False)
+    for name in ("create_subscription", "advance"):
+        monkeypatch.setattr(kind, name, together_only(getattr(kind, name), asyncio.Barrier(3)))
+    async with asyncio.timeout(HANG):
+        await cursor.begin(stored, StartPosition.EARLIEST)
+        starts = {topic: store.first._replace(entry=1) for topic, store in stored.items()}
+        assert await cursor.move(starts, stored, again=True) == []
+    assert [await admin_of(seam).backlog(topic, NAME) for topic in topics] == [1, 1, 1]
+
+
+def together_only(call: Callable[..., Awaitable[Any]], barrier: asyncio.Barrier) -> Callable[..., Awaitable[Any]]:
+    """A call that is made once as many others wait for theirs."""
+
+    async def called(*arguments: Any) -> Any:
+        await barrier.wait()
+        return await call(*arguments)
+
+    return called

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.planning.plan import Stored, locate, pending, split, stored, whole
+from jmsaio.spark.planning.plan import Stored, locate, pending, share_tasks, split, stored, whole
 from jmsaio.spark.planning.ranges import BEGINNING, Range
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 from tests.spark.planning.ledgers import STEPS, Ledgers
@@ -207,3 +207,37 @@ def test_ranges_go_by_the_backlog_of_their_topics(entries: list[int], wanted: in
         pieces = sum(one.topic == f"{T}{index}" for one in cut)
         assert pieces == -(-count * min(wanted, sum(entries)) // sum(entries))
     assert len(cut) < min(wanted, sum(entries)) + len(entries)
+
+
+@given(cases(), st.booleans())
+def test_tasks_share_what_is_small_in_order_and_within_the_limits(case: Case, are_large: bool) -> None:
+    size = 300_000 if are_large else 10
+    cut = [attrs.evolve(one, size=size) for one in split(case.ranges, case.min_partitions, case.max_entries)]
+    tasks = share_tasks(cut, case.min_partitions, case.max_entries)
+    assert [one for task in tasks for one in task] == cut
+    assert all(sum(one.entries() for one in task) <= case.max_entries for task in tasks)
+    assert all(len(task) == 1 or sum(one.entries() for one in task) * size <= 4 * 1024 * 1024 for task in tasks)
+    assert len(tasks) >= min(case.min_partitions or 0, len(cut))
+
+
+def test_large_ranges_have_tasks_of_their_own_and_small_ones_a_bounded_number() -> None:
+    def topic(number: int, entries: int, size: int = 100) -> Range:
+        return Range(f"{T}{number}", Place(1, 0), Place(1, entries), ((1, entries),), size=size)
+
+    small = [topic(number, 10) for number in range(100)]
+    assert [len(task) for task in share_tasks(small)] == [32, 32, 32, 4]
+    assert [len(task) for task in share_tasks(small, 10)] == [10] * 10
+    mixed = [topic(0, 10), topic(1, 2000), topic(2, 10), topic(3, 10, 500_000), topic(4, 10), topic(5, 990)]
+    tasks = [",".join(one.topic[len(T) :] for one in task) for task in share_tasks(mixed)]
+    assert tasks == ["0", "1", "2", "3", "4,5"]
+    unknown = [Range(f"{T}{number}", BEGINNING, Place(8, 2)) for number in range(3)]
+    assert share_tasks(unknown) == [(one,) for one in unknown]
+
+
+def test_a_range_estimates_the_size_of_its_entries_by_its_own_ledgers() -> None:
+    store = attrs.evolve(STORE, ledgers=(Ledger(5, 4, 400), Ledger(8, 3, 6000)))
+    for start, size in (((5, 0), (400 + 4000) // 6), ((8, 0), 2000)):
+        found = whole(T, store, Place(*start))
+        assert found is not None and found.size == size
+    unknown = whole(T, Stored((), Place(8, 2)), BEGINNING)
+    assert unknown is not None and unknown.size == 0

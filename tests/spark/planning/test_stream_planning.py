@@ -21,7 +21,7 @@ from jmsaio.spark.planning import stream_planning
 from jmsaio.spark.planning.batch_planning import plan_batch
 from jmsaio.spark.planning.offsets import from_json
 from jmsaio.spark.planning.stream_planning import StreamPlanner
-from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType, TopicLog
 from jmsaio.transport.subscriptions import passes
 from tests.spark.seam import HANG, Breakable, Seam, source, unload
 from tests.support.broker import TestBroker
@@ -236,15 +236,42 @@ async def test_the_report_tells_what_lies_behind_the_newest_batch(seam: Seam) ->
     topic = await seam.topic(*NUMBERS)
     planning = planner(seam, topic, startingOffsets="earliest", maxEntriesPerTrigger="4")
     start = await planning.initial()
-    assert (await planning.report())["behind"][topic]["entries"] == 10
+    whole = await planning.report()
+    assert (whole["behind"][topic]["entries"], whole["batch"]) == (10, {"entries": 0, "bytes": 0})
     await planning.latest(start, limited=True)
     report = await planning.report()
     assert report["behind"][topic]["entries"] == 6
     assert report["behind"][topic]["bytes"] > 0
+    assert report["batch"]["entries"] == 4
+    assert report["batch"]["bytes"] + report["all"]["bytes"] == whole["all"]["bytes"]
     rows = await seam.rows((await planning.ranges(start, (await planning.latest(start, limited=False))))[0])
     assert report["all"] == report["behind"][topic]
     assert round(datetime.datetime.fromisoformat(report["all"]["oldest"]).timestamp() * 1000) == rows[4].publish_time
     assert report["p"][topic] == (await planning.latest(start, limited=False))["p"][topic]
+
+
+async def test_a_report_asks_again_only_after_much_more_time_than_asking_took(
+    seam: Seam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = seam.transport.admin
+    assert admin is not None
+    topic, kind, asked = await seam.topic(*NUMBERS), type(admin), []
+    ask = kind.log
+
+    async def slowly(admin: Any, topic: str) -> TopicLog:
+        asked.append(topic)
+        await asyncio.sleep(0.2)
+        return await ask(admin, topic)
+
+    monkeypatch.setattr(kind, "log", slowly)
+    planning = planner(seam, topic, startingOffsets="earliest", maxEntriesPerTrigger="4")
+    start = await planning.initial()
+    reports = [await planning.report() for _ in range(5)]
+    assert [report["all"]["entries"] for report in reports] == [10] * 5
+    assert len(asked) == 1
+    await planning.latest(start, limited=True)
+    assert len(asked) == 2
+    assert (await planning.report())["all"]["entries"] == 6
 
 
 @attrs.define

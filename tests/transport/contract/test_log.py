@@ -103,3 +103,26 @@ async def test_an_entry_with_a_whole_message_is_complete(harness: Harness) -> No
         await harness.admin.is_last_chunk(harness.topic(), place)
     with pytest.raises(NotFoundError):
         await harness.admin.publish_time(harness.topic(), place)
+
+
+async def test_the_first_entry_since_a_publish_time_is_found(harness: Harness) -> None:
+    topic = harness.topic()
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
+    sender = await harness.sender(topic, batching_enabled=False)
+    early = await harness.send(sender, *"12")
+    await anyio.sleep(0.05)
+    time = int(harness.transport.clock.now() * 1000)
+    await anyio.sleep(0.05)
+    late = await harness.send(sender, *"34")
+    first, middle, last = early[0], late[0], late[1]
+    assert first is not None and middle is not None and last is not None
+    assert (await harness.admin.first_since(topic, time))[:2] == middle[:2]
+    for before in (0, -5):
+        assert (await harness.admin.first_since(topic, before))[:2] == first[:2]
+    for after in (time + 3_600_000, 2**70):
+        assert (await harness.admin.first_since(topic, after))[:2] == (last.ledger, last.entry + 1)
+    with pytest.raises(NotFoundError):
+        await harness.admin.first_since(harness.topic(), time)
+    await harness.admin.create_topic(parted := harness.topic(), 2)
+    with pytest.raises(AdminError):
+        await harness.admin.first_since(parted, time)

@@ -40,6 +40,11 @@ def lookup_path(topic: str) -> str:
     return topic_path(topic).replace("/admin/v2", "/lookup/v2/topic", 1)
 
 
+def since_path(topic: str, time: int) -> str:
+    """Return the path of a topic's first entry from a publish time on, in ms. Raises as ``topic_path``."""
+    return f"{topic_path(topic)}/messageid/{min(max(time, 0), _LATEST)}"
+
+
 def transaction_buffer_path(topic: str) -> str:
     """Return the path of the statistics of a topic's transactions.
 

@@ -57,6 +57,7 @@ from jmsaio.transport.pulsar.admin.paths import (
     namespace_path,
     read_cursor,
     schema_path,
+    since_path,
     start_position,
     subscription_path,
     topic_path,
@@ -297,6 +298,13 @@ class RestAdmin:
     async def publish_time(self, topic: str, message_id: WireId) -> int:
         """Return the publish time of an entry. See ``Admin.publish_time``."""
         return await self._entry(topic, message_id, read_publish_time)
+
+    async def first_since(self, topic: str, time: int) -> WireId:
+        """Return the id of the first entry published at ``time`` or later. See ``Admin.first_since``."""
+        what = f"first entry of {topic} from publish time {time} ms on"
+        found = await self._call("GET", since_path(topic, time), what=what)
+        with understanding(what):
+            return WireId(found["ledgerId"], found["entryId"], found["partitionIndex"])
 
     async def _entry(self, topic: str, message_id: WireId, read: Callable[[Mapping[str, str]], _Found]) -> _Found:
         """Return the result of ``read`` for the headers of the answer for an entry."""
