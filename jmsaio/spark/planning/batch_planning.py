@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
@@ -57,13 +57,16 @@ def source_of(options: SourceOptions, configuration: Configuration) -> Resolved:
     return attrs.evolve(source, subscription=source.subscription or configuration.queue_subscription_name)
 
 
-async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool = False) -> list[str]:
+async def list_sources(
+    transport: Transport, source: Resolved, *, may_miss: bool = False, known: Container[str] = ()
+) -> list[str]:  # fmt: skip
     """Return the full names of a destination's topics without partitions, and of its partitions.
 
     Args:
         transport: client of the broker.
         source: the destination's topics.
         may_miss: leave out a topic that does not exist.
+        known: topics that had no partitions when they were looked at, which is not asked again.
 
     Raises:
         ConfigurationError: the destination is a pattern, and there is no administration.
@@ -81,8 +84,8 @@ async def list_sources(transport: Transport, source: Resolved, *, may_miss: bool
         return list(itertools.chain(*await together(_probe(transport, topic) for topic in source.topics)))
     if source.pattern is not None:
         return await list_matching(admin, source.pattern)
-    topics = source.topics
-    found = await for_each(topics, partial(list_partitions, admin))
+    asked = await for_each([topic for topic in source.topics if topic not in known], partial(list_partitions, admin))
+    found = {topic: asked.get(topic, [topic]) for topic in source.topics}
     missing = [topic for topic, names in found.items() if not names]
     if missing and not may_miss:
         text = f"topic {', '.join(missing)} does not exist at {admin.address}: check its name and webServiceUrl"
@@ -146,7 +149,7 @@ async def look_at(transport: Transport, topic: str) -> Stored | None:
         return stored(None, await transport.end(topic))
     try:
         log = await admin.log(topic)
-    except NotFoundError:
+    except (NotFoundError, InvalidDestinationError):  # deleted, and perhaps created again with partitions
         return None
     return stored(log, None if log.is_readable_known else await transport.end(topic))
 

@@ -246,7 +246,8 @@ class StreamPlanner:
         pause = max(self.options.offset_poll_interval, rest * self._took)
         if fresh or self._looked is None or now - self._looked >= pause:
             began = self.transport.clock.now()
-            topics = await list_sources(self.transport, self.source, may_miss=self._looked is not None)
+            may_miss = self._looked is not None
+            topics = await list_sources(self.transport, self.source, may_miss=may_miss, known=self._stores)
             self._stores = await look(self.transport, topics)
             self._looked, self._looked_at, self._has_asked = now, began, False
             self._took = self._now() - now

@@ -385,6 +385,34 @@ async def test_a_topic_that_vanished_is_data_loss_unless_that_is_accepted(seam: 
     assert (await accepting.latest(start, limited=False))["p"] == {}
 
 
+async def test_a_topic_that_was_created_again_with_partitions_is_read_from_their_first_message(
+    seam: Seam, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, other, admin = await seam.topic("old"), await seam.topic("other"), seam.transport.admin
+    assert admin is not None
+    counted: list[str] = []
+    count = type(admin).partitions
+
+    async def partitions(admin: Any, topic: str) -> int:
+        counted.append(topic)
+        return await count(admin, topic)
+
+    planning = planner(seam, f"multi:{topic},{other}", startingOffsets="earliest", failOnDataLoss="false")
+    start = await planning.initial()
+    end = await planning.latest(start, limited=False)
+    assert sorted(map(str, await read(seam, planning, start, end))) == ["old", "other"]
+    monkeypatch.setattr(type(admin), "partitions", partitions)
+    assert await planning.latest(end, limited=False) == end
+    assert counted == []  # topics without partitions keep having none
+    await admin.delete_topic(topic, force=True)
+    await admin.create_topic(topic, 2)
+    await admin.create_subscription(topic, "keeper", StartPosition.EARLIEST)
+    await seam.send(partition_names(topic, 2)[1], "new")
+    gone = await planning.latest(end, limited=False)
+    assert gone["p"].keys() == {other}
+    assert await read(seam, planning, gone, await planning.latest(gone, limited=False)) == ["new"]
+
+
 async def test_a_subscription_that_others_move_is_left_where_it_is(seam: Seam) -> None:
     topic = await seam.topic(*NUMBERS)
     admin = seam.transport.admin
