@@ -78,14 +78,19 @@ def table_of(summary: Summary) -> Table:
 
 def markdown_of(summary: Summary) -> str:
     """Write the groups as a Markdown table, and the samples as a list."""
-    head, *lines = lines_of(summary)
-    rows = [head, ["---"] * len(head), *lines]
-    text = "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
-    samples = "".join(f"- {_cell(each)}\n" for each in samples_of(summary))
+    text = markdown_table(lines_of(summary))
+    samples = "".join(f"- {escape_markdown(each)}\n" for each in samples_of(summary))
     return f"{text}\n\n{samples}" if samples else f"{text}\n"
 
 
-def _cell(text: str) -> str:
+def markdown_table(lines: Sequence[Sequence[str]]) -> str:
+    """Write lines of cells as a Markdown table. The first line is its head."""
+    head, *rest = lines
+    rows = [head, ["---"] * len(head), *rest]
+    return "\n".join("| " + " | ".join(map(escape_markdown, row)) + " |" for row in rows)
+
+
+def escape_markdown(text: str) -> str:
     """Escape Markdown and HTML."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
