@@ -1,13 +1,13 @@
-"""Generates the tables of the Spark guide: the columns of rows, the columns of a write, the options.
+"""Generates the tables of the Spark guides: the columns of rows, the columns of a write, the options.
 
-``python .mkdocs/spark_tables.py`` writes them; a test compares the guide with the code. Needs pyarrow.
+``python .mkdocs/spark_tables.py`` writes them; a test compares the guides with the code. Needs pyarrow.
 """
 
 from __future__ import annotations
 
 import pathlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, names_of
@@ -15,7 +15,14 @@ from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column
 from jmsaio.spark.options.table import FOREIGN, OPTIONS
 from jmsaio.spark.options.values import Use
 
-GUIDE = pathlib.Path(__file__).parents[1] / "jmsaio" / "guide" / "spark.md"
+GUIDES = pathlib.Path(__file__).parents[1] / "jmsaio" / "guide"
+#: The names in ``FOREIGN`` that belong to StreamNative's connector; all others belong to Spark's source for Kafka.
+PULSAR: Final = frozenset(
+    {
+        "service.url", "admin.url", "topics", "topicsPattern", "predefinedSubscription", "subscriptionPrefix",
+        "pollTimeoutMs", "waitingForNonExistedTopic", "allowDifferentTopicSchemas", "pulsar.",
+    }
+)  # fmt: skip
 #: Descriptions of the options of ``jmsaio.connect``, for the guide.
 _CONNECTION: Final = (
     (
@@ -54,17 +61,26 @@ def options() -> str:
 
 def foreign_options() -> str:
     """Return the options of other sources as a Markdown table."""
-    names = [", ".join(f"`{name}{'*' * name.endswith('.')}`" for name in names.split()) for names in FOREIGN.values()]
-    lines = [f"| {known} | {instead} |" for known, instead in zip(names, FOREIGN, strict=True)]
-    return "\n".join(["| option of Kafka or Pulsar | write |", "|---|---|", *lines])
+    lines = []
+    for instead, names in FOREIGN.items():
+        kafka = [name for name in names.split() if name not in PULSAR]
+        pulsar = [name for name in names.split() if name in PULSAR]
+        lines.append(f"| {_names(kafka)} | {_names(pulsar)} | {instead} |")
+    return "\n".join(["| Kafka | StreamNative | jmsaio |", "|---|---|---|", *lines])
 
 
-#: Tables by their names in the guide's comments.
-TABLES: Final[Mapping[str, Callable[[], str]]] = {
-    "columns that are read": columns_read,
-    "columns that are written": columns_written,
-    "options": options,
-    "options of other sources": foreign_options,
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}{'*' * name.endswith('.')}`" for name in names)
+
+
+#: Tables by their names in the guides' comments, by guide.
+TABLES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
+    "spark.md": {
+        "columns that are read": columns_read,
+        "columns that are written": columns_written,
+        "options": options,
+    },
+    "spark-kafka.md": {"options of other sources": foreign_options},
 }
 
 
@@ -78,24 +94,26 @@ def end(name: str) -> str:
     return f"<!-- end of {name} -->"
 
 
-def with_tables(guide: str) -> str:
-    """Return the guide's text with its tables regenerated from the code.
+def with_tables(name: str, guide: str) -> str:
+    """Return the text of the guide ``name`` with its tables regenerated from the code.
 
     Raises:
         ValueError: the lines around a table are missing.
     """
-    for name, make in TABLES.items():
-        before, begun, rest = guide.partition(begin(name))
-        _, ended, after = rest.partition(end(name))
+    for table, make in TABLES[name].items():
+        before, begun, rest = guide.partition(begin(table))
+        _, ended, after = rest.partition(end(table))
         if not begun or not ended:
-            raise ValueError(f"the guide lacks the lines around the table {name!r}: {begin(name)} and {end(name)}")
+            raise ValueError(f"{name} lacks the lines around the table {table!r}: {begin(table)} and {end(table)}")
         guide = f"{before}{begun}\n\n{make()}\n\n{ended}{after}"
     return guide
 
 
 def write() -> None:
-    """Write the tables into the guide."""
-    GUIDE.write_text(with_tables(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")
+    """Write the tables into the guides."""
+    for name in TABLES:
+        path = GUIDES / name
+        path.write_text(with_tables(name, path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _type(column: Column) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow  # noqa: F401 - columns that are written are declared with its types, so this file needs it
@@ -9,7 +10,7 @@ import pytest
 
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
 from jmsaio.spark.model.schema import COLUMNS
-from jmsaio.spark.options.table import OPTIONS
+from jmsaio.spark.options.table import FOREIGN, OPTIONS
 from jmsaio.spark.options.values import Use
 from tests.support.scripts import load
 
@@ -18,16 +19,25 @@ tables = load(".mkdocs/spark_tables.py")
 REMEDY = "run python .mkdocs/spark_tables.py"
 
 
-def test_the_guide_has_the_tables_of_the_code() -> None:
-    guide = tables.GUIDE.read_text(encoding="utf-8")
-    assert tables.with_tables(guide) == guide, REMEDY
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_a_guide_has_the_tables_of_the_code(name: str) -> None:
+    guide = (tables.GUIDES / name).read_text(encoding="utf-8")
+    assert tables.with_tables(name, guide) == guide, REMEDY
 
 
 def test_every_column_and_option_has_a_row() -> None:
     assert all(f"| `{each.name}` | " in tables.columns_read() for each in COLUMNS)
     assert all(f"| `{each.name}` | " in tables.columns_written() for each in WRITE_COLUMNS)
-    text = tables.TABLES["options"]()
-    assert all(f"| `{each.name}`" in text for each in OPTIONS)
+    assert all(f"| `{each.name}`" in tables.options() for each in OPTIONS)
+
+
+def test_every_option_of_another_source_is_in_the_column_of_its_source() -> None:
+    rows = [line.strip("|").split("|") for line in tables.foreign_options().splitlines()[2:]]
+    kafka, pulsar = ({name for row in rows for name in re.findall("`(.+?)[*]?`", row[index])} for index in (0, 1))
+    assert kafka | pulsar == {name for names in FOREIGN.values() for name in names.split()}
+    assert pulsar == tables.PULSAR
+    assert {"subscribe", "kafka."} <= kafka
+    assert kafka & pulsar == set()
 
 
 def lines() -> dict[str, list[str]]:
@@ -67,17 +77,18 @@ def test_a_column_says_what_it_takes_to_get_it(line: str) -> None:
 
 
 def test_writing_changes_nothing_but_the_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    guide = tmp_path / "spark.md"
-    parts = [f"before {name}\n{tables.begin(name)}\nold\n{tables.end(name)}\nafter\n" for name in tables.TABLES]
-    guide.write_text("".join(parts), encoding="utf-8")
-    monkeypatch.setattr(tables, "GUIDE", guide)
+    for guide, made in tables.TABLES.items():
+        parts = [f"before {name}\n{tables.begin(name)}\nold\n{tables.end(name)}\nafter\n" for name in made]
+        (tmp_path / guide).write_text("".join(parts), encoding="utf-8")
+    monkeypatch.setattr(tables, "GUIDES", tmp_path)
     tables.write()
-    assert guide.read_text(encoding="utf-8") == "".join(
-        f"before {name}\n{tables.begin(name)}\n\n{make()}\n\n{tables.end(name)}\nafter\n"
-        for name, make in tables.TABLES.items()
-    )
+    for guide, made in tables.TABLES.items():
+        assert (tmp_path / guide).read_text(encoding="utf-8") == "".join(
+            f"before {name}\n{tables.begin(name)}\n\n{make()}\n\n{tables.end(name)}\nafter\n"
+            for name, make in made.items()
+        )
 
 
 def test_a_guide_without_the_lines_around_a_table_is_refused() -> None:
-    with pytest.raises(ValueError, match="lacks the lines around the table 'columns that are read'"):
-        tables.with_tables("# Spark\n")
+    with pytest.raises(ValueError, match=r"spark\.md lacks the lines around the table 'columns that are read'"):
+        tables.with_tables("spark.md", "# Spark\n")

@@ -302,5 +302,7 @@ FOREIGN: Final[Mapping[str, str]] = {
     "nothing: rows have the column `properties`": "includeHeaders",
     "`readTimeout`": "kafkaConsumer.pollTimeoutMs pollTimeoutMs",
     "`outageTimeout`": "fetchOffset.numRetries fetchOffset.retryIntervalMs",
+    "nothing: a read of a topic that does not exist fails": "waitingForNonExistedTopic",
+    "nothing: only `schema=auto` decodes bodies by a schema": "allowDifferentTopicSchemas",
     "an option of `jmsaio.connect`, such as `authPlugin` or `consumerConfig.*`": "kafka. pulsar.",
 }
