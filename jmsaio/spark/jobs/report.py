@@ -20,9 +20,10 @@ from pyspark.sql import Row
 
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import REAL_TOPIC
-from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, require_manifest, time_text
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, require_manifest
 from jmsaio.spark.jobs.verify import compare, count_files
 from jmsaio.spark.model.places import Place
+from jmsaio.spark.options.values import time_text
 
 _COLUMNS: Final = ("topic", "position", "JMSMessageID", "JMSType", "body_type", "properties", "payload")
 _PARTITION: Final = "-partition-[0-9]{1,9}$"

@@ -19,9 +19,9 @@ from jmsaio.config import load
 from jmsaio.errors import ConfigurationError, JMSError
 from jmsaio.model.wire import REAL_TOPIC, TYPE
 from jmsaio.spark.jobs import report as reports
+from jmsaio.spark.jobs.archive import Pace, archive
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.report import batches, overlapping, quartiles, report_archive
-from jmsaio.spark.jobs.streaming import Pace, archive
 from jmsaio.spark.jobs.verify import verify
 from jmsaio.spark.model.places import Place
 from tests.maintenance.letters import Letters, message

@@ -16,10 +16,10 @@ from pyspark.sql import SparkSession
 from jmsaio.cli.app import main
 from jmsaio.cli.common.exits import DATA_LOSS, OK
 from jmsaio.errors import ConfigurationError
+from jmsaio.spark.jobs.archive import Pace, archive
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.manifest import require_manifest
 from jmsaio.spark.jobs.status import status
-from jmsaio.spark.jobs.streaming import Pace, archive
 from tests.spark.use import send
 from tests.support.broker import TestBroker
 
