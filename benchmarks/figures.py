@@ -1,10 +1,11 @@
-"""The figures that the guide shows: ratios of jmsaio to its peers, taken from reports and kept in a small file."""
+"""The figures that the guide shows: jmsaio and its peers, taken from reports and kept in a small file."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
 import attrs
 
@@ -61,6 +62,21 @@ PARTS = {
 
 
 @attrs.frozen
+class Compared:
+    """Figures of a pair.
+
+    Attributes:
+        ratio: ratio of row to reference; each is taken inside a round.
+        row: median of the row itself, in the unit of the pair's metric.
+        reference: median of the reference itself.
+    """
+
+    ratio: Spread
+    row: float
+    reference: float
+
+
+@attrs.frozen
 class Figures:
     """What was measured.
 
@@ -68,18 +84,18 @@ class Figures:
         facts: versions and machine.
         loop: event loop of the asyncio rows.
         load: load average before the measurements.
-        ratios: ratios of all rounds by the label of their pair, in the order of ``PARTS``.
+        pairs: figures of all rounds by the label of their pair, in the order of ``PARTS``.
     """
 
     facts: dict[str, str]
     loop: str
     load: Spread
-    ratios: dict[str, Spread]
+    pairs: dict[str, Compared]
 
-    def parts(self) -> Iterator[tuple[str, dict[str, Spread]]]:
-        """Title and ratios of each part that has any."""
+    def parts(self) -> Iterator[tuple[str, dict[Pair, Compared]]]:
+        """Title and measured pairs of each part that has any."""
         for title, pairs in PARTS.items():
-            found = {pair.label: self.ratios[pair.label] for pair in pairs if pair.label in self.ratios}
+            found = {pair: self.pairs[pair.label] for pair in pairs if pair.label in self.pairs}
             if found:
                 yield title, found
 
@@ -90,41 +106,48 @@ def figures_of(reports: Sequence[Report]) -> Figures:
     Raises ValueError without a ratio to show, and for runs on different loops.
     """
     loops = sorted({report.loop for report in reports})
-    ratios = {pair.label: found for pairs in PARTS.values() for pair in pairs if (found := _ratios(reports, pair))}
+    pairs = {pair.label: found for part in PARTS.values() for pair in part if (found := _compared(reports, pair))}
     load = spread(sample.load for report in reports for sample in report.samples)
-    if not ratios or load is None:
+    if not pairs or load is None:
         raise ValueError("the reports have no ratio to show; measure with a broker, or --only '^(layer|embedded)'")
     if len(loops) > 1:
         raise ValueError(f"the reports are of different event loops, {' and '.join(loops)}; give those of one")
     facts = {name: reports[-1].environment.get(name, "") for name in _FACTS}
-    return Figures(facts, loops[0], load, ratios)
+    return Figures(facts, loops[0], load, pairs)
 
 
-def _ratios(reports: Sequence[Report], pair: Pair) -> Spread | None:
-    """Return the ratios of a pair in all rounds, or None where it was not measured."""
+def _compared(reports: Sequence[Report], pair: Pair) -> Compared | None:
+    """Return the figures of a pair in all rounds, or None where it was not measured."""
 
-    def values(report: Report, row: str) -> dict[int, float]:
-        found = (sample for sample in report.samples if sample.scenario == row and pair.metric in sample.metrics)
+    def values(report: Report, name: str) -> dict[int, float]:
+        found = (sample for sample in report.samples if sample.scenario == name and pair.metric in sample.metrics)
         return {sample.round: sample.metrics[pair.metric] for sample in found}
 
-    return spread(
-        ratio for report in reports for ratio in paired_ratios(values(report, pair.row), values(report, pair.reference))
-    )
+    rounds = [(values(report, pair.row), values(report, pair.reference)) for report in reports]
+    ratio = spread(ratio for row, reference in rounds for ratio in paired_ratios(row, reference))
+    if ratio is None:
+        return None
+    row, reference = (median(value for run in rounds for value in run[side].values()) for side in (0, 1))
+    return Compared(ratio, row, reference)
 
 
 def write_figures(figures: Figures, file: Path) -> None:
     """Keep figures in a file. Raises OSError."""
     data = attrs.asdict(figures)
-    for values in (data["load"], *data["ratios"].values()):
+    for values in (data["load"], *(pair["ratio"] for pair in data["pairs"].values())):
         values |= {name: round(values[name], 2) for name in ("median", "low", "high")}
-    lines = [f"  {json.dumps(label)}: {json.dumps(values)}" for label, values in data.pop("ratios").items()]
+    for pair in data["pairs"].values():
+        pair |= {name: round(pair[name], 2) for name in ("row", "reference")}
+    lines = [f"  {json.dumps(label)}: {json.dumps(values)}" for label, values in data.pop("pairs").items()]
     head = [f" {json.dumps(name)}: {json.dumps(value)}," for name, value in data.items()]
-    text = "\n".join(["{", *head, ' "ratios": {', ",\n".join(lines), " }", "}"])
+    text = "\n".join(["{", *head, ' "pairs": {', ",\n".join(lines), " }", "}"])
     file.write_text(f"{text}\n", encoding="utf-8")
 
 
 def read_figures(file: Path) -> Figures:
     """Read what ``write_figures`` wrote. Raises OSError."""
     data = json.loads(file.read_text(encoding="utf-8"))
-    ratios = {label: Spread(**values) for label, values in data["ratios"].items()}
-    return Figures(data["facts"], data["loop"], Spread(**data["load"]), ratios)
+    pairs = {
+        label: Compared(**values | {"ratio": Spread(**values["ratio"])}) for label, values in data["pairs"].items()
+    }
+    return Figures(data["facts"], data["loop"], Spread(**data["load"]), pairs)

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks import chart
 from benchmarks.catalog import all_scenarios, beside_uvloop
-from benchmarks.figures import PARTS, Figures, figures_of, read_figures, write_figures
+from benchmarks.figures import PARTS, Compared, Figures, figures_of, read_figures, write_figures
 from jmsaio.bench.report import Report, Sample, write_json
 from jmsaio.bench.statistics import Spread
 from jmsaio.bench.workload import Workload
@@ -42,7 +42,7 @@ def test_each_compared_row_exists() -> None:
 
 def test_figures_are_the_ratios_of_all_rounds_of_all_runs() -> None:
     found = figures_of([report((3.0, 2.0), (2.0, 2.0)), report((8.0, 2.0))])
-    assert found.ratios == {"layer: send_async / bare loop": Spread(1.5, 1.0, 4.0, 3)}
+    assert found.pairs == {"layer: send_async / bare loop": Compared(Spread(1.5, 1.0, 4.0, 3), 3.0, 2.0)}
     assert (found.facts["python"], found.loop, found.load.count) == ("CPython 3.11", "asyncio", 6)
 
 
@@ -60,13 +60,15 @@ def test_figures_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 def test_the_picture_has_a_bar_and_the_numbers_of_each_ratio() -> None:
-    figures = Figures({}, "asyncio", Spread(1, 1, 1, 1), {"receive / floor": Spread(0.5, 0.25, 2.0, 3)})
+    figures = Figures(
+        {}, "asyncio", Spread(1, 1, 1, 1), {"receive / floor": Compared(Spread(0.5, 0.25, 2.0, 3), 12345.6, 24691.2)}
+    )
     picture = ElementTree.fromstring(chart.chart(figures))
     name = "{http://www.w3.org/2000/svg}"
     texts = [text.text for text in picture.iter(f"{name}text")]
     _, bar = picture.iter(f"{name}rect")
-    assert texts == ["Rate: longer is better", "receive / floor", "0.50 (0.25 to 2.00)", "1"]
-    assert float(bar.attrib["width"]) == (620 - 280) / 4
+    assert texts == ["Rate: longer is better", "receive / floor", "0.50 (0.25 to 2.00), 12,346 /s : 24,691 /s", "1"]
+    assert float(bar.attrib["width"]) == (580 - 280) / 4
 
 
 def test_a_command_writes_figures_chart_and_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +79,7 @@ def test_a_command_writes_figures_chart_and_table(tmp_path: Path, monkeypatch: p
     write_json(attrs.evolve(report((3.0, 2.0)), environment={"python": "", "pulsar-client": ""}), tmp_path / "run")
     assert chart.main([str(tmp_path / "run")]) == 0
     text = paths["GUIDE"].read_text(encoding="utf-8")
-    assert "| layer: send_async / bare loop | 1.50 | 1.50 | 1.50 | 1 |" in text
+    assert "| layer: send_async / bare loop | 1.50 | 1.50 | 1.50 | 1 | 3.0 us CPU | 2.0 us CPU |" in text
     assert text.startswith("before\n") and text.endswith("\nbehind\n") and "old" not in text
     assert paths["CHART"].read_text(encoding="utf-8").startswith("<svg ")
 
