@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from abc import abstractmethod
 from collections.abc import Coroutine, Iterable, Sequence
@@ -84,7 +85,12 @@ class Top(App[int]):
 
     async def run_to_end(self) -> int:
         """Run until a key or a signal ends it; return the exit code."""
-        code = await self.run_async()  # None after a signal, whose cancellation ends here
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self.action_interrupt)  # textual can swallow asyncio's cancellation
+        try:
+            code = await self.run_async()
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
         if self._failure is not None:
             raise self._failure
         return INTERRUPTED if code is None else code

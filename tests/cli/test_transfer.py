@@ -262,10 +262,10 @@ async def test_an_interrupted_copy_continues_where_it_stopped(
     number: signal.Signals, pulsar_broker: TestBroker, name: Callable[[str], str]
 ) -> None:
     """A message is copied again only if its copy had not been recorded."""
-    url, source, target, sent = pulsar_broker.url, name("source"), name("target"), [str(index) for index in range(3000)]
-    # One message per entry, and one in flight: otherwise the copy is complete before it can be interrupted.
-    slow = ["-o", "producerConfig.batchingEnabled=false", "-o", "producerConfig.maxPendingMessages=1"]
-    command = ["copy", source, target, "-u", url, *slow]
+    url, source, target = pulsar_broker.url, name("source"), name("target")
+    sent = [str(index) for index in range(10000)]
+    # One message per entry: otherwise the copy is complete before it can be interrupted.
+    command = ["copy", source, target, "-u", url, "-o", "producerConfig.batchingEnabled=false"]
     harness = await Harness.start(load(url))
     try:
         for queue in (source, target):
@@ -275,7 +275,7 @@ async def test_an_interrupted_copy_continues_where_it_stopped(
         await harness.send(sender, *sent)
         await sender.aclose(30)
         before, unrecorded = CopyState(Counter(), frozenset(sent)), list[int]()
-        for stored in (1, 500, None):
+        for stored in (1, 3000, None):
             if stored is None:
                 assert await (await start(*command)).wait() == 0
             else:
