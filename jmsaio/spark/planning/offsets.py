@@ -240,7 +240,8 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place |
             break
         step = min(entries, run.stop - run.first)
         place, entries = Place(run.ledger, run.first + step), entries - step
-    return locate(topic, min(place, end), store)[0]  # the end can lie in the batch of the last entry
+    place = max(start, min(place, end))  # the end can lie in the batch of the last entry, or before a closing topic's
+    return locate(topic, place, store)[0]
 
 
 def between(

@@ -113,6 +113,11 @@ def test_a_partition_of_which_nothing_is_read_keeps_its_offset(store: Stored, un
     assert step.losses == ()
 
 
+def test_an_offset_stays_while_a_topic_that_closes_reports_an_earlier_end() -> None:
+    step = advance({A: Place(8, 2)}, {A: attrs.evolve(STORE, end=Place(5, 0))})
+    assert (step.end, step.entries, step.losses) == ({A: Place(8, 2)}, 0, ())
+
+
 def test_a_partition_without_known_ledgers_is_read_to_its_end() -> None:
     step = advance({A: Place(5, 0)}, {A: Stored((), Place(8, 2))})
     assert (step.end, step.entries) == ({A: Place(8, 2)}, 0)
