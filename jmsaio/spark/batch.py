@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from jmsaio.model.partitions import split_partition
-from jmsaio.spark.model.value_type import value_type
+from jmsaio.codec.schemas.reading import schema_reader
+from jmsaio.model.schema import Schema
 from jmsaio.spark.options.parse import SourceOptions
-from jmsaio.spark.planning.batch_planning import list_sources, plan_batch, source_of
+from jmsaio.spark.planning.batch_planning import find_schemas, plan_batch, source_of
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.task import TaskReader
-from jmsaio.spark.worker import connected_by
-from jmsaio.transport.waiting import together
+from jmsaio.spark.worker import call_broker, connected_by
 
 
 class BatchReader(TaskReader, DataSourceReader):
@@ -42,25 +42,6 @@ async def _plan(options: SourceOptions) -> list[Range]:
     return await Outage(options.outage_timeout).wait(plan)
 
 
-def check_destination(options: SourceOptions) -> str | None:
-    """Check that the destination to read exists.
-
-    Returns:
-        Type of the column ``value`` in Spark's DDL; None without that column.
-
-    Raises:
-        NotFoundError: no such topic.
-        TransportError: the broker does not answer.
-    """
-    return asyncio.run(_check(options))
-
-
-async def _check(options: SourceOptions) -> str | None:
-    async with connected_by(options) as (transport, configuration):
-        parts = await list_sources(transport, source_of(options, configuration))
-        if not options.use_schema:
-            return None
-        assert transport.admin is not None  # checked with the options
-        topics = dict.fromkeys(split_partition(part)[0] for part in parts)
-        found = await together(transport.admin.schemas(topic) for topic in topics)
-        return value_type(schema for versions in found for schema in reversed(versions))
+def check_destination(options: SourceOptions) -> list[Schema]:
+    """Check that the destination to read exists. Returns and raises as ``find_schemas``."""
+    return call_broker(options, partial(find_schemas, options, schema_reader))

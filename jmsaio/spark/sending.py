@@ -15,6 +15,7 @@ import attrs
 import pyarrow as pa
 import tenacity
 
+from jmsaio.codec.schemas.writing import schema_writer
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     ConfigurationError,
@@ -26,14 +27,20 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Queue, resolve
 from jmsaio.model.log_fields import log_fields
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import make_route
 from jmsaio.spark.arrow.records import OutgoingRow, RecordMaker
+from jmsaio.spark.arrow.value_column import written_schema
+from jmsaio.spark.arrow.write_columns import find_columns
 from jmsaio.spark.model.dedup import Sent, choose_partition
 from jmsaio.spark.model.destination_text import parse_destination_text
-from jmsaio.spark.options.parse import SourceOptions
+from jmsaio.spark.model.value_type import VALUE
+from jmsaio.spark.options.parse import SourceOptions, Use
+from jmsaio.spark.options.table import SCHEMAS
+from jmsaio.spark.planning.batch_planning import find_schemas
 from jmsaio.spark.planning.outage import Outage
-from jmsaio.spark.worker import CONNECTION_ERRORS, forget, without_collection, worker
+from jmsaio.spark.worker import CONNECTION_ERRORS, call_broker, forget, without_collection, worker
 from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, longest_wait, sender_options
@@ -81,11 +88,13 @@ class Sending:
         configuration: its ``producer`` configures the senders. A queue's subscription is created before its first
             message.
         outage_timeout: seconds to wait for an unreachable broker, also for a row that is being sent.
+        schema: schema of the bodies, or None.
     """
 
     transport: Transport
     configuration: Configuration
     outage_timeout: float = 0.0
+    schema: Schema | None = None
     _outlets: dict[tuple[str, str | None], _Outlet] = attrs.field(init=False, factory=dict)
     _ended: list[Sent] = attrs.field(init=False, factory=list)
     _errors: list[JMSError] = attrs.field(init=False, factory=list)
@@ -160,7 +169,7 @@ class Sending:
             timers = LoopTimers(self.transport.clock)
             await self._outage.wait(partial(precreate, self.transport, config, topic, subscription, timers))
         outlet = _Outlet(topic, self._errors, row.producer)
-        options = sender_options(config, self._route, outlet.settled)
+        options = attrs.evolve(sender_options(config, self._route, outlet.settled), schema=self.schema)
         if row.producer is not None:  # the broker stores only the sequence id of the first message of a batch
             named = attrs.evolve(config.producer, producer_name=row.producer, batching_enabled=False)
             # By the row alone: a repeated row must reach the same partition, whatever others' priorities.
@@ -249,7 +258,7 @@ def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> 
     maker = None
     try:
         here = worker(options)
-        sending = Sending(here.transport, here.configuration, options.outage_timeout)
+        sending = Sending(here.transport, here.configuration, options.outage_timeout, options.value_schema)
         try:
             for batch in batches:
                 if maker is None:
@@ -278,4 +287,23 @@ def make_records(options: SourceOptions, schema: pa.Schema, configuration: Confi
         namespace=configuration.system_namespace,
         destination=None if destination is None else str(destination),
         dedup=options.dedup,
+        writer=None if options.value_schema is None else schema_writer(options.value_schema),
     )
+
+
+def with_schema(options: SourceOptions, table: pa.Schema) -> SourceOptions:
+    """Return the options of a write with the schema of its bodies.
+
+    Raises:
+        ConfigurationError: there is no such schema, or the column ``value`` can't be written with it.
+        TransportError: the broker does not answer.
+    """
+    if options.schema is None:
+        return options
+    if options.schema in SCHEMAS[Use.WRITE]:
+        with warnings.catch_warnings(action="ignore"):  # shown by ``make_records``
+            index = find_columns(table, destination="any", values=True)[VALUE]
+        schema = written_schema(str(options.schema), table.field(index))
+    else:
+        (schema,) = call_broker(options, partial(find_schemas, options, schema_writer))
+    return attrs.evolve(options, value_schema=schema)

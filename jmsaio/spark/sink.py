@@ -49,10 +49,11 @@ class _SinkWriter:
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        from jmsaio.spark.sending import make_records
+        from jmsaio.spark.sending import make_records, with_schema
 
-        self._options = options
-        make_records(options, to_arrow_schema(schema, timezone="UTC"), load(options.connection))  # needs no secret yet
+        table = to_arrow_schema(schema, timezone="UTC")
+        self._options = with_schema(options, table)
+        make_records(self._options, table, load(options.connection))  # needs no secret yet
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the rows of one task; see ``write_batches``."""

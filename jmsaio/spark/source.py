@@ -6,7 +6,7 @@ dependencies are therefore imported when they are used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import attrs
@@ -21,13 +21,18 @@ from pyspark.sql.types import StructField, StructType
 
 from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.schema import Schema
 from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type, ddl, find_column
-from jmsaio.spark.model.value_type import VALUE
+from jmsaio.spark.model.value_type import VALUE, value_type
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
+from jmsaio.spark.options.table import SCHEMAS
 
 
 class JmsSource(DataSource):
     """Data source for ``spark.read.format("jms")`` and similar calls; ``jmsaio guide spark`` lists its options."""
+
+    #: Schemas found by ``schema``, which Spark calls first, unless the user gives the columns.
+    _schemas: Sequence[Schema] = ()
 
     @classmethod
     def name(cls) -> str:
@@ -45,9 +50,9 @@ class JmsSource(DataSource):
         from jmsaio.spark.batch import check_destination
 
         options = _read_options(self.options)
-        value = check_destination(options)
+        self._schemas = check_destination(options)
         columns = ddl(options.columns, options.declared)
-        return columns if value is None else f"{columns}, {VALUE} {value}"
+        return columns if options.schema is None else f"{columns}, {VALUE} {value_type(self._schemas)}"
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the stored messages.
@@ -57,13 +62,22 @@ class JmsSource(DataSource):
         """
         from jmsaio.spark.batch import BatchReader
 
-        return BatchReader(choose_columns(parse_options(self.options, Use.READ), schema), schema)
+        return BatchReader(self._chosen(Use.READ, schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a reader of stored and new messages, batch by batch."""
         from jmsaio.spark.stream import StreamReader
 
-        return StreamReader(choose_columns(parse_options(self.options, Use.READ_STREAM), schema), schema)
+        return StreamReader(self._chosen(Use.READ_STREAM, schema), schema)
+
+    def _chosen(self, use: Use, schema: StructType) -> SourceOptions:
+        """Return the options of a read, with the columns and the schema of its values."""
+        from jmsaio.spark.batch import check_destination
+
+        options = choose_columns(parse_options(self.options, use), schema)
+        if options.schema in (None, *SCHEMAS[use]):
+            return options
+        return attrs.evolve(options, value_schema=(self._schemas or check_destination(options))[0])
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return a writer of a table.
@@ -115,7 +129,7 @@ def choose_columns(options: SourceOptions, schema: StructType) -> SourceOptions:
         ConfigurationError: a column is unknown, has a different type, or is NOT NULL in the schema although it can be
             NULL.
     """
-    own = [field for field in schema.fields if not (options.use_schema and field.name.lower() == VALUE)]
+    own = [field for field in schema.fields if not (options.schema is not None and field.name.lower() == VALUE)]
     columns = tuple(_column(field) for field in own)
     pairs = zip(columns, own, strict=True)
     declared = next((_declared(field) for column, field in pairs if column.type is Type.PROPERTIES), ())

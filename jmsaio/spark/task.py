@@ -110,7 +110,9 @@ def _batches(
     fail = options.on_decode_error is OnDecodeError.FAIL
     batches = RowBatches(options.columns, options.declared, destination, span.topic, fail_on_error=fail)
     index = next((index for index, name in enumerate(schema.names) if name.lower() == VALUE), -1)
-    value = ValueColumn(schema.field(index).type, span.topic) if options.use_schema and index >= 0 else None
+    value = None
+    if options.schema is not None and index >= 0:
+        value = ValueColumn(schema.field(index).type, span.topic, options.value_schema)
     outage = Outage(options.outage_timeout)
     while True:
         with without_collection():

@@ -13,6 +13,7 @@ import httpx
 from jmsaio.codec.rows import RawRow
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.model.destinations import Resolved, Topic, resolve
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, WireId
 from jmsaio.spark.model.schema import Body, columns_of
 from jmsaio.spark.options.parse import SourceOptions
@@ -62,10 +63,13 @@ class Seam:
             await self.send(name, *bodies, **producer)
         return name
 
-    async def send(self, topic: str, *bodies: str | OutgoingRecord, **producer: Any) -> list[WireId]:
+    async def send(
+        self, topic: str, *bodies: str | OutgoingRecord, schema: Schema | None = None, **producer: Any
+    ) -> list[WireId]:
         """Send messages, one to an entry unless ``producer`` says otherwise; their places."""
         config = ProducerConfig(**{"batching_enabled": False, "send_timeout": 60.0, **producer})
-        sender, outcomes = await self.transport.open_sender(topic, SenderOptions(config, tell_each)), Outcomes()
+        options, outcomes = SenderOptions(config, tell_each, schema=schema), Outcomes()
+        sender = await self.transport.open_sender(topic, options)
         for body in bodies:
             text = OutgoingRecord(body.encode(), {MESSAGE_TYPE: "text"}) if isinstance(body, str) else body
             sender.send(text, outcomes)

@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import pytest
 from pyspark.sql import Row, SparkSession
+from pyspark.sql.functions import struct
 
 from jmsaio.codec import encode
 from jmsaio.codec.properties import value_of
@@ -183,6 +184,27 @@ def test_what_spark_writes_java_receives_with_every_header_property_and_body(
         check_received(by_number[number], item)
         if number == 6:
             assert seen["delivery_time"] == max(seen["timestamp"], deliver_at)
+
+
+def test_java_reads_the_values_that_spark_writes_and_spark_those_of_java(
+    spark: SparkSession, pulsar_broker: TestBroker, peer: JavaPeer, name: Name
+) -> None:
+    target, row = name("values"), ("tea", 2, [1, 2], {"name": "x"})
+    frame = spark.createDataFrame([row], "item STRING, qty LONG, marks ARRAY<INT>, buyer STRUCT<name: STRING>")
+    anyio.run(peer.subscribe_values, target)
+    writer = frame.select(struct("*").alias("value")).write.format("jms").mode("append")
+    writer.options(url=pulsar_broker.url, queue=target, schema="avro").save()
+    (found,) = anyio.run(peer.consume, target)
+    assert found["value"] == {"item": "tea", "qty": 2, "marks": [1, 2], "buyer": {"name": "x"}}
+    pairs, part = name("pairs"), {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+    schema = {"type": "KEY_VALUE", "key": {"type": "STRING"}, "value": {"type": "AVRO", "definition": part}}
+    given = [{"key": value("string", "k"), "value": {"a": 3}}]
+    anyio.run(peer.produce, pairs, {**schema, "encoding": "SEPARATED"}, given)
+    found_pairs = read(spark, pulsar_broker, topic=pairs, schema="latest").select("value.key", "value.value.a")
+    assert found_pairs.collect() == [Row(key="k", a=3)]
+    numbers = name("numbers")
+    anyio.run(peer.produce, numbers, {"type": "INT64"}, [value("long", 5)])
+    assert read(spark, pulsar_broker, topic=numbers, schema="auto").select("value").collect() == [Row(value=5)]
 
 
 #: What is written, in the order of ``written``.

@@ -25,13 +25,13 @@ from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark import worker as workers
 from jmsaio.spark.arrow.records import OutgoingRow
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.sending import Sending, make_records, write_batches
+from jmsaio.spark.sending import Sending, make_records, with_schema, write_batches
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import ReaderOptions, StartPosition, Transport
 from jmsaio.transport.registry import open_transport
 from jmsaio.transport.sending import longest_wait
 from tests.spark.seam import Breakable
-from tests.spark.use import backlog, deduplicate, receive
+from tests.spark.use import backlog, deduplicate, receive, receive_values
 from tests.support.broker import TestBroker
 
 PREFIX = "persistent://public/default/"
@@ -309,6 +309,26 @@ def test_a_table_that_can_not_be_written_is_refused() -> None:
     options = options_of(f"memory://{uuid.uuid4()}")
     with pytest.raises(ConfigurationError, match="there is no column 'txt' to write"):
         make_records(options, pa.schema([("txt", pa.string())]), load(options.connection))
+
+
+def test_values_are_sent_with_the_schema_of_their_column_or_of_the_topic(url: str, name: Callable[[str], str]) -> None:
+    """The first write registers it, the second one finds it, also where a column is missing that has a default."""
+    queue = name("values")
+    given = parse_options({"url": "pulsar://h", "queue": queue, "schema": "avro"}, Use.WRITE)
+    given = attrs.evolve(given, connection={"brokerServiceUrl": url})
+    values = pa.array([{"item": "tea", "qty": 2}, None], pa.struct([("item", pa.string()), ("qty", pa.int32())]))
+    first = pa.RecordBatch.from_pydict({"value": values})
+    latest = attrs.evolve(given, schema="latest")
+    few = pa.RecordBatch.from_pydict({"value": pa.array([{"item": "coffee"}])})
+    for options, batch in (given, first), (latest, few):
+        chosen = with_schema(options, batch.schema)
+        assert chosen.value_schema is not None and chosen.value_schema.type == "AVRO"
+        assert [each.rows for each in write_batches(chosen, iter([batch]))] == [batch.num_rows]
+    assert receive_values(url, queue, 3) == [{"item": "tea", "qty": 2}, None, {"item": "coffee", "qty": None}]
+    wrong = pa.RecordBatch.from_pydict({"value": pa.array([{"itm": "x"}])})
+    with pytest.raises(MessageFormatError, match=r"row 0: column value = \{'itm': 'x'\}: the body does not fit"):
+        write_batches(with_schema(latest, wrong.schema), iter([wrong]))
+    workers.forget(latest)
 
 
 @pytest.mark.parametrize("dedup", ["off", "columns"])

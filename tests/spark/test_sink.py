@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import col, lit
+from pyspark.sql.functions import col, lit, struct
 from pyspark.sql.types import StringType, StructField, StructType
 
 import jmsaio
 from jmsaio.spark.model.dedup import Sent
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.sink import BatchWriter, Written
-from tests.spark.use import read, receive, send
+from tests.spark.use import read, receive, receive_values, send, send_values
 from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
@@ -106,6 +106,9 @@ def test_rows_of_several_tasks_are_counted_by_topic(caplog: pytest.LogCaptureFix
         ("txet STRING", {}, "append", "no column 'txet'"),
         ("text STRING, payload BINARY, body_type STRING", {}, "append", "payload"),
         ("text INT", {}, "append", "text must be STRING"),
+        ("text STRING", {"schema": "avro"}, "append", "needs the body as column value"),
+        ("value DATE", {"schema": "json"}, "append", "no type for the column value, of the Arrow type date32"),
+        ("value STRING", {"schema": "latest"}, "append", "schema = 'latest': that schema of topic"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_the_first_row(
@@ -116,6 +119,41 @@ def test_what_cannot_be_written_is_refused_before_the_first_row(
     with pytest.raises(PySparkException) as refused:
         writer.mode(mode).save()
     assert sentence in str(refused.value)
+
+
+def test_a_struct_is_written_as_avro_and_read_as_it_was(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name
+) -> None:
+    """Its schema is registered; a later write can use that of the topic."""
+    queue, target = name("structs"), name("copies")
+    options = {"url": pulsar_broker.url, "queue": queue}
+    columns = "item STRING, qty INT, marks MAP<STRING, INT>"
+    frame = spark.createDataFrame([("tea", 2, {"hot": 1}), ("coffee", None, None)], columns)
+    bodies = frame.select(struct("*").alias("value"), col("item").alias("JMSType")).coalesce(1)
+    bodies.write.format("jms").options(**options, schema="avro").mode("append").save()
+    rows = read(spark, pulsar_broker, queue=queue, schema="latest")
+    assert rows.orderBy("position").select("value", "JMSType").collect() == bodies.collect()
+    assert receive_values(pulsar_broker.url, queue, 1) == [{"item": "tea", "qty": 2, "marks": {"hot": 1}}]
+    few = frame.select(struct("item").alias("value"))
+    few.write.format("jms").options(**options, schema="latest").mode("append").save()
+    assert read(spark, pulsar_broker, queue=queue, schema="0").where("value IS NOT NULL").count() == 4
+    rows.write.format("jms").options(url=pulsar_broker.url, queue=target, schema="json").mode("append").save()
+    copied = read(spark, pulsar_broker, queue=target, schema="latest").select("value").collect()
+    assert sorted(copied) == sorted(bodies.select("value").collect())
+
+
+def test_a_value_that_does_not_fit_the_schema_fails_its_task(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name
+) -> None:
+    queue = name("misfits")
+    whole = {"type": "record", "name": "R", "fields": [{"name": "qty", "type": "int"}]}
+    send_values(pulsar_broker.url, queue, (jmsaio.Schema("AVRO", whole), {"qty": 1}))
+    frame = spark.createDataFrame([(2,), (None,)], "qty INT").select(struct("*").alias("value")).coalesce(1)
+    writer = frame.write.format("jms").options(url=pulsar_broker.url, queue=queue, schema="latest").mode("append")
+    with pytest.raises(PySparkException, match=r"row 1: column value = \{'qty': None\}: the body does not fit"):
+        writer.save()
+    with pytest.raises(PySparkException, match="schema does not fit that of the topic"):
+        writer.option("schema", "json").save()
 
 
 def test_a_row_that_no_message_can_carry_fails_its_task_with_topic_row_and_reason(

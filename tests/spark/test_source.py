@@ -176,6 +176,53 @@ def test_values_without_a_common_type_are_json(spark: SparkSession, pulsar_broke
 OPTIONS = parse_options({"url": "pulsar://broker:6650", "queue": "orders"}, Use.READ)
 
 
+def test_all_versions_are_evolved_to_one(spark: SparkSession, pulsar_broker: TestBroker, name: Name) -> None:
+    """With the defaults of that version; also in a stream, and with columns that the user declares."""
+    queue, first = name("evolved"), jmsaio.Schema("AVRO", ORDER)
+    fields = [each for each in ORDER["fields"] if each["name"] != "lines"]
+    later = jmsaio.Schema("AVRO", {**ORDER, "fields": [*fields, {"name": "note", "type": "string", "default": "-"}]})
+    tea = {"id": 5, "price": Decimal("12.30")}
+    send_values(pulsar_broker.url, queue, (first, {**tea, "lines": [{"tea": 2}]}), (later, {**tea, "note": "x"}))
+    rows = read(spark, pulsar_broker, queue=queue, schema="latest")
+    assert dict(rows.dtypes)["value"] == "struct<id:bigint,price:decimal(9,2),note:string>"
+    newest = [Row(**tea, note="-"), Row(**tea, note="x")]
+    found = rows.orderBy("position").select("value", "decode_error").collect()
+    assert found == [Row(value=one, decode_error=None) for one in newest]
+    oldest = read(spark, pulsar_broker, queue=queue, schema="0", columns="position").orderBy("position")
+    assert [row.value for row in oldest.collect()] == [Row(**tea, lines=[{"tea": 2}]), Row(**tea, lines=[])]
+    declared = spark.read.format("jms").schema("value STRUCT<note: STRING>").options(url=pulsar_broker.url, queue=queue)
+    assert sorted(row.value.note for row in declared.option("schema", "latest").load().collect()) == ["-", "x"]
+    source = spark.readStream.format("jms").options(url=pulsar_broker.url, queue=queue, startingOffsets="earliest")
+    table = f"evolved_{uuid.uuid4().hex}"
+    query = source.option("schema", "latest").load().writeStream.format("memory").queryName(table)
+    assert query.trigger(availableNow=True).start().awaitTermination(60)
+    assert sorted(spark.sql(f"SELECT value FROM {table}").collect()) == sorted(Row(value=one) for one in newest)
+    for version, sentence in ("7", f"topic .*{queue} does not exist"), ("newest", "must be auto, latest or the number"):
+        with pytest.raises(PySparkException, match=f"option schema = '{version}': .*{sentence}"):
+            read(spark, pulsar_broker, queue=queue, schema=version)
+
+
+def test_topics_with_different_schemas_have_no_newest_one(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name
+) -> None:
+    one, other = name("one"), name("other")
+    send_values(pulsar_broker.url, one, (jmsaio.Schema("STRING"), "a"))
+    send_values(pulsar_broker.url, other, (jmsaio.Schema("JSON", '{"type": "record", "name": "R", "fields": []}'), {}))
+    with pytest.raises(PySparkException, match="have different schemas: use them one by one"):
+        read(spark, pulsar_broker, queue=f"{one},{other}", schema="latest")
+    values = read(spark, pulsar_broker, queue=f"{one},{other}", schema="auto").select("value").collect()
+    assert sorted(row.value for row in values) == ["a", "{}"]
+
+
+def test_json_becomes_the_fields_of_its_schema(spark: SparkSession, pulsar_broker: TestBroker, name: Name) -> None:
+    queue, fields = name("fields"), [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}]
+    schema = jmsaio.Schema("JSON", {"type": "record", "name": "Order", "fields": fields})
+    send_values(pulsar_broker.url, queue, (schema, {"id": 5, "more": 1}), (schema, {"id": "five"}))
+    fit, misfit = read(spark, pulsar_broker, queue=queue, schema="auto").orderBy("position").collect()
+    assert fit.value == Row(id=5, note=None) and fit.decode_error is None
+    assert misfit.value is None and misfit.bytes == b'{"id":"five"}' and "no readable value" in misfit.decode_error
+
+
 def schema(*fields: StructField) -> StructType:
     return StructType(list(fields))
 

@@ -74,3 +74,16 @@ def send_values(url: str, queue: str, *values: tuple[jmsaio.Schema | None, Any])
                     await producer.send(body)
 
     anyio.run(run)
+
+
+def receive_values(url: str, queue: str, count: int) -> list[Any]:
+    """Receive bodies, each decoded by its schema."""
+
+    async def run() -> list[Any]:
+        async with jmsaio.connect(url, consumer={"use_schema": True}) as connection:
+            async with connection.create_session() as session:
+                consumer = await session.create_consumer(session.create_queue(queue))
+                found = [await consumer.receive(10) for _ in range(count)]
+                return [None if message is None else message.get_body(object) for message in found]
+
+    return anyio.run(run)

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 import attrs
 
-from jmsaio.codec.schemas.avro import avro_reader
+from jmsaio.codec.schemas.evolution import evolving_reader
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
@@ -78,23 +78,30 @@ class SchemaReader:
         return MapMessage if self.schema_type in ("AVRO", "KEY_VALUE") and isinstance(value, dict) else ObjectMessage
 
 
-def schema_reader(schema: Schema) -> SchemaReader | None:
+def schema_reader(schema: Schema, wanted: Schema | None = None) -> SchemaReader | None:
     """Return the reader of a schema; None for a type whose payloads stay bytes (PROTOBUF, NONE and others).
 
+    Args:
+        wanted: another version of the schema: AVRO values are evolved to it. None: values are as their schema says.
+
     Raises:
-        MessageFormatError: the schema is not valid.
+        ConfigurationError: AVRO values have to be evolved, and the package fastavro is missing.
+        MessageFormatError: the schema is not valid, or has another type than ``wanted``.
     """
-    if schema.type == "KEY_VALUE":
-        return SchemaReader(schema.type, _key_value(schema))
-    read = _payload_reader(schema)
+    wanted = wanted or schema
+    if schema.type == wanted.type == "KEY_VALUE":
+        return SchemaReader(schema.type, _key_value(schema, wanted))
+    read = _payload_reader(schema, wanted)
     if read is None:
         return None
     return SchemaReader(schema.type, lambda payload, key: None if payload is None else read(payload))
 
 
-def _payload_reader(schema: Schema) -> Callable[[bytes], Any] | None:
+def _payload_reader(schema: Schema, wanted: Schema) -> Callable[[bytes], Any] | None:
+    if schema.type != wanted.type:
+        raise MessageFormatError(f"its type is {schema.type}, not {wanted.type}")
     if schema.type == "AVRO":
-        return avro_reader(schema.definition)
+        return evolving_reader(schema.definition, wanted.definition)
     if schema.type == "JSON":
         return _json
     if schema.type == "STRING":
@@ -137,13 +144,20 @@ def _refuse(word: str) -> NoReturn:
     raise ValueError(f"{word} is not JSON")
 
 
-def _key_value(schema: Schema) -> Callable[[bytes | None, str | None], Any]:
-    """Return the function that reads key and value: both from the payload, or the key from the record's key."""
+def key_and_value(schema: Schema) -> tuple[Schema, Schema]:
+    """Return the schemas of key and value of a KEY_VALUE schema. Raises MessageFormatError if it lacks them."""
     try:
-        parts = json.loads(schema.definition)
-        read_key, read_value = (_part(schema, parts, name) for name in ("key", "value"))
+        parts, types = json.loads(schema.definition), schema.properties
+        key, value = (Schema(types[f"{name}.schema.type"], parts[name]) for name in ("key", "value"))
     except (ValueError, RecursionError, LookupError, TypeError) as error:
         raise MessageFormatError(f"it lacks the schemas of key and value: {error}") from error
+    return key, value
+
+
+def _key_value(schema: Schema, wanted: Schema) -> Callable[[bytes | None, str | None], Any]:
+    """Return the function that reads key and value: both from the payload, or the key from the record's key."""
+    pairs = zip(("key", "value"), key_and_value(schema), key_and_value(wanted), strict=True)
+    read_key, read_value = (_part(*each) for each in pairs)
 
     def separated(payload: bytes | None, key: str | None) -> dict[str, Any]:
         try:
@@ -169,11 +183,9 @@ def _key_value(schema: Schema) -> Callable[[bytes | None, str | None], Any]:
     return separated if schema.properties.get("kv.encoding.type") == "SEPARATED" else inline
 
 
-def _part(schema: Schema, parts: dict[str, Any], name: str) -> Callable[[bytes], Any]:
-    definition = parts[name]
-    text = definition if isinstance(definition, str) else json.dumps(definition)
+def _part(name: str, schema: Schema, wanted: Schema) -> Callable[[bytes], Any]:
     try:
-        read = _payload_reader(Schema(schema.properties[f"{name}.schema.type"], text))
+        read = _payload_reader(schema, wanted)
     except MessageFormatError as error:
         raise MessageFormatError(f"its {name}: {error}") from error
     return bytes if read is None else read

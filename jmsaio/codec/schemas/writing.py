@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 
 from jmsaio.codec.schemas.avro import avro_reader
-from jmsaio.errors import ConfigurationError, IllegalArgumentError, MessageFormatError
+from jmsaio.codec.schemas.evolution import parsed_schema
+from jmsaio.errors import IllegalArgumentError, MessageFormatError
 from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.messages.object_message import is_shallow
 from jmsaio.model.schema import Schema
@@ -54,13 +55,10 @@ def schema_writer(schema: Schema) -> SchemaWriter:
 
 def _avro(definition: str) -> Callable[[Any], bytes]:
     try:
-        import fastavro
-    except ModuleNotFoundError as error:
-        raise ConfigurationError("to send with an AVRO schema, install jmsaio[schema]: fastavro is missing") from error
-    try:
-        parsed = fastavro.parse_schema(json.loads(definition), named_schemas={})
-    except Exception as error:  # fastavro's errors have no common class
-        raise IllegalArgumentError(f"the AVRO schema is not valid: {error!r}") from error
+        parsed = parsed_schema(definition)
+    except MessageFormatError as error:
+        raise IllegalArgumentError(f"the AVRO schema is not valid: {error}") from error
+    import fastavro
 
     def write(body: Any) -> bytes:
         _check_depth(body)

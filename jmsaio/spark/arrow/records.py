@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from jmsaio.codec.bodies import encode_body
 from jmsaio.codec.headers import write_correlation_id
 from jmsaio.codec.rows import RawRow, to_record
+from jmsaio.codec.schemas.writing import SchemaWriter
 from jmsaio.codec.written_shapes import learn_shape
 from jmsaio.errors import (
     ConfigurationError,
@@ -25,14 +26,16 @@ from jmsaio.errors import (
     JMSError,
     MessageFormatError,
 )
-from jmsaio.model.arguments import with_article
+from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.headers import HEADER_COLUMNS
 from jmsaio.model.names import allowed_names, check_property_name
 from jmsaio.model.wire import GROUP_ID, MESSAGE_ID, MESSAGE_TYPE, OutgoingRecord
+from jmsaio.spark.arrow.value_column import python_value
 from jmsaio.spark.arrow.write_columns import find_columns
 from jmsaio.spark.arrow.written_properties import written_properties
 from jmsaio.spark.model.body_json import read_json
 from jmsaio.spark.model.dedup import AscendingCheck
+from jmsaio.spark.model.value_type import VALUE
 
 #: Rows made together: few enough to be in the processor's cache when they are sent.
 _PART: Final = 1000
@@ -82,6 +85,7 @@ class RecordMaker:
         namespace: ``tenant/namespace`` of reply destinations without one.
         destination: queue or topic of all rows; None: the column ``destination`` names it.
         dedup: identify rows by ``dedup_producer`` and ``dedup_sequence``, and check the order of the latter.
+        writer: writes the column ``value`` as the body; None: the other columns determine it.
 
     Raises:
         ConfigurationError: the table can't be written, see ``find_columns``.
@@ -95,8 +99,10 @@ class RecordMaker:
         namespace: str = "public/default",
         destination: str | None = None,
         dedup: bool = False,
+        writer: SchemaWriter | None = None,
     ) -> None:
-        columns = find_columns(schema, destination=destination, dedup=dedup)
+        columns = find_columns(schema, destination=destination, dedup=dedup, values=writer is not None)
+        self._writer = writer
         self._names = None if "payload" in columns else columns.get("properties")  # raw rows are copies of messages
         if "props" in columns and "payload" not in columns:
             for field in schema.field(columns["props"]).type:
@@ -105,6 +111,8 @@ class RecordMaker:
         bodies = columns.keys() & {*_BODIES}
         self._without_body = not bodies
         self._default_type = _DEFAULT_TYPES.get(frozenset(bodies))
+        if writer is not None:
+            self._default_type = "text" if writer.jms else "bytes"
         self._connection_id, self._namespace = connection_id, namespace
         #: Check of the sequence order; None without ``dedup``.
         self.order = AscendingCheck() if dedup else None
@@ -158,6 +166,8 @@ class RecordMaker:
         own = [values(name) for name in names]
         prefix, heads = f"ID:{self._connection_id}:1:1:", self._heads(columns, rows, now)
         bodies, correlations = _first(columns, _BODIES[:3], rows), _first(columns, _CORRELATIONS, rows)
+        if self._writer is not None and VALUE in columns:
+            bodies = _written_values(self._writer, columns[VALUE])
         numbers = range(self.rows, self.rows + rows)
         # Unpacked at once, which is cheaper than reading attributes.
         for (
@@ -236,7 +246,10 @@ class RecordMaker:
         )
         if not 0 <= row.priority <= 9:
             raise MessageFormatError(f"JMSPriority must be 0 to 9, not {row.priority}")
-        return to_record(row, self._connection_id, self._namespace, deliver_at=deliver_at, written={})
+        record = to_record(row, self._connection_id, self._namespace, deliver_at=deliver_at, written={})
+        if self._writer is not None and not self._writer.jms:
+            del record.properties[MESSAGE_TYPE]
+        return record
 
     def _body(self, cells: Mapping[str, Any]) -> tuple[str, bytes | None]:
         """Return the kind of message, and its data unless it is a text."""
@@ -284,6 +297,16 @@ def _first(columns: Mapping[str, pa.Array], names: Sequence[str], rows: int) -> 
     if len(found) < 2:
         return found[0] if found else repeat(None, rows)
     return [next((value for value in values if value is not None), None) for values in zip(*found, strict=True)]
+
+
+def _written_values(writer: SchemaWriter, column: pa.Array) -> Iterator[bytes | None]:
+    """Return the bodies of values. Iterating raises MessageFormatError at one that does not fit the schema."""
+    for found in column.to_pylist():
+        value = python_value(found, column.type)
+        try:
+            yield None if value is None else writer.write(value)
+        except MessageFormatError as error:
+            raise MessageFormatError(f"column {VALUE} = {shown(value, 200)}: {error}") from error
 
 
 def _json_body(text: str, wire: dict[str, str]) -> bytes | None:

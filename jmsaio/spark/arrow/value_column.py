@@ -1,13 +1,13 @@
-"""The column ``value``: bodies read by the schema of their topic, as a struct or as JSON."""
+"""The column ``value``: bodies read and written by a schema."""
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date, time
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import attrs
 import pyarrow as pa
@@ -16,7 +16,8 @@ from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
 from jmsaio.errors import ConfigurationError, MessageFormatError, NotFoundError
 from jmsaio.model.partitions import split_partition
-from jmsaio.model.schema import IMPOSSIBLE_VERSION, is_version
+from jmsaio.model.schema import IMPOSSIBLE_VERSION, Schema, is_version
+from jmsaio.spark.options.values import refuse
 from jmsaio.transport.base import Admin
 
 
@@ -25,12 +26,14 @@ class ValueColumn:
     """Reader of the bodies of one topic, each with its own schema version.
 
     Attributes:
-        kind: type of the column: a struct, or a string for JSON.
+        kind: type of the column; a string is a text, or JSON of any other value.
         topic: full name of the topic or partition.
+        wanted: the schema of the values, to which those of other versions are evolved; None: each keeps its own.
     """
 
     kind: pa.DataType
     topic: str
+    wanted: Schema | None = None
     _readers: dict[bytes, SchemaReader | str | None] = attrs.field(factory=dict, init=False)
 
     async def learn(self, admin: Admin | None, versions: Iterable[bytes | None]) -> None:
@@ -54,7 +57,7 @@ class ValueColumn:
                 raise ConfigurationError("option schema needs jms.usePulsarAdmin=true, which returns schemas")
             number = int.from_bytes(version, "big")
             try:
-                self._readers[version] = schema_reader(await admin.schema(topic, number))
+                self._readers[version] = schema_reader(await admin.schema(topic, number), self.wanted)
             except (MessageFormatError, NotFoundError) as error:
                 self._readers[version] = f"schema {number} of {topic}: {error}"
 
@@ -84,8 +87,8 @@ class ValueColumn:
         value = None if reader is None else reader.read(payload, key)
         if value is None:
             return None
-        as_text = pa.types.is_string(self.kind)
-        fitted = json.dumps(value, ensure_ascii=False, default=_json) if as_text else _fitted(value, self.kind)
+        is_json = pa.types.is_string(self.kind) and not isinstance(value, str | time)
+        fitted = json.dumps(value, ensure_ascii=False, default=_json) if is_json else _fitted(value, self.kind)
         pa.array([fitted], self.kind)  # raises the error of the whole column
         return fitted
 
@@ -106,6 +109,11 @@ def _fitted(value: Any, kind: pa.DataType) -> Any:
         return [_fitted(item, kind.value_type) for item in value]
     if pa.types.is_nested(kind) or isinstance(value, dict | list):
         raise MessageFormatError(f"{type(value).__name__} does not fit the column's type {kind}")
+    if isinstance(value, time):
+        return value.isoformat()
+    if isinstance(value, str) and (pa.types.is_binary(kind) or pa.types.is_decimal(kind)):  # a default in a schema
+        value = value.encode("latin-1")
+        return value if pa.types.is_binary(kind) else Decimal(f"{int.from_bytes(value, signed=True)}E-{kind.scale}")
     return value
 
 
@@ -117,3 +125,63 @@ def _json(value: Any) -> str:
         return value.isoformat()
     assert isinstance(value, Decimal)
     return str(value)
+
+
+_TEXT: Final[Mapping[pa.DataType, Any]] = dict.fromkeys((pa.string(), pa.large_string()), "string")
+_PLAIN: Final[Mapping[pa.DataType, Any]] = {
+    **_TEXT, **dict.fromkeys((pa.int8(), pa.int16(), pa.int32()), "int"), pa.int64(): "long", pa.bool_(): "boolean",
+    pa.float32(): "float", pa.float64(): "double",
+}  # fmt: skip
+#: Types of a written column that is neither nested nor a decimal, by the word of the option ``schema``.
+_TYPES: Final[Mapping[str, Mapping[pa.DataType, Any]]] = {
+    "string": _TEXT,
+    "json": _PLAIN,
+    "avro": {
+        **_PLAIN, **dict.fromkeys((pa.binary(), pa.large_binary()), "bytes"),
+        pa.date32(): {"type": "int", "logicalType": "date"},
+        pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "timestamp-micros"},
+        pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
+    },
+}  # fmt: skip
+
+
+def written_schema(word: str, field: pa.Field) -> Schema:
+    """Return the schema with which a column is written.
+
+    Args:
+        word: ``avro``, ``json`` or ``string``.
+
+    Raises:
+        ConfigurationError: the schema has no type for the column, or for a part of it.
+    """
+    found = _avro_type(word, field.type, field.name)
+    return Schema("STRING") if word == "string" else Schema(word.upper(), json.dumps(found))
+
+
+def _avro_type(word: str, kind: pa.DataType, path: str) -> Any:
+    """Return the Avro type of a column or a part of it; ``path`` has their names. Each part can be NULL."""
+    found = _TYPES[word].get(kind)
+    if word == "avro" and pa.types.is_decimal128(kind):
+        found = {"type": "bytes", "logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+    elif word != "string" and pa.types.is_struct(kind):
+        parts = [(each.name, _avro_type(word, each.type, f"{path}.{each.name}")) for each in kind]
+        fields = [{"name": name, "type": ["null", part], "default": None} for name, part in parts]
+        found = {"type": "record", "name": path.replace(".", "_"), "fields": fields}
+    elif word != "string" and pa.types.is_list(kind):
+        found = {"type": "array", "items": ["null", _avro_type(word, kind.value_type, f"{path}.item")]}
+    elif word != "string" and pa.types.is_map(kind) and kind.key_type in _TEXT:
+        found = {"type": "map", "values": ["null", _avro_type(word, kind.item_type, f"{path}.item")]}
+    if found is None:
+        raise refuse("schema", word, f"it has no type for the column {path}, of the Arrow type {kind}; cast it")
+    return found
+
+
+def python_value(value: Any, kind: pa.DataType) -> Any:
+    """Convert a value of ``to_pylist``, which has lists of pairs in place of maps."""
+    if value is None or not pa.types.is_nested(kind):
+        return value
+    if pa.types.is_struct(kind):
+        return {field.name: python_value(value[field.name], field.type) for field in kind}
+    if pa.types.is_map(kind):
+        return {key: python_value(item, kind.item_type) for key, item in value}
+    return [python_value(item, kind.value_type) for item in value]

@@ -11,10 +11,12 @@ import pyarrow as pa
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.arrow.columns import ARROW
 from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Type
+from jmsaio.spark.model.value_type import VALUE
 
 #: Columns that can be written. Each can be missing or NULL unless its description says otherwise.
 WRITE_COLUMNS: Final = (
     *(column for column in COLUMNS if column.written),
+    Column(VALUE, Type.ANY, "", written="body, a value of the schema; only with `schema`"),
     Column("time_to_live", Type.LONG, "", written="milliseconds until it expires; NULL or 0: never"),
     Column("deliver_at", Type.TIMESTAMP, "", written="delivery time"),
     Column("dedup_producer", Type.STRING, "", written="producer of the row, never NULL; only with `dedup=columns`"),
@@ -41,6 +43,8 @@ def names_of(kind: Type) -> str:
 
 #: Columns of a read row that are not written: the provider sets them.
 PROVIDED: Final = frozenset(column.name for column in COLUMNS) - {column.name for column in WRITE_COLUMNS}
+#: Columns of the body, in place of which ``value`` is written with a schema.
+_BODIES: Final = ("text", "bytes", "payload", "body_json", "body_type", "object_format")
 DEDUP: Final = ("dedup_producer", "dedup_sequence", "dedup_previous")
 
 #: Type words of properties by the type of their field in ``props``; None is a string.
@@ -55,6 +59,7 @@ _FITS: Final[Mapping[Type, Callable[[pa.DataType], bool]]] = {
     Type.BINARY: lambda kind: kind in (pa.binary(), pa.large_binary()),
     Type.INT: pa.types.is_signed_integer,
     Type.LONG: pa.types.is_signed_integer,
+    Type.ANY: lambda kind: True,
     Type.TIMESTAMP: lambda kind: pa.types.is_timestamp(kind) and kind.tz is not None,
     Type.TEXTS: lambda kind: pa.types.is_map(kind) and kind.key_type in _TEXT and kind.item_type in _TEXT,
     Type.PROPERTIES: lambda kind: pa.types.is_struct(kind) and all(field.type in FIELD_WORDS for field in kind),
@@ -63,12 +68,15 @@ _KNOWN: Final = {column.name.lower(): column for column in WRITE_COLUMNS}
 _PROVIDED: Final = {name.lower(): name for name in PROVIDED}
 
 
-def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bool = False) -> dict[str, int]:
+def find_columns(
+    schema: pa.Schema, *, destination: str | None = None, dedup: bool = False, values: bool = False
+) -> dict[str, int]:  # fmt: skip
     """Return the columns of a table that are written; warn about columns that are left out.
 
     Args:
         destination: destination of all rows; None: each row names its own.
         dedup: rows are identified by ``dedup_producer`` and ``dedup_sequence``.
+        values: the body is the column ``value``.
 
     Returns:
         Index of each column by its name in ``WRITE_COLUMNS``.
@@ -85,8 +93,9 @@ def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bo
             left_out.append(_PROVIDED[name])
             continue
         column = _KNOWN.get(name)
-        if column is None:
-            raise ConfigurationError(f"there is no column {field.name!r:.100} to write: drop it, or make it a property")
+        if column is None or (column.name == VALUE and not values):
+            instead = "drop it, or make it a property" if column is None else "drop it, or set the option schema"
+            raise ConfigurationError(f"there is no column {field.name!r:.100} to write: {instead}")
         if column.name in found:
             raise ConfigurationError(f"the column {column.name} occurs twice")
         if not pa.types.is_null(field.type) and not _FITS[column.type](field.type):
@@ -94,6 +103,10 @@ def find_columns(schema: pa.Schema, *, destination: str | None = None, dedup: bo
                 f"the column {column.name} must be {names_of(column.type)}, not of the Arrow type {field.type}"
             )
         found[column.name] = index
+    if values:
+        if VALUE not in found:
+            raise ConfigurationError(f"the option schema needs the body as column {VALUE}, such as struct('*')")
+        left_out += [name for name in _BODIES if found.pop(name, None) is not None]
     _check_bodies(found)
     if "body_json" in found and found.keys() & {"bytes", "payload"}:  # a copy of the same body
         del found["body_json"]

@@ -33,6 +33,7 @@ class Type(enum.Enum):
     TIMESTAMP = "TIMESTAMP"
     TEXTS = "MAP<STRING, STRING>"
     POSITION = "STRUCT<ledger: BIGINT, entry: BIGINT, batch: INT>"
+    ANY = "any type"  # only of a written table
     PROPERTIES = "STRUCT<...>"  # the declared properties: see ``ddl``
 
 

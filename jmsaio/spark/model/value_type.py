@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from jmsaio.codec.schemas.avro import DEEPEST, avro_reader, decimal_digits
+from jmsaio.codec.schemas.reading import key_and_value
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.schema import Schema
 
@@ -15,10 +16,19 @@ VALUE: Final = "value"
 #: Type of the column if the values have no common one: their JSON.
 JSON: Final = "STRING"
 
-_PRIMITIVES: Final = {
+#: Types by those of Pulsar that have no definition.
+_BY_TYPE: Final = {
+    "BOOLEAN": "BOOLEAN", "INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT", "FLOAT": "FLOAT",
+    "DOUBLE": "DOUBLE", "STRING": "STRING", "BYTES": "BINARY", "NONE": "BINARY", "DATE": "TIMESTAMP",
+    "TIMESTAMP": "TIMESTAMP", "INSTANT": "TIMESTAMP", "LOCAL_DATE": "DATE", "LOCAL_DATE_TIME": "TIMESTAMP_NTZ",
+    "TIME": "STRING", "LOCAL_TIME": "STRING",
+}  # fmt: skip
+#: Types by those of an AVRO schema, and of a JSON schema: producers write bytes and decimals as JSON in different ways.
+_AVRO: Final = {
     "boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "bytes": "BINARY",
     "string": "STRING", "enum": "STRING", "fixed": "BINARY",
 }  # fmt: skip
+_IN_JSON: Final = {name: None if kind == "BINARY" else kind for name, kind in _AVRO.items()}
 #: Maximum precision of a decimal in Spark.
 _MOST_DIGITS: Final = 38
 
@@ -26,24 +36,38 @@ _MOST_DIGITS: Final = 38
 def value_type(schemas: Iterable[Schema]) -> str:
     """Return Spark's DDL of a type that fits the values of all schemas.
 
-    It is a STRUCT with the fields of all versions of an AVRO record, if each field has the same type in all versions
-    that have it, and the type exists in Spark. Otherwise, or if a schema is invalid, it is STRING, for JSON.
+    For records, it is a STRUCT with the fields of all versions, if each field has the same type in all versions that
+    have it, and the type exists in Spark. Without a common type, or if a schema is invalid, it is STRING, for JSON.
     """
+    versions = list(schemas)
+    try:
+        if {schema.type for schema in versions} != {"KEY_VALUE"}:
+            return _common(versions) or JSON
+        parts = [_common(part) for part in zip(*map(key_and_value, versions), strict=True)]
+    except MessageFormatError:
+        return JSON
+    return JSON if None in parts else "STRUCT<`key`: {}, `value`: {}>".format(*parts)
+
+
+def _common(schemas: Iterable[Schema]) -> str | None:
+    """Return the type of values that are no pairs of key and value; None if they have none in common."""
     fields: dict[str, tuple[str, str]] = {}
+    kinds: set[str | None] = set()
     for schema in schemas:
-        if schema.type != "AVRO":
-            return JSON
-        try:
-            avro_reader(schema.definition)
-        except MessageFormatError:
-            return JSON
-        tree = json.loads(schema.definition)
+        if schema.type not in ("AVRO", "JSON"):
+            kinds.add(_BY_TYPE.get(schema.type))
+            continue
+        avro_reader(schema.definition)
+        tree, named = json.loads(schema.definition), dict(_AVRO if schema.type == "AVRO" else _IN_JSON)
         if not isinstance(tree, dict) or tree.get("type") != "record":
-            return JSON
-        found = _fields(tree, {}, DEEPEST + 1)
+            kinds.add(_ddl(tree, named, DEEPEST + 1))
+            continue
+        found = _fields(tree, named, DEEPEST + 1)
         if found is None or any(fields.setdefault(name, field) != field for name, field in found.items()):
-            return JSON
-    return _struct(fields) if fields else JSON
+            return None
+    if fields:
+        return None if kinds else _struct(fields)
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _ddl(tree: Any, named: dict[str, str | None], depth: int) -> str | None:
@@ -51,13 +75,14 @@ def _ddl(tree: Any, named: dict[str, str | None], depth: int) -> str | None:
 
     Args:
         tree: the type as JSON.
-        named: the named types so far, None for those without a type in Spark. A name with a namespace is not resolved.
+        named: the primitive types, and the named ones so far; None for those without a type in Spark. A name with a
+            namespace is not resolved.
         depth: levels of nesting still allowed.
     """
     if depth == 0:
         return None
     if isinstance(tree, str):
-        return _PRIMITIVES.get(tree) or named.get(tree)
+        return named.get(tree)
     if isinstance(tree, list):
         rest = [branch for branch in tree if branch != "null"]
         return _ddl(rest[0], named, depth - 1) if len(rest) == 1 else None
@@ -74,8 +99,8 @@ def _ddl(tree: Any, named: dict[str, str | None], depth: int) -> str | None:
         return named[tree["name"]]
     if not isinstance(kind, str):
         return _ddl(kind, named, depth - 1)
-    found = _PRIMITIVES.get(kind) or named.get(kind)
-    if (digits := decimal_digits(tree)) is not None:
+    found = named.get(kind)
+    if found is not None and (digits := decimal_digits(tree)) is not None:
         found = "DECIMAL({}, {})".format(*digits) if 0 < digits[0] <= _MOST_DIGITS else None
     if kind in ("enum", "fixed"):
         named[tree["name"]] = found

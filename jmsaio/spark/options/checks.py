@@ -18,7 +18,7 @@ from jmsaio.spark.model.destination_text import join_names, parse_destination_te
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
 from jmsaio.spark.options import values
-from jmsaio.spark.options.table import EARLIEST, LATEST, OPTIONS, Bound, Mark, SourceOptions, View
+from jmsaio.spark.options.table import EARLIEST, LATEST, OPTIONS, SCHEMAS, Bound, Mark, SourceOptions, View
 from jmsaio.spark.options.values import Use, refuse
 
 #: The options that name a destination, and the destination's kind; None: the text contains it.
@@ -205,8 +205,10 @@ def _needs(given: Given) -> None:
     """Check what options need according to the table, unless they have their default."""
     has_admin, defaults = given.configuration.use_pulsar_admin, attrs.fields_dict(SourceOptions)
     for row in OPTIONS:
-        if row.field and not row.combined and getattr(given.options, row.field) != defaults[row.field].default:
-            if row.admin and not has_admin:
+        if not row.field or row.combined:
+            continue
+        if (value := getattr(given.options, row.field)) != defaults[row.field].default:
+            if row.admin and not has_admin and value not in SCHEMAS[Use.WRITE]:
                 raise given.refuse(row.name, _NO_ADMIN)
             if row.needs and row.needs not in given.texts:
                 raise given.refuse(row.name, f"has no effect without {row.needs}")
@@ -239,6 +241,14 @@ def _losses(given: Given) -> None:
         raise given.refuse("dataLossFolder", "must be an absolute path: tasks have other working directories")
 
 
+def _schema(given: Given) -> None:
+    schema, words = given.options.schema, SCHEMAS[given.use]
+    if isinstance(schema, str) and schema not in (*words, LATEST):
+        raise given.refuse("schema", f"must be {', '.join(words)}, {LATEST} or the number of a version")
+    if schema not in (None, *words) and given.resolved is None:
+        raise given.refuse("schema", f"is that of one topic: set queue or topic, or write {' or '.join(words)}")
+
+
 #: Checks of options against each other; each raises an error that names the problem.
 CHECKS: Final[tuple[Callable[[Given], None], ...]] = (
     _persistent_only,
@@ -248,4 +258,5 @@ CHECKS: Final[tuple[Callable[[Given], None], ...]] = (
     _times_in_order,
     _trigger_limits,
     _losses,
+    _schema,
 )

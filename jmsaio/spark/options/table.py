@@ -13,6 +13,7 @@ from jmsaio.config import Configuration, load
 from jmsaio.config.options import nearest
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.partitions import split_partition
+from jmsaio.model.schema import Schema
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.model.schema import PROPERTY_TYPES, Body, Column, Property, Type
 from jmsaio.spark.options import values
@@ -83,6 +84,10 @@ Bound = Literal["earliest", "latest"] | Mapping[str, Mark]
 _READS: Final = (Use.READ, Use.READ_STREAM)
 _BATCH, _STREAM, _WRITE = (Use.READ,), (Use.READ_STREAM,), (Use.WRITE,)
 _ALL: Final = tuple(Use)
+#: Words of the option ``schema``, besides ``latest`` and numbers of versions.
+SCHEMAS: Final[Mapping[Use, Sequence[str]]] = {
+    **dict.fromkeys(_READS, ("auto",)), Use.WRITE: ("avro", "json", "string")
+}  # fmt: skip
 _INT: Final = 2**31 - 1
 MIB: Final = 1024 * 1024
 
@@ -96,6 +101,7 @@ class SourceOptions:
             ``allowInlineSecret`` was set.
         destination: the destination to read or write; None for a write with the column ``destination``.
         columns: columns of a row, in order; empty for a writer.
+        value_schema: the schema that the option ``schema`` stands for; None without it, and with ``auto``.
         receiver_queue: messages that a reader prefetches.
 
     The other fields are described as options.
@@ -104,6 +110,7 @@ class SourceOptions:
     connection: Mapping[str, str] = attrs.field(repr=shown_connection)
     destination: Queue | Topic | None
     receiver_queue: int = 1000
+    value_schema: Schema | None = attrs.field(default=None, repr=False)
     # fmt: off
     view: View = option(
         View.ALL, "view", _BATCH, read=values.word_of(View), admin=True,
@@ -123,9 +130,12 @@ class SourceOptions:
         doc="properties and their types, such as `region STRING, qty INT`: adds the column `props` with these fields. "
         "A property of another type is NULL, unless it converts without loss, such as a short to an INT",
     )
-    use_schema: bool = option(
-        False, "schema", _READS, shown="", read=values.one_of({"auto": True}), admin=True,
-        doc="`auto`: adds the column `value`, the body decoded by its schema",
+    schema: str | int | None = option(
+        None, "schema", _ALL, read=values.word_or_number, admin=True,
+        doc="for reading, adds the column `value`, the body decoded by its schema: `auto`, with all versions in one "
+        "type, `latest`, or the number of the version that all are converted to. A write sends the column `value`: "
+        "`avro`, `json` or `string`, with a schema of its type, `latest` or a version of the topic's. See "
+        "[schemas](#schemas)",
     )
     body: Body = option(
         Body.TYPED, "body", _READS, read=values.word_of(Body),
@@ -303,6 +313,6 @@ FOREIGN: Final[Mapping[str, str]] = {
     "`readTimeout`": "kafkaConsumer.pollTimeoutMs pollTimeoutMs",
     "`outageTimeout`": "fetchOffset.numRetries fetchOffset.retryIntervalMs",
     "nothing: a read of a topic that does not exist fails": "waitingForNonExistedTopic",
-    "nothing: only `schema=auto` decodes bodies by a schema": "allowDifferentTopicSchemas",
+    "`schema=auto`": "allowDifferentTopicSchemas",
     "an option of `jmsaio.connect`, such as `authPlugin` or `consumerConfig.*`": "kafka. pulsar.",
 }

@@ -65,6 +65,12 @@ def word_of(words: type[enum.Enum]) -> Reader:
     return one_of({str(each.value): each for each in words})
 
 
+def word_or_number(text: str) -> str | int:
+    """Parse a whole number from 0; return any other text in lower case."""
+    word = text.strip().lower()
+    return int(word) if _NUMBER.fullmatch(word) is not None and int(word) <= _LARGEST else word
+
+
 def not_empty(text: str) -> str:
     """Return a text that is not empty."""
     if not text.strip():

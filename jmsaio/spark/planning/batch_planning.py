@@ -15,23 +15,26 @@ from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import (
     AdminError,
     ConfigurationError,
+    IllegalArgumentError,
     InvalidDestinationError,
     JMSSecurityError,
+    MessageFormatError,
     NotFoundError,
     OperationTimeoutError,
 )
 from jmsaio.model.destinations import Resolved, resolve
 from jmsaio.model.partitions import partition_name, split_partition
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, View
-from jmsaio.spark.options.table import LATEST, Mark
-from jmsaio.spark.options.values import time_text
+from jmsaio.spark.options.table import LATEST, SCHEMAS, Mark
+from jmsaio.spark.options.values import Use, refuse, time_text
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.offsets import Behind, Offsets, first_unread, lag
 from jmsaio.spark.planning.plan import Stored, beyond, locate, pending, split, stored, whole
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
-from jmsaio.transport.base import ReaderOptions, Transport
+from jmsaio.transport.base import Admin, ReaderOptions, Transport
 from jmsaio.transport.subscriptions import is_away
 from jmsaio.transport.topics import list_matching, list_partitions
 from jmsaio.transport.waiting import together
@@ -107,6 +110,54 @@ async def for_each(topics: Iterable[str], call: Callable[[str], Awaitable[T]]) -
 
     names = list(topics)
     return dict(zip(names, await together(map(one, names)), strict=True))
+
+
+async def find_schemas(
+    options: SourceOptions, use: Callable[[Schema], object], transport: Transport, configuration: Configuration
+) -> list[Schema]:  # fmt: skip
+    """Check that the destination exists; return the schemas that the option ``schema`` stands for.
+
+    Args:
+        use: returns the reader or writer of a schema, None for a type without one.
+
+    Returns:
+        No schema without the option, all versions of all topics with ``auto``, the newest first, or else one schema.
+
+    Raises:
+        ConfigurationError: a topic has no such schema, topics have different ones, or it can't be used.
+        NotFoundError: a topic does not exist.
+        TransportError: the broker does not answer.
+    """
+    wanted, admin = options.schema, transport.admin
+    topics = dict.fromkeys(
+        split_partition(topic)[0] for topic in await list_sources(transport, source_of(options, configuration))
+    )
+    if wanted is None or admin is None:  # the options were checked
+        return []
+    found = await for_each(topics, partial(_schemas, admin, wanted))
+    if wanted in SCHEMAS[Use.READ]:
+        return list(itertools.chain.from_iterable(found.values()))
+    topic_of = {(*versions[:1],): topic for topic, versions in found.items()}
+    if len(topic_of) != 1:
+        why = f"the topics {' and '.join([*topic_of.values()][:2])} have different schemas: use them one by one"
+        raise refuse("schema", str(wanted), why if topic_of else "no topic matches yet")
+    ((schemas, topic),) = topic_of.items()
+    try:
+        if schemas and use(*schemas) is not None:
+            return [*schemas]
+        why = f"is {schemas[0].type}, whose bodies are not decoded" if schemas else "does not exist"
+    except (IllegalArgumentError, MessageFormatError) as error:
+        why = f"can't be used: {error}"
+    raise refuse("schema", str(wanted), f"that schema of topic {topic} {why}; leave the option out, or write another")
+
+
+async def _schemas(admin: Admin, wanted: str | int, topic: str) -> list[Schema]:
+    """Return the schema of a version, or of all versions, the newest first; an empty list without one."""
+    if isinstance(wanted, str):
+        return [*reversed(await admin.schemas(topic))]
+    with suppress(NotFoundError):
+        return [await admin.schema(topic, wanted)]
+    return []
 
 
 async def _probe(transport: Transport, topic: str) -> list[str]:

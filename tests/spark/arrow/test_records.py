@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,8 @@ from jmsaio.codec import Stamp, encode
 from jmsaio.codec.bodies import encode_body
 from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.rows import RawRow, to_record, to_row
+from jmsaio.codec.schemas.reading import schema_reader
+from jmsaio.codec.schemas.writing import schema_writer
 from jmsaio.errors import (
     ConfigurationError,
     IllegalArgumentError,
@@ -24,10 +26,12 @@ from jmsaio.errors import (
     MessageFormatError,
 )
 from jmsaio.model.names import check_property_name
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.spark.arrow import written_properties
 from jmsaio.spark.arrow.columns import ARROW, RowBatches
 from jmsaio.spark.arrow.records import OutgoingRow, RecordMaker
+from jmsaio.spark.arrow.value_column import written_schema
 from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS
 from jmsaio.spark.model.schema import Body, Property, Type, columns_of, find_column
 from tests.codec import golden_files
@@ -40,7 +44,7 @@ CONNECTION = "0a0a0a0a-connection"
 KINDS = {
     Type.STRING: pa.string(), Type.BINARY: pa.binary(), Type.INT: pa.int64(), Type.LONG: pa.int64(),
     Type.TIMESTAMP: ARROW[Type.TIMESTAMP], Type.TEXTS: ARROW[Type.TEXTS],
-    Type.PROPERTIES: pa.struct([("n", pa.int32()), ("s", pa.string())]),
+    Type.PROPERTIES: pa.struct([("n", pa.int32()), ("s", pa.string())]), Type.ANY: pa.string(),
 }  # fmt: skip
 TYPES = {column.name: KINDS[column.type] for column in WRITE_COLUMNS}
 
@@ -148,7 +152,7 @@ def test_every_column_has_its_part_in_a_record() -> None:
 
 
 def test_a_row_of_nulls_is_a_message_without_anything() -> None:
-    names = [name for name in TYPES if name not in ("payload", "body_json") and not name.startswith("dedup_")]
+    names = [name for name in TYPES if name not in ("payload", "body_json", "value") and not name.startswith("dedup_")]
     batch = pa.RecordBatch.from_arrays([pa.nulls(1, TYPES[name]) for name in names], names=names)
     maker = RecordMaker(batch.schema, connection_id=CONNECTION, destination="q")
     (row,) = maker.records(batch, NOW)
@@ -430,3 +434,44 @@ def test_a_row_without_a_body_is_of_the_kind_that_its_table_has(columns: set[str
 def test_a_time_of_delivery_is_in_whole_milliseconds() -> None:
     moment = datetime(2026, 1, 2, 3, 4, 5, 678_901, UTC)
     assert record(deliver_at=moment).deliver_at == int(moment.timestamp() * 1000)
+
+
+ITEM = pa.struct([("item", pa.string()), ("qty", pa.map_(pa.string(), pa.int32()))])
+
+
+def valued(schema: Schema, kind: pa.DataType, *values: Any, **columns: list[Any]) -> Iterator[OutgoingRow]:
+    """What rows of a table become whose bodies are values of a schema."""
+    batch = pa.RecordBatch.from_pydict({"value": pa.array(values, kind), **columns})
+    writer = schema_writer(schema)
+    return RecordMaker(batch.schema, connection_id=CONNECTION, destination="q", writer=writer).records(batch, NOW)
+
+
+def test_a_value_is_written_with_its_schema() -> None:
+    """Only a text says the kind of its message: a JMS client without schemas would read another as an object."""
+    schema = written_schema("avro", pa.field("value", ITEM))
+    values = {"item": "tea", "qty": [("a", 1)]}, None, {"item": None, "qty": None}
+    rows = list(valued(schema, ITEM, *values, JMSType=["t"] * 3, key=["a", "b", "c"]))
+    reader = schema_reader(schema)
+    assert reader is not None
+    assert [reader.read(row.record.payload, None) for row in rows] == [
+        {"item": "tea", "qty": {"a": 1}}, None, {"item": None, "qty": None},
+    ]  # fmt: skip
+    assert [row.record.key for row in rows] == ["a", "b", "c"]
+    assert all("JMSPulsarMessageType" not in row.record.properties for row in rows)
+    assert {row.record.properties["JMSType"] for row in rows} == {"t"}
+    (text,) = valued(Schema("STRING"), pa.string(), "hé")
+    assert (text.record.payload, text.record.properties["JMSPulsarMessageType"]) == ("hé".encode(), "text")
+    (number,) = valued(Schema("JSON", '"long"'), pa.int64(), 5)
+    assert number.record.payload == b"5"
+    assert [row.record.payload for row in valued(Schema("STRING"), pa.string(), None)] == [None]
+
+
+def test_a_value_that_does_not_fit_names_row_column_and_value() -> None:
+    schema = Schema("AVRO", {"type": "record", "name": "R", "fields": [{"name": "item", "type": "string"}]})
+    kind = pa.struct([("item", pa.string())])
+    rows = valued(schema, kind, {"item": "a"}, {"item": None}, {"item": "b"})
+    assert next(rows).record.payload == b"\x02a"
+    with pytest.raises(MessageFormatError, match=r"row 1: column value = \{'item': None\}: .* not fit the AVRO schema"):
+        next(rows)
+    with pytest.raises(MessageFormatError, match="row 0: column value = nan: the body can't be written as JSON"):
+        list(valued(Schema("JSON", '"double"'), pa.float64(), float("nan")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, cast
 
@@ -13,8 +13,11 @@ import pytest
 
 import jmsaio
 from jmsaio.codec.row_columns import ColumnMaker
+from jmsaio.codec.schemas.reading import schema_reader
+from jmsaio.codec.schemas.writing import schema_writer
 from jmsaio.model.schema import Schema
-from jmsaio.spark.arrow.value_column import ValueColumn, _fitted
+from jmsaio.spark.arrow.value_column import ValueColumn, _fitted, python_value, written_schema
+from jmsaio.spark.model.value_type import value_type
 from jmsaio.transport.base import Admin
 from tests.kit.records import Record
 
@@ -44,7 +47,10 @@ class Registry:
 
 
 def read(
-    kind: pa.DataType, registry: Registry | None, *records: tuple[int | None, bytes | None]
+    kind: pa.DataType,
+    registry: Registry | None,
+    *records: tuple[int | None, bytes | None],
+    wanted: Schema | None = None,
 ) -> tuple[list[Any], dict[int, str]]:
     """The values of records, given as schema version and payload."""
     maker = ColumnMaker()
@@ -53,7 +59,7 @@ def read(
         number = None if version is None else version.to_bytes(9 if version >= CLAIMED else 8, "big")
         maker.take([Record(payload, properties, schema_version=number)])
     columns = maker.columns()
-    column = ValueColumn(kind, TOPIC)
+    column = ValueColumn(kind, TOPIC, wanted)
     for _ in range(2):
         asyncio.run(column.learn(cast("Admin", registry), columns["schema_version"]))
     values, problems = column.array(columns)
@@ -77,9 +83,9 @@ def test_other_schemas_become_json() -> None:
     )  # fmt: skip
     payloads = ['{"a": "é"}'.encode(), b"x", bytes(7) + b"\x05", bytes(8), b"\x02\x05", b"?", b"\x02\x05"]
     values, problems = read(pa.string(), registry, *enumerate(payloads))
-    assert problems == {} and values[5] is None
+    assert problems == {} and values[5] is None and values.pop(1) == "x"
     assert [json.loads(value) for value in values if value is not None] == [
-        {"a": "é"}, "x", 5, datetime(1970, 1, 1, tzinfo=UTC).isoformat(), "0.05", "BQ==",
+        {"a": "é"}, 5, datetime(1970, 1, 1, tzinfo=UTC).isoformat(), "0.05", "BQ==",
     ]  # fmt: skip
 
 
@@ -131,3 +137,106 @@ def test_nested_values_fit() -> None:
     kind = pa.struct([("l", pa.list_(STRUCT)), ("d", pa.decimal128(9, 2))])
     fitted = _fitted({"l": [{"a": 1, "more": 2}, None], "d": Decimal("1.25")}, kind)
     assert pa.array([fitted], kind).to_pylist() == [{"l": [{"a": 1, "b": None}, None], "d": Decimal("1.25")}]
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind", "payload", "value"),
+    [
+        (Schema("STRING"), pa.string(), b"x", "x"),
+        (Schema("INT64"), pa.int64(), bytes(7) + b"\x05", 5),
+        (Schema("FLOAT"), pa.float32(), b"\x3f\xc0\x00\x00", 1.5),
+        (Schema("TIME"), pa.string(), bytes(8), "00:00:00"),
+        (Schema("DATE"), pa.timestamp("us", "UTC"), bytes(8), datetime(1970, 1, 1, tzinfo=UTC)),
+        (Schema("LOCAL_DATE"), pa.date32(), bytes(8), date(1970, 1, 1)),
+        (Schema("LOCAL_DATE_TIME"), pa.timestamp("us"), bytes(16), datetime(1970, 1, 1)),
+        (Schema("JSON", FIRST), STRUCT, b'{"a": 5, "z": 1}', {"a": 5, "b": None}),
+    ],
+)
+def test_primitives_and_json_are_values_of_their_types(
+    schema: Schema, kind: pa.DataType, payload: bytes, value: object
+) -> None:
+    assert read(kind, Registry(schema), (0, payload)) == ([value], {})
+
+
+def test_json_of_another_type_than_its_schema_says_is_null_with_the_reason() -> None:
+    values, problems = read(STRUCT, Registry(Schema("JSON", FIRST)), (0, b'{"a": "x"}'), (0, b'{"a": 2}'))
+    assert values == [None, {"a": 2, "b": None}]
+    assert list(problems) == [0] and problems[0].startswith("no readable value: ")
+
+
+def test_each_version_is_evolved_to_the_one_that_is_wanted() -> None:
+    """With its defaults, those of bytes and decimals, too; what does not fit is NULL with the reason."""
+    price = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
+    fields = [
+        {"name": "a", "type": "long"}, {"name": "c", "type": "string", "default": "-"},
+        {"name": "d", "type": "bytes", "default": "\u00ff"}, {"name": "p", "type": price, "default": "\u0002\u0005"},
+    ]  # fmt: skip
+    wanted = Schema("AVRO", {**FIRST, "fields": fields})
+    kind = pa.struct([("a", pa.int64()), ("c", pa.string()), ("d", pa.binary()), ("p", pa.decimal128(4, 2))])
+    other = Schema("AVRO", {**FIRST, "fields": [{"name": "a", "type": "string"}]})
+    registry = Registry(Schema("AVRO", FIRST), Schema("AVRO", LATER), wanted, other, Schema("STRING"))
+    rows = [(0, b"\x02"), (1, b"\x04\x00"), (2, b"\x06\x02x\x02y\x02\x05"), (3, b"\x02x"), (4, b"x"), (0, b"")]
+    values, problems = read(kind, registry, *rows, wanted=wanted)
+    defaults = {"c": "-", "d": b"\xff", "p": Decimal("5.17")}
+    assert values[:3] == [
+        {"a": 1, **defaults},
+        {"a": 2, **defaults},
+        {"a": 3, "c": "x", "d": b"y", "p": Decimal("0.05")},
+    ]
+    assert values[3:] == [None, None, None] and sorted(problems) == [3, 4, 5]
+    assert "does not fit the schema to read" in problems[3] and "its type is STRING, not AVRO" in problems[4]
+
+
+DEEP = pa.struct(
+    [
+        ("id", pa.int64()), ("small", pa.int8()), ("name", pa.string()), ("data", pa.binary()), ("is", pa.bool_()),
+        ("half", pa.float32()), ("whole", pa.float64()), ("price", pa.decimal128(9, 2)), ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")), ("lines", pa.list_(pa.map_(pa.string(), pa.int32()))),
+        ("in", pa.struct([("in", pa.struct([("x", pa.int32())]))])),
+    ]
+)  # fmt: skip
+ROW = {
+    "id": 5, "small": 1, "name": "é", "data": b"x", "is": True, "half": 0.5, "whole": 1.5, "price": Decimal("1.20"),
+    "day": date(1970, 1, 3), "at": datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), "lines": [[("a", 1)], []],
+    "in": {"in": {"x": 7}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", [ROW, dict.fromkeys(ROW)])
+def test_a_row_is_written_with_the_schema_of_its_column(row: dict[str, Any]) -> None:
+    """Dates and times are numbers when they are read, as Java's client has them."""
+    schema = written_schema("avro", pa.field("value", DEEP))
+    (value,) = pa.array([row], DEEP).to_pylist()
+    payload = schema_writer(schema).write(python_value(value, DEEP))
+    reader = schema_reader(schema)
+    assert reader is not None
+    read = {**row, "day": row["day"] and 2, "at": row["at"] and 1_000_000, "lines": row["lines"] and [{"a": 1}, {}]}
+    assert reader.read(payload, None) == read
+    assert value_type([schema]) == (
+        "STRUCT<`id`: BIGINT, `small`: INT, `name`: STRING, `data`: BINARY, `is`: BOOLEAN, `half`: FLOAT, "
+        "`whole`: DOUBLE, `price`: DECIMAL(9, 2), `day`: INT, `at`: BIGINT, `lines`: ARRAY<MAP<STRING, INT>>, "
+        "`in`: STRUCT<`in`: STRUCT<`x`: INT>>>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "path"),
+    [
+        ("string", pa.int32(), "value"), ("string", pa.struct([("a", pa.string())]), "value"),
+        ("json", pa.struct([("a", pa.struct([("b", pa.binary())]))]), "value.a.b"), ("json", pa.date32(), "value"),
+        ("json", pa.struct([("p", pa.decimal128(9, 2))]), "value.p"),
+        ("avro", pa.struct([("m", pa.map_(pa.int32(), pa.int32()))]), "value.m"),
+        ("avro", pa.list_(pa.month_day_nano_interval()), "value.item"), ("avro", pa.null(), "value"),
+    ],
+)  # fmt: skip
+def test_a_column_without_a_type_in_the_schema_is_refused(word: str, kind: pa.DataType, path: str) -> None:
+    with pytest.raises(
+        jmsaio.ConfigurationError, match=f"option schema = '{word}': .* column {path}, of the Arrow type"
+    ):
+        written_schema(word, pa.field("value", kind))
+
+
+def test_texts_and_json_are_written_with_their_schemas() -> None:
+    assert written_schema("string", pa.field("value", pa.string())) == Schema("STRING")
+    schema = written_schema("json", pa.field("value", pa.struct([("a", pa.int32())])))
+    assert schema.type == "JSON" and value_type([schema]) == "STRUCT<`a`: INT>"

@@ -19,6 +19,7 @@ GOOD = {
     Type.LONG: [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.null()],
     Type.TIMESTAMP: [TIMESTAMP, pa.timestamp("ns", tz="Europe/Berlin"), pa.null()],
     Type.TEXTS: [TEXTS, pa.map_(pa.large_string(), pa.large_string()), pa.null()],
+    Type.ANY: [pa.int32(), pa.null()],
     Type.PROPERTIES: [
         pa.struct([("a", pa.string()), ("b", pa.bool_()), ("c", pa.int64()), ("d", pa.float32())]),
         pa.struct([]),
@@ -32,6 +33,7 @@ BAD = {
     Type.LONG: [pa.float64(), pa.string(), pa.uint8(), pa.decimal128(5, 0)],
     Type.TIMESTAMP: [pa.timestamp("us"), pa.int64(), pa.date32()],
     Type.TEXTS: [pa.map_(pa.string(), pa.int32()), pa.map_(pa.int32(), pa.string()), pa.string()],
+    Type.ANY: [],
     Type.PROPERTIES: [TEXTS, pa.struct([("a", TIMESTAMP)]), pa.struct([("a", pa.binary())])],
 }
 
@@ -48,9 +50,11 @@ def test_a_column_is_taken_with_each_of_its_types_and_no_other(column: Column) -
     name, kind = column.name, column.type
     needed = {"body_type": pa.string(), "dedup_producer": pa.string(), "dedup_sequence": pa.int64()}
     beside = [(each, type_) for each, type_ in needed.items() if each != name]
+    if name == "value":
+        beside.remove(("body_type", pa.string()))
     for good in GOOD[kind]:
         schema = pa.schema([*beside, (name.upper(), good)])
-        assert find_columns(schema, destination="q", dedup=True)[name] == len(beside)
+        assert find_columns(schema, destination="q", dedup=True, values=name == "value")[name] == len(beside)
     for bad in BAD[kind]:
         schema = pa.schema([*beside, (name, bad)])
         with pytest.raises(ConfigurationError) as refused:
@@ -122,3 +126,13 @@ def test_a_table_without_anything_to_warn_of_is_silent() -> None:
         warnings.simplefilter("always")
         assert find("text", "bytes", "body_type", "key") == {"text": 0, "bytes": 1, "body_type": 2, "key": 3}
     assert seen == []
+
+
+def test_with_a_schema_the_column_value_is_the_body() -> None:
+    table = pa.schema([("value", pa.int64()), ("text", pa.string()), ("body_type", pa.string()), ("key", pa.string())])
+    with pytest.warns(UserWarning, match="columns that are not written: text, body_type"):
+        assert find_columns(table, destination="q", values=True) == {"value": 0, "key": 3}
+    with pytest.raises(ConfigurationError, match="no column 'value' to write: drop it, or set the option schema"):
+        find_columns(table, destination="q")
+    with pytest.raises(ConfigurationError, match="option schema needs the body as column value, such as struct"):
+        find_columns(pa.schema([("text", pa.string())]), destination="q", values=True)

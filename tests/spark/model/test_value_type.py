@@ -71,12 +71,54 @@ def test_versions_that_do_not_fit_are_json(other: Any) -> None:
 
 
 def test_other_schemas_are_json() -> None:
-    assert value_type([]) == value_type([Schema("JSON", json.dumps(record(a="int")))]) == JSON
+    assert value_type([]) == value_type([Schema("PROTOBUF")]) == JSON
     assert value_type([Schema("AVRO", json.dumps(record(a="int"))), Schema("STRING")]) == JSON
+    assert value_type([Schema("INT32"), Schema("INT64")]) == JSON
     deep: Any = "int"
     for _ in range(150):
         deep = {"type": "array", "items": deep}
     assert found(record(a=deep)) == JSON
+
+
+@pytest.mark.parametrize(
+    ("kind", "ddl"),
+    [
+        ("BOOLEAN", "BOOLEAN"), ("INT8", "TINYINT"), ("INT16", "SMALLINT"), ("INT32", "INT"), ("INT64", "BIGINT"),
+        ("FLOAT", "FLOAT"), ("DOUBLE", "DOUBLE"), ("STRING", "STRING"), ("TIMESTAMP", "TIMESTAMP"),
+        ("INSTANT", "TIMESTAMP"), ("LOCAL_DATE", "DATE"), ("LOCAL_DATE_TIME", "TIMESTAMP_NTZ"), ("TIME", "STRING"),
+    ],
+)  # fmt: skip
+def test_a_primitive_has_the_type_of_spark(kind: str, ddl: str) -> None:
+    assert value_type([Schema(kind), Schema(kind)]) == ddl
+
+
+def test_an_avro_schema_need_not_be_a_record() -> None:
+    assert found("long") == "BIGINT" and found(["null", "string"]) == "STRING"
+    assert found({"type": "array", "items": "int"}) == "ARRAY<INT>"
+
+
+def test_json_has_the_fields_of_its_schema_but_no_bytes() -> None:
+    def of(**fields: Any) -> str:
+        return value_type([Schema("JSON", json.dumps(record(**fields)))])
+
+    assert of(a="int", b=["null", "string"]) == "STRUCT<`a`: INT, `b`: STRING>"
+    assert of(a="bytes") == of(a=decimal(9, 2)) == of(a={"type": "fixed", "name": "F", "size": 2}) == JSON
+
+
+def pair(key: Schema, value: Schema) -> Schema:
+    parts = {"key": key.definition, "value": value.definition}
+    return Schema("KEY_VALUE", parts, {"key.schema.type": key.type, "value.schema.type": value.type})
+
+
+def test_key_and_value_are_fields() -> None:
+    one, two = (Schema("AVRO", json.dumps(record(**fields))) for fields in ({"a": "int"}, {"a": "int", "b": "long"}))
+    text, data = Schema("STRING"), Schema("BYTES")
+    assert value_type([pair(text, one), pair(text, two)]) == (
+        "STRUCT<`key`: STRING, `value`: STRUCT<`a`: INT, `b`: BIGINT>>"
+    )
+    assert value_type([pair(data, Schema("INT64"))]) == "STRUCT<`key`: BINARY, `value`: BIGINT>"
+    assert value_type([pair(text, one), pair(data, one)]) == value_type([pair(text, one), text]) == JSON
+    assert value_type([pair(text, Schema("AVRO", '["int", "long"]'))]) == value_type([Schema("KEY_VALUE")]) == JSON
 
 
 @pytest.mark.parametrize("definition", ["", "{", "5", '{"type": "record"}', json.dumps(record(x={"type": "array"}))])

@@ -63,7 +63,10 @@ HAPPY = [
     ("selector", "", Use.READ, "selector", None),
     ("propertySchema", "region STRING", Use.READ, "declared", (Property("region", Type.STRING),)),
     ("body", "raw", Use.READ, "body", Body.RAW),
-    ("schema", "AUTO", Use.READ_STREAM, "use_schema", True),
+    ("schema", "AUTO", Use.READ_STREAM, "schema", "auto"),
+    ("schema", "latest", Use.READ, "schema", "latest"),
+    ("schema", "0", Use.READ, "schema", 0),
+    ("schema", "avro", Use.WRITE, "schema", "avro"),
     ("startingOffsets", "earliest", Use.READ_STREAM, "starting_offsets", EARLIEST),
     ("startingOffsets", '{"orders": "12:5:3"}', Use.READ, "starting_offsets", {QUEUE: Place(12, 5, 3)}),
     ("endingOffsets", '{"orders": "12:5"}', Use.READ, "ending_offsets", {QUEUE: Place(12, 5)}),
@@ -228,6 +231,9 @@ REFUSED = [
     ({"offsetPollInterval": "500"}, STREAM, "must be at most 60 s; without a unit it is seconds"),
     ({"failOnDataLoss": "yes"}, READ, "option failOnDataLoss = 'yes': must be true or false"),
     ({"onDecodeError": "skip"}, READ, "option onDecodeError = 'skip': must be row or fail"),
+    ({"schema": "avro"}, READ, "option schema = 'avro': must be auto, latest or the number of a version"),
+    ({"schema": "9" * 19}, READ, "must be auto, latest or the number of a version"),
+    ({"schema": "auto"}, WRITE, "schema = 'auto': must be avro, json, string, latest or the number of a version"),
     ({"dedup": "on"}, WRITE, "option dedup = 'on': must be off or columns"),
     ({"subscription": "s"}, READ, "option subscription = 's': belongs to readStream, not to read"),
     ({"endingTime": "5"}, WRITE, "option endingTime = '5': belongs to read and readStream, not to write"),
@@ -254,6 +260,8 @@ REFUSED = [
     (OFF | {"maxBytesPerTrigger": "4"}, STREAM, NEEDS),
     (OFF | {"minEntriesPerTrigger": "4"}, STREAM, NEEDS),
     (OFF | {"subscription": "s"}, STREAM, f"option subscription = 's': {NEEDS}"),
+    (OFF | {"schema": "auto"}, READ, f"option schema = 'auto': {NEEDS}"),
+    (OFF | {"schema": "latest"}, WRITE, f"option schema = 'latest': {NEEDS}"),
     (OFF | {"dedup": "columns"}, WRITE, f"option dedup = 'columns': {NEEDS}"),
 ]  # fmt: skip
 
@@ -288,6 +296,14 @@ def test_a_selector_is_refused_in_its_own_words() -> None:
 def test_without_the_rest_interface_the_rest_is_open() -> None:
     assert read(**OFF, startingTime="5", view="all").starting_time == 5
     assert write(**OFF, dedup="off").dedup is False
+    assert write(**OFF, schema="json").schema == "json"
+
+
+def test_the_schema_of_a_topic_needs_one_topic() -> None:
+    with pytest.raises(
+        ConfigurationError, match="schema = '3': is that of one topic: set queue or topic, or write avro"
+    ):
+        write(schema="3")
 
 
 @settings(max_examples=20)

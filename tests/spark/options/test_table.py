@@ -71,7 +71,7 @@ def test_a_topic_has_the_bound_of_the_time_then_its_own_then_that_of_all_its_par
 
 
 def test_each_field_of_the_options_comes_from_a_row_or_from_several() -> None:
-    of_several = {"connection", "destination", "receiver_queue"}
+    of_several = {"connection", "destination", "receiver_queue", "value_schema"}
     fields = {field.name for field in attrs.fields(SourceOptions)}
     assert {row.field for row in OPTIONS if row.field} == fields - of_several
     combined = {"selector", "columns", "starting_offsets", "ending_offsets"}

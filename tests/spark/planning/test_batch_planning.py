@@ -11,15 +11,19 @@ from typing import Any, NoReturn
 import attrs
 import pytest
 
+from jmsaio.codec.schemas.reading import schema_reader
+from jmsaio.codec.schemas.writing import schema_writer
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError, DataLossError, JMSSecurityError, NotFoundError
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.partitions import partition_names
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, View, parse_options
 from jmsaio.spark.options.table import LATEST
 from jmsaio.spark.planning.batch_planning import (
+    find_schemas,
     first_since,
     list_sources,
     look,
@@ -247,3 +251,47 @@ def test_a_queue_has_the_subscription_of_its_name_or_of_the_configuration() -> N
         options = parse_options({"url": "pulsar://h:1", "queue": queue, "view": "pending"}, Use.READ)
         found = source_of(options, options.configuration())
         assert found == attrs.evolve(resolve(Queue(queue)), subscription=subscription)
+
+
+def record(*names: str) -> Schema:
+    """A version of a record."""
+    fields = [{"name": name, "type": ["null", "int"], "default": None} for name in names]
+    return Schema("AVRO", {"type": "record", "name": "R", "fields": fields})
+
+
+async def schemas(seam: Seam, wanted: str | int, *topics: str, write: bool = False) -> list[Schema]:
+    """What the option ``schema`` stands for."""
+    _, options = source(f"multi:{','.join(topics)}", schema=wanted)
+    return await find_schemas(options, schema_writer if write else schema_reader, seam.transport, load("memory:"))
+
+
+async def test_the_schema_to_read_is_the_newest_or_a_version_of_it(seam: Seam) -> None:
+    """Partitions share it, and topics may have the same."""
+    one, other = await seam.topic(partitions=2), await seam.topic()
+    for versions, topic in ((record("a"), record("a", "b")), one), ((record("a", "b"),), other):
+        for version in versions:
+            await seam.send(topic, "", schema=version)
+    assert await schemas(seam, "latest", one) == await schemas(seam, 1, one) == [record("a", "b")]
+    assert await schemas(seam, 0, one) == await schemas(seam, 0, one, write=True) == [record("a")]
+    assert await schemas(seam, "latest", one, other) == [record("a", "b")]
+    assert await schemas(seam, "auto", one, other) == [record("a", "b"), record("a"), record("a", "b")]
+    with pytest.raises(ConfigurationError, match=f"schema = '0': the topics {one} and {other} have different schemas"):
+        await schemas(seam, 0, one, other)
+    with pytest.raises(ConfigurationError, match=f"schema = '7': that schema of topic {other} does not exist; leave"):
+        await schemas(seam, 7, other)
+
+
+async def test_a_schema_that_can_not_be_used_is_refused(seam: Seam) -> None:
+    plain, long = await seam.topic("text"), await seam.topic()
+    await seam.send(long, "", schema=Schema("JSON", '"long"'))
+    with pytest.raises(ConfigurationError, match=f"schema = 'latest': that schema of topic {plain} does not exist"):
+        await schemas(seam, "latest", plain)
+    assert await schemas(seam, "auto", plain) == []
+    _, options = source(long, schema="latest")
+    with pytest.raises(ConfigurationError, match="is JSON, whose bodies are not decoded; leave the option out, or"):
+        await find_schemas(options, lambda schema: None, seam.transport, load("memory:"))
+    with pytest.raises(ConfigurationError, match="only STRING, AVRO or JSON"):
+        await find_schemas(options, lambda schema: schema_writer(Schema("INT64")), seam.transport, load("memory:"))
+    with pytest.raises(ConfigurationError, match="schema = 'latest': no topic matches yet"):
+        _, options = source(f"regex:public/default/{uuid.uuid4()}", schema="latest")
+        await find_schemas(options, schema_reader, seam.transport, load("memory:"))
