@@ -35,6 +35,8 @@ def spark_scenarios(raw_url: str, url: str) -> list[Scenario]:
                  references=("spark.read-one",)),
         Scenario("spark.three", "Spark, three columns", Block.SPARK_READ, f"{_HERE}.reading:three_columns", url,
                  references=("spark.read-one",)),
+        Scenario("spark.three-raw", "Spark, three columns without properties", Block.SPARK_READ,
+                 f"{_HERE}.reading:three_raw", url, references=("spark.read-one", "spark.loop-bare")),
         Scenario("spark.selector", "Spark, a selector passes 1 %", Block.SPARK_READ, f"{_HERE}.reading:selector", url,
                  references=("spark.read-one",)),
         Scenario("spark.tuples", "Spark, tuples in place of Arrow", Block.SPARK_READ, f"{_HERE}.reading:tuples", url),

@@ -49,6 +49,11 @@ def three_columns(task: Task) -> Metrics:
     return _read(task, columns="position,publish_time,text")
 
 
+def three_raw(task: Task) -> Metrics:
+    """Three columns, one task, for which no property of a message is read."""
+    return _read(task, columns="position,publish_time,payload", body="raw")
+
+
 def tuples(task: Task) -> Metrics:
     """All columns, one task, which gives Spark tuples."""
     return _read(task, "jms-tuples")

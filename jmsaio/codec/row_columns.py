@@ -2,27 +2,28 @@
 
 The records of a sender mostly have the same names in the same order, and the same kind and type words, which are
 therefore examined once. For each record only its own texts are kept, and read at once, while it is in the cache: a
-record with all its properties takes kilobytes. Then the headers are read column by column.
+record with all its properties takes kilobytes. Then the headers are read column by column. Parts of a record from which
+no requested column is read are left alone: its properties take more time than all others together.
 
 Records that have little in common with others become rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
 from operator import attrgetter, is_, itemgetter
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 import attrs
 
 from jmsaio.codec import bodies, headers, properties
 from jmsaio.codec.rows import RawRow, read_body, read_correlation, read_mode, read_reply_to, to_row
 from jmsaio.errors import MalformedMessageError
-from jmsaio.model.headers import PERSISTENT, TEXTS
+from jmsaio.model.headers import HEADERS, PERSISTENT, TEXTS
 from jmsaio.model.wire import (
-    CONNECTION_ID,
     CORRELATION_ID,
     DELIVERY_MODE,
     DELIVERY_TIME,
@@ -36,7 +37,6 @@ from jmsaio.model.wire import (
     TYPE_SUFFIX,
     TYPE_SUFFIX_READ,
     ReceivedRecord,
-    WireId,
 )
 
 #: Maximum number of groups of records with the same names, kind and type words; the records of others become rows.
@@ -95,27 +95,31 @@ class RowColumns:
         """Return the column of a field."""
         return self.values[_FIELDS[field]]
 
+    def payloads(self) -> tuple[Column, Column]:
+        """Return texts and data, one of which is the body of a row; None for Pulsar's null value."""
+        return self["text"], self["data"]
+
     def rows(self) -> list[RawRow]:
         """Return the rows, one by one."""
         return list(map(RawRow._make, zip(*self.values, strict=True)))
 
 
-class _Parts(NamedTuple):
-    """Attributes of a record, besides its properties; read in this order, as plain tuples."""
-
-    payload: bytes | None
-    key: str | None
-    event_time: int
-    message_id: WireId
-    publish_time: int
-    producer_name: str | None
-    schema_version: bytes | None
-    redelivery_count: int
-    sequence_id: int | None
-
-
-#: Returns the parts of a record in one call.
-_parts_of: Final[Callable[[ReceivedRecord], tuple[Any, ...]]] = attrgetter(*_Parts._fields)
+#: Requested like a field: the body of a row, whether it is a text or data, for which no property is read.
+PAYLOAD: Final = "payload"
+#: Attributes of a record, besides its properties, by the fields of a row that are read from them. Two are always read.
+_ALWAYS: Final = ("message_id", "sequence_id")
+_PARTS: Final[Mapping[str, str]] = {
+    "text": "payload", "data": "payload", PAYLOAD: "payload", "properties": "key", "key": "key",
+    "timestamp": "event_time", "delivery_time": "event_time", "publish_time": "publish_time",
+    "producer_name": "producer_name", "schema_version": "schema_version", "redelivery_count": "redelivery_count",
+}  # fmt: skip
+#: Names on the wire of the headers of a row, by its fields, and of other fields that are read from properties.
+_WIRE: Final[Mapping[str, Texts]] = {
+    column.field: header.wire for header in HEADERS if header.wire for column in header.columns if column.field
+} | {
+    "object_format": (bodies.OBJECT_FORMAT,), "key": (GROUP_ID,),
+    **dict.fromkeys(("body_type", "text", "data", "properties", "property_types"), ()),
+}  # fmt: skip
 
 
 @attrs.define(eq=False)
@@ -165,13 +169,21 @@ class ColumnMaker:
     Args:
         namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
         check_body: see ``to_row``.
+        fields: requested fields of the rows, or ``PAYLOAD``; with ``decode_error`` all are read. Others have any
+            values.
 
     Attributes:
         size: number of records so far.
     """
 
-    def __init__(self, namespace: str = "public/default", *, check_body: bool = True) -> None:
+    def __init__(
+        self, namespace: str = "public/default", *, check_body: bool = True, fields: Collection[str] = RawRow._fields
+    ) -> None:  # fmt: skip
         self.size = 0
+        self._fields = fields = frozenset(_FIELDS if "decode_error" in fields else fields)
+        self._has_wire = not fields.isdisjoint(_WIRE)
+        self._names = None if fields & {"properties", "property_types"} else _names_of(fields)
+        self._parts = tuple(dict.fromkeys((*(_PARTS[field] for field in _PARTS if field in fields), *_ALWAYS)))
         self._namespace = namespace
         self._check_body = check_body
         self._shapes: dict[Texts, _Shape | None] = {}
@@ -183,13 +195,17 @@ class ColumnMaker:
         """Add records; each is released when the next one is requested."""
         last: Texts | None = None
         group: _Group | None = None
+        parts_of: Callable[[ReceivedRecord], tuple[Any, ...]] = attrgetter(*self._parts)
+        has_wire, none, some = self._has_wire, dict[str, str](), self._names
         for record in records:
             try:
-                wire = record.properties
+                wire = record.properties if has_wire else none
+                if some is not None:  # cheaper than all in a record of which few are read
+                    wire = {name: wire[name] for name in some if name in wire}
                 names = tuple(wire)
                 if names != last or group is None or group.shape.common(wire) != group.shared:
                     last, group = names, self._find(names, wire)
-                parts = None if group is None else _parts_of(record)
+                parts = None if group is None else parts_of(record)
             except MalformedMessageError:
                 parts = None
             if group is None or parts is None or parts[-1] is not None:  # numbered records have properties of their own
@@ -208,7 +224,7 @@ class ColumnMaker:
         except KeyError:
             if len(self._groups) == MAX_GROUPS:
                 return None
-            shape = self._shapes[names] = _learn(names, wire)
+            shape = self._shapes[names] = _learn(names, wire, self._fields)
         if shape is None:
             return None
         shared = shape.common(wire)
@@ -222,7 +238,7 @@ class ColumnMaker:
     def columns(self) -> RowColumns:
         """Return the columns of all added records."""
         parts = [
-            (group.numbers, list(_columns(group, self._namespace, self._check_body)))
+            (group.numbers, list(_columns(group, self._namespace, self._check_body, self._fields, self._parts)))
             for group in self._groups.values()
             if group.numbers
         ]
@@ -236,15 +252,21 @@ class ColumnMaker:
         return RowColumns(self.size, [_joined(each, in_order) for each in columns])
 
 
-def _learn(names: Texts, wire: Mapping[str, str]) -> _Shape | None:
+def _learn(names: Texts, wire: Mapping[str, str], fields: Collection[str]) -> _Shape | None:
     """Classify the names of a record; None if it depends on the texts what they are."""
     if GROUP_ID in wire or any(name.endswith(TYPE_SUFFIX_READ) for name in names):
         return None
     found = tuple(properties.read_texts(wire, None, None)[0])
-    marks = [name + TYPE_SUFFIX for name in found if name + TYPE_SUFFIX in wire]
-    dropped = {MESSAGE_TYPE, CONNECTION_ID, *marks}
-    kept = tuple(name for name in names if name not in dropped)
+    marks = [name + TYPE_SUFFIX for name in found if name + TYPE_SUFFIX in wire and "property_types" in fields]
+    found = found if "properties" in fields else ()
+    wanted = {*found, *_names_of(fields)} - {MESSAGE_TYPE}
+    kept = tuple(name for name in names if name in wanted)
     return _Shape(found, _getter([*filter(wire.__contains__, [MESSAGE_TYPE]), *marks]), kept, _getter(kept))
+
+
+def _names_of(fields: Collection[str]) -> Texts:
+    """Return the names on the wire of the kind and of the requested headers."""
+    return tuple(dict.fromkeys((MESSAGE_TYPE, *chain.from_iterable(_WIRE.get(field, ()) for field in fields))))
 
 
 def _getter(names: Sequence[str]) -> Callable[[Mapping[str, str]], Texts]:
@@ -252,7 +274,10 @@ def _getter(names: Sequence[str]) -> Callable[[Mapping[str, str]], Texts]:
     if len(names) > 1:
         found: Any = itemgetter(*names)
         return found  # type: ignore[no-any-return]  # a tuple of the argument's values
-    return lambda wire: tuple(wire[name] for name in names)
+    if names:
+        (name,) = names
+        return lambda wire: (wire[name],)
+    return lambda wire: ()
 
 
 def _joined(parts: Sequence[Any], in_order: InOrder) -> Any:
@@ -265,16 +290,21 @@ def _joined(parts: Sequence[Any], in_order: InOrder) -> Any:
     return values if all(map(is_, values, repeat(values[0]))) else in_order(values)
 
 
-def _columns(group: _Group, namespace: str, check_body: bool) -> Iterator[Any]:
-    """Yield a column for each field of ``RawRow``, in their order."""
+def _columns(
+    group: _Group, namespace: str, check_body: bool, fields: Collection[str], names_of_parts: Texts
+) -> Iterator[Any]:  # fmt: skip
+    """Yield a column for each field of ``RawRow``, in their order; of those that were not requested, any values."""
     kind, names, size = group.kind, group.shape.properties, len(group.parts)
     texts = dict(zip(group.shape.kept, zip(*group.texts, strict=True), strict=True))
-    parts: Any = _Parts._make(zip(*group.parts, strict=True))
-    nothing = (None,) * size
+    nothing: Column = (None,) * size
+    columns = zip(names_of_parts, zip(*group.parts, strict=True), strict=True)
+    parts: Mapping[str, Column] = defaultdict(lambda: nothing, columns)
     formats = texts.get(bodies.OBJECT_FORMAT, nothing)
-    keys = [key or None for key in parts.key]
+    keys = [key or None for key in parts["key"]]
     yield (kind,) * size
-    body, data, errors = _bodies(kind, parts.payload, formats, check_body)
+    body, data, errors = nothing, parts["payload"], nothing
+    if "text" in fields or "data" in fields:
+        body, data, errors = _bodies(kind, data, formats, check_body)
     yield from (body, data)
     yield formats
     yield _properties(TextTable(names, [texts[name] for name in names], size), keys)
@@ -283,16 +313,19 @@ def _columns(group: _Group, namespace: str, check_body: bool) -> Iterator[Any]:
     yield from _pair(texts, size, read_correlation, CORRELATION_ID)
     yield from (texts.get(header.wire[0], nothing) for header in TEXTS)
     yield from _pair(texts, size, partial(read_reply_to, namespace=namespace), REPLY_TO, REPLY_TO_TYPE)
-    ids = texts.get(MESSAGE_ID, nothing)
-    yield ids if all(ids) else [id or str(wire_id) for id, wire_id in zip(ids, parts.message_id, strict=True)]
-    yield parts.event_time
-    yield _numbers(DELIVERY_TIME, texts, parts.event_time)
+    ids: Column = texts.get(MESSAGE_ID, nothing)
+    places = parts["message_id"]
+    if "message_id" in fields and not all(ids):
+        ids = [id or str(place) for id, place in zip(ids, places, strict=True)]
+    yield ids
+    yield parts["event_time"]
+    yield _numbers(DELIVERY_TIME, texts, parts["event_time"])
     yield _numbers(EXPIRATION, texts, (0,) * size)
     yield _headers(texts, size, headers.priority, 4, PRIORITY)
     yield _headers(texts, size, read_mode, PERSISTENT, DELIVERY_MODE)
-    ledgers, entries, _, indexes = zip(*parts.message_id, strict=True)
+    ledgers, entries, _, indexes = zip(*places, strict=True)
     yield from (ledgers, entries, indexes)
-    yield from (parts.publish_time, parts.producer_name, parts.schema_version, parts.redelivery_count)
+    yield from (parts[name] for name in ("publish_time", "producer_name", "schema_version", "redelivery_count"))
     yield errors
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from jmsaio.codec.row_columns import RowColumns
+    from jmsaio.spark.arrow.columns import RowBatches
     from jmsaio.spark.planning.reading import RangeReading
 
 
@@ -68,11 +69,13 @@ def read_ranges(
 
     A consumer that stops early (``limit``) closes the readers by closing the iterator.
     """
+    from jmsaio.spark.arrow.value_column import FIELDS
     from jmsaio.spark.planning.reading import RangeReading
 
+    fields = _row_batches(options, "", "").fields().union(() if options.schema is None else FIELDS)
     try:
         here = worker(options)
-        readings = [RangeReading(here.transport, each, options, here.configuration) for each in ranges]
+        readings = [RangeReading(here.transport, each, options, here.configuration, fields) for each in ranges]
         try:
             with without_collection():
                 first = here.run(together(map(_begin, readings)))
@@ -94,6 +97,13 @@ async def _begin(reading: RangeReading) -> RowColumns | None:
     return columns
 
 
+def _row_batches(options: SourceOptions, destination: str, topic: str) -> RowBatches:
+    from jmsaio.spark.arrow.columns import RowBatches
+
+    fail = options.on_decode_error is OnDecodeError.FAIL
+    return RowBatches(options.columns, options.declared, destination, topic, fail_on_error=fail)
+
+
 def _batches(
     options: SourceOptions, here: Worker, span: Range, reading: RangeReading, columns: RowColumns | None,
     schema: pa.Schema,
@@ -101,14 +111,12 @@ def _batches(
     """Yield the rows of a range, of which the first have been read; close its reader."""
     import pyarrow as pa
 
-    from jmsaio.spark.arrow.columns import RowBatches
     from jmsaio.spark.arrow.value_column import ValueColumn
     from jmsaio.spark.planning.outage import Outage
 
     assert options.destination is not None  # set for every reader
     destination = destination_text(type(options.destination), span.topic, here.configuration.system_namespace)
-    fail = options.on_decode_error is OnDecodeError.FAIL
-    batches = RowBatches(options.columns, options.declared, destination, span.topic, fail_on_error=fail)
+    batches = _row_batches(options, destination, span.topic)
     index = next((index for index, name in enumerate(schema.names) if name.lower() == VALUE), -1)
     value = None
     if options.schema is not None and index >= 0:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.codec import Stamp, encode, properties, row_columns
-from jmsaio.codec.row_columns import ColumnMaker, RowColumns, TextTable
+from jmsaio.codec.row_columns import PAYLOAD, ColumnMaker, RowColumns, TextTable
 from jmsaio.codec.rows import RawRow, to_row
 from jmsaio.model.wire import WireId
 from tests.codec import golden_files
@@ -112,6 +112,54 @@ def test_columns_of_any_records_are_their_rows(
     repeated = [dict(wire) for wire, times in wires for _ in range(times)]
     pick.shuffle(repeated)
     assert_same(records_of(repeated, pick), check_body=check_body)
+
+
+@given(
+    st.lists(st.tuples(WIRES, st.integers(1, 4)), min_size=1, max_size=5),
+    st.randoms(use_true_random=False),
+    st.sets(st.sampled_from(RawRow._fields)),
+)
+def test_requested_fields_have_the_values_that_they_have_among_all(
+    wires: list[tuple[dict[str, str], int]], pick: random.Random, fields: set[str]
+) -> None:
+    records = [*records_of([dict(wire) for wire, times in wires for _ in range(times)], pick), UnreadableRecord(b"x")]
+    pick.shuffle(records)
+    found, rows = to_columns(records, fields=fields), [to_row(record) for record in records]
+    for field in fields:
+        assert list(found[field]) == [getattr(row, field) for row in rows]
+
+
+@given(st.lists(WIRES, min_size=1, max_size=6), st.randoms(use_true_random=False), st.sets(st.sampled_from(["type"])))
+def test_a_payload_is_read_without_its_kind(wires: list[dict[str, str]], pick: random.Random, fields: set[str]) -> None:
+    records = [*records_of(wires, pick), UnreadableRecord(b"x")]
+    texts, data = to_columns(records, fields={PAYLOAD, *fields}).payloads()
+    found = [each if text is None else text.encode() for text, each in zip(texts, data, strict=True)]
+    assert found == [record.payload for record in records]
+
+
+@pytest.mark.parametrize(
+    ("field", "parts"),
+    [
+        ("publish_time", set()), ("ledger", set()), ("timestamp", {"event_time"}),
+        ("text", {"properties", "payload"}), ("type", {"properties"}), ("key", {"properties", "key"}),
+        (PAYLOAD, {"payload"}), ("properties", {"properties", "key"}), ("delivery_time", {"properties", "event_time"}),
+        ("decode_error", {"properties", "payload", "key", "event_time"}),
+    ],
+)  # fmt: skip
+def test_parts_from_which_nothing_is_requested_are_not_read(field: str, parts: set[str]) -> None:
+    """The properties of a message take longer than all its other parts."""
+    read = set[str]()
+
+    class Watched(Record):
+        def __getattribute__(self, name: str) -> Any:
+            if not name.startswith("_"):
+                read.add(name)
+            return super().__getattribute__(name)
+
+    records = [Watched(b"x", {"JMSPulsarMessageType": "text", "a": "1"}) for _ in range(2)]
+    read.clear()
+    to_columns(records, fields={field})
+    assert read & {"properties", "payload", "key", "event_time"} == parts
 
 
 @given(st.data(), WIRES, st.integers(2, 12), st.booleans())

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from jmsaio.codec.properties import value_of
-from jmsaio.codec.row_columns import RowColumns, TextTable
+from jmsaio.codec.row_columns import PAYLOAD, RowColumns, TextTable
 from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageFormatError
 from jmsaio.model.headers import HEADER_COLUMNS, HeaderColumn
 from jmsaio.model.partitions import split_partition
@@ -80,6 +80,21 @@ class _Batch:
 _Build = Callable[[_Batch], pa.Array]
 
 
+@attrs.frozen(eq=False)
+class _NoRows(RowColumns):
+    """Columns without rows, which record the fields that are requested."""
+
+    asked: set[str] = attrs.field(factory=set, init=False)
+
+    def __getitem__(self, field: str) -> Any:
+        self.asked.add(field)
+        return ()
+
+    def payloads(self) -> tuple[Any, Any]:
+        self.asked.add(PAYLOAD)
+        return (), ()
+
+
 class RowBatches:
     """Maker of record batches of the rows of one topic or one partition.
 
@@ -113,6 +128,11 @@ class RowBatches:
         # decode_error is built last, because the other columns report their problems first.
         builders = [_builder(column.name) for column in columns]
         self._builders = sorted(enumerate(builders), key=lambda item: item[1] is _decode_error)
+
+    def fields(self) -> frozenset[str]:
+        """Return the fields of raw rows from which the columns are built."""
+        self.batch(none := _NoRows(0, ()))
+        return frozenset(none.asked)
 
     def batch(self, columns: RowColumns, problems: dict[int, str] | None = None) -> pa.RecordBatch:
         """Return the record batch of some rows.
@@ -281,23 +301,23 @@ def _declared(
 
 
 def _payload(batch: _Batch) -> pa.Array:
-    texts = pa.array(batch.columns["text"], pa.string())
+    found, data = batch.columns.payloads()
+    texts = pa.array(found, pa.string())
     if texts.null_count == batch.columns.size:
-        return pa.array(batch.columns["data"], pa.binary())
+        return pa.array(data, pa.binary())
     if texts.null_count == 0:
         return texts.cast(pa.binary())
-    return pc.coalesce(texts.cast(pa.binary()), pa.array(batch.columns["data"], pa.binary()))
+    return pc.coalesce(texts.cast(pa.binary()), pa.array(data, pa.binary()))
 
 
 def _body_json(batch: _Batch) -> pa.Array:
     found: list[str | None] = []
-    known = batch.columns["decode_error"]
     for row, (kind, payload) in enumerate(zip(batch.columns["body_type"], batch.columns["data"], strict=True)):
         try:
             found.append(body_json(kind, payload))
         except MessageFormatError as error:
             found.append(None)
-            if known[row] is None:  # otherwise already reported
+            if batch.columns["decode_error"][row] is None:  # otherwise already reported
                 batch.add_problem(row, f"no readable {kind} body: {error}")
     return pa.array(found, pa.string())
 

@@ -20,6 +20,9 @@ from jmsaio.model.schema import IMPOSSIBLE_VERSION, Schema, is_version
 from jmsaio.spark.options.values import refuse
 from jmsaio.transport.base import Admin
 
+#: Fields of raw rows from which the column is built.
+FIELDS: Final = ("schema_version", "text", "data", "key")
+
 
 @attrs.define(eq=False)
 class ValueColumn:
@@ -68,7 +71,7 @@ class ValueColumn:
         """
         values: list[Any] = []
         problems: dict[int, str] = {}
-        fields = zip(columns["schema_version"], columns["text"], columns["data"], columns["key"], strict=True)
+        fields = zip(*(columns[field] for field in FIELDS), strict=True)
         for row, (version, text, data, key) in enumerate(fields):
             value = None
             try:

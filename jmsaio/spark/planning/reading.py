@@ -19,7 +19,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -28,6 +28,7 @@ import attrs
 
 from jmsaio.codec.headers import header
 from jmsaio.codec.row_columns import ColumnMaker, RowColumns
+from jmsaio.codec.rows import RawRow
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     AdminError,
@@ -81,15 +82,18 @@ class RangeReading:
     Args:
         transport: client of the broker.
         configuration: configuration of the connection, with that of the reader.
+        fields: fields of raw rows that are read.
 
     Attributes:
         losses: losses that are not errors.
     """
 
     def __init__(
-        self, transport: Transport, range: Range, options: SourceOptions, configuration: Configuration
+        self, transport: Transport, range: Range, options: SourceOptions, configuration: Configuration,
+        fields: Collection[str] = RawRow._fields,
     ) -> None:  # fmt: skip
         self.losses = Losses.by(options)
+        self._fields = fields
         self._transport = transport
         self._range = range
         self._options = options
@@ -140,7 +144,7 @@ class RangeReading:
         options = self._options
         self._size = 0
         check = options.on_decode_error is OnDecodeError.FAIL or "decode_error" in {one.name for one in options.columns}
-        maker = ColumnMaker(self._configuration.system_namespace, check_body=check)
+        maker = ColumnMaker(self._configuration.system_namespace, check_body=check, fields=self._fields)
         while maker.size < options.batch_rows and self._size < options.batch_bytes:
             if not self._waiting and not await self._fetch():
                 break

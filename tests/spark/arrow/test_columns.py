@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jmsaio.codec.row_columns import RowColumns, TextTable
+from jmsaio.codec.row_columns import ColumnMaker, RowColumns, TextTable
 from jmsaio.codec.rows import RawRow, to_row
 from jmsaio.errors import ConfigurationError, MalformedMessageError
 from jmsaio.model.wire import WireId
@@ -92,6 +92,22 @@ def test_the_rows_of_what_java_wrote_are_their_columns() -> None:
         assert item["payload"] == (source.data if source.text is None else source.text.encode())
         assert item["body_json"] == body_json(source.body_type, source.data)
         assert (item["JMSRedelivered"], item["JMSXDeliveryCount"], item["props"]) == (None, None, {})
+
+
+@pytest.mark.parametrize("each", COLUMNS, ids=lambda each: each.name)
+def test_a_column_is_the_same_alone_and_its_fields_are_enough(each: Column) -> None:
+    declared = (Property("t_int", Type.INT), Property("name", Type.STRING))
+    records = [found for case in golden_files.cases() if (found := golden_files.received(case)) is not None]
+    alone = RowBatches([each], declared, "q", TOPIC)
+    maker = ColumnMaker(fields=alone.fields())
+    maker.take(records)
+    everything = RowColumns.of([to_row(record) for record in records])
+    assert alone.batch(maker.columns()) == alone.batch(everything)
+
+
+def test_a_reader_that_fails_on_errors_reads_all_fields() -> None:
+    assert RowBatches([column("text")], (), "q", TOPIC).fields() == {"text"}
+    assert RowBatches([column("text")], (), "q", TOPIC, fail_on_error=True).fields() == {"text", "decode_error"}
 
 
 @pytest.mark.parametrize("others", [0, 1, 40])
