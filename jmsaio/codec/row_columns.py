@@ -168,7 +168,7 @@ class ColumnMaker:
 
     Args:
         namespace: ``tenant/namespace`` that is left out of the names of reply destinations.
-        check_body: see ``to_row``.
+        check_body: see ``to_row``; without effect unless ``decode_error`` is requested.
         fields: requested fields of the rows, or ``PAYLOAD``; with ``decode_error`` all are read. Others have any
             values.
 
@@ -185,7 +185,7 @@ class ColumnMaker:
         self._names = None if fields & {"properties", "property_types"} else _names_of(fields)
         self._parts = tuple(dict.fromkeys((*(_PARTS[field] for field in _PARTS if field in fields), *_ALWAYS)))
         self._namespace = namespace
-        self._check_body = check_body
+        self._check_body = check_body and "decode_error" in fields
         self._shapes: dict[Texts, _Shape | None] = {}
         self._groups: dict[tuple[Texts, Texts], _Group] = {}  # by names and shared texts
         self._rows: list[RawRow] = []

@@ -31,15 +31,13 @@ class BatchReader(TaskReader, DataSourceReader):
             DataLossError: messages to read no longer exist.
             TransportError: the broker does not answer within ``outageTimeout``.
         """
-        return self._tasks(asyncio.run(_plan(self._options)))
+        outage = Outage(self._options.outage_timeout)
+        return self._tasks(asyncio.run(outage.wait(partial(_plan, self._options))))
 
 
 async def _plan(options: SourceOptions) -> list[Range]:
-    async def plan() -> list[Range]:
-        async with connected_by(options) as (transport, configuration):
-            return await plan_batch(transport, source_of(options, configuration), options)
-
-    return await Outage(options.outage_timeout).wait(plan)
+    async with connected_by(options) as (transport, configuration):
+        return await plan_batch(transport, source_of(options, configuration), options)
 
 
 def check_destination(options: SourceOptions) -> list[Schema]:

@@ -43,7 +43,7 @@ from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.spark.model.places import Place, place_of
-from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
+from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored
@@ -143,8 +143,7 @@ class RangeReading:
         """
         options = self._options
         self._size = 0
-        check = options.on_decode_error is OnDecodeError.FAIL or "decode_error" in {one.name for one in options.columns}
-        maker = ColumnMaker(self._configuration.system_namespace, check_body=check, fields=self._fields)
+        maker = ColumnMaker(self._configuration.system_namespace, fields=self._fields)
         while maker.size < options.batch_rows and self._size < options.batch_bytes:
             if not self._waiting and not await self._fetch():
                 break
