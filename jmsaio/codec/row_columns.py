@@ -182,7 +182,8 @@ class ColumnMaker:
         self.size = 0
         self._fields = fields = frozenset(_FIELDS if "decode_error" in fields else fields)
         self._has_wire = not fields.isdisjoint(_WIRE)
-        self._names = None if fields & {"properties", "property_types"} else _names_of(fields)
+        reads_all = not self._has_wire or fields & {"properties", "property_types"}
+        self._names = None if reads_all else _names_of(fields)
         self._parts = tuple(dict.fromkeys((*(_PARTS[field] for field in _PARTS if field in fields), *_ALWAYS)))
         self._namespace = namespace
         self._check_body = check_body and "decode_error" in fields

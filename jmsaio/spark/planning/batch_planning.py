@@ -129,12 +129,10 @@ async def find_schemas(
         TransportError: the broker does not answer.
     """
     wanted, admin = options.schema, transport.admin
-    topics = dict.fromkeys(
-        split_partition(topic)[0] for topic in await list_sources(transport, source_of(options, configuration))
-    )
+    parts = await list_sources(transport, source_of(options, configuration))
     if wanted is None or admin is None:  # the options were checked
         return []
-    found = await for_each(topics, partial(_schemas, admin, wanted))
+    found = await for_each(dict.fromkeys(split_partition(part)[0] for part in parts), partial(_schemas, admin, wanted))
     if wanted in SCHEMAS[Use.READ]:
         return list(itertools.chain.from_iterable(found.values()))
     topic_of = {(*versions[:1],): topic for topic, versions in found.items()}
