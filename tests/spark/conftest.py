@@ -13,9 +13,11 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.spark import worker as workers
+from jmsaio.spark.model.folder import AnyPath, StorePath, folder_at
 from jmsaio.testing import FaultProxy, FaultScript, embedded_broker
 from jmsaio.transport.registry import connected
 from tests.spark.seam import Breakable, Seam
+from tests.spark.store import make_bucket, start_server, variables
 from tests.support.broker import TestBroker
 
 if TYPE_CHECKING:
@@ -62,6 +64,34 @@ async def pulsar(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
     """A client at the seam, on a real broker."""
     async with connected(load(pulsar_broker.url)) as transport:
         yield Seam(transport)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[None]:
+    """A server with the interface of S3, for this process and for processes that it starts."""
+    with start_server() as port, pytest.MonkeyPatch.context() as patch:
+        for name, value in variables(port).items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture
+def store(server: None, request: pytest.FixtureRequest) -> StorePath:
+    """A folder in a store that the driver and the tasks of ``spark`` reach."""
+    if "spark" in request.fixturenames:
+        session: SparkSession = request.getfixturevalue("spark")
+        session.sparkContext.environment.update(
+            {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
+        )
+    folder = folder_at(f"{make_bucket()}/folder")
+    assert isinstance(folder, StorePath)
+    return folder
+
+
+@pytest.fixture(params=["local", "store"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> AnyPath:
+    """A folder for an archive, on this machine and in a store."""
+    return tmp_path if request.param == "local" else request.getfixturevalue("store")
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,24 @@
-"""A stream whose driver is killed stores each message once; for more: ``python -m tests.spark.kill``."""
+"""A stream or an archive that is killed stores each message once; for more: ``python -m tests.spark.kill``."""
 
 from __future__ import annotations
 
 import asyncio
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from jmsaio.spark.jobs.manifest import require_manifest
+from jmsaio.spark.jobs.report import report_archive
+from jmsaio.spark.jobs.verify import files_of, open_file
+from jmsaio.spark.model.folder import AnyPath
 from tests.spark.kill import run_rounds
 from tests.spark.kill_driver import end_session, processes_of
+from tests.spark.session import environment
+from tests.spark.use import send
 from tests.support.broker import TestBroker
 
 
@@ -20,6 +29,41 @@ def test_a_killed_stream_loses_and_repeats_nothing(pulsar_broker: TestBroker) ->
     rounds = asyncio.run(run_rounds(pulsar_broker, rounds=3, seed=7))
     assert len(rounds) == 3
     assert [one for one in rounds if not one.good] == []
+
+
+def staged(folder: AnyPath) -> bool:
+    """Whether a run writes."""
+    staging = folder / "_writing"
+    return any(staging.rglob("*.parquet") if isinstance(staging, Path) else staging.files())
+
+
+def moved(folder: AnyPath) -> bool:
+    """Whether a run has files at their place."""
+    return any(folder.glob("destination=*/*/*.parquet"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("has_come", [staged, moved])
+def test_a_killed_archive_loses_and_repeats_nothing(
+    pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath, has_come: Callable[[AnyPath], bool]
+) -> None:
+    queue = name("killed")
+    ids = send(pulsar_broker.url, queue, [str(number) for number in range(40)])
+    arguments = ["spark", "archive", queue, str(folder), "--once", "--entries", "8", "-u", pulsar_broker.url]
+    command = [sys.executable, "-m", "jmsaio", *arguments]
+    with subprocess.Popen(command, env=environment(), start_new_session=True, stdout=subprocess.DEVNULL) as killed:
+        while not has_come(folder):
+            assert killed.poll() is None
+            time.sleep(0.01)
+        end_session(killed)
+    subprocess.run(command, env=environment(), check=True, stdout=subprocess.DEVNULL)
+    manifest = require_manifest(folder)
+    files = files_of(folder, manifest)
+    assert set(folder.glob("*/*/*.parquet")) == set(files)
+    found = [row for path in files for row in open_file(path).read(["JMSMessageID", "position"]).to_pylist()]
+    assert [row["JMSMessageID"] for row in sorted(found, key=lambda row: tuple(row["position"].values()))] == ids
+    assert report_archive(folder)["problems"] == []
 
 
 #: Starts processes in groups of their own as long as it lives, as Spark's JVM may.

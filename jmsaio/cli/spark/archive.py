@@ -5,9 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import click
@@ -18,6 +17,9 @@ from jmsaio.cli.common.output import Output, make_output, printable
 from jmsaio.cli.common.selecting import full_name, selector_option, topic_option
 from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
+
+if TYPE_CHECKING:
+    from jmsaio.spark.model.folder import AnyPath
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -107,7 +109,7 @@ def stop_by_signal() -> Iterator[Stop]:
 )
 @session_options
 def archive(
-    destination: str, folder: Path, topic: bool, url: str | None, settings: tuple[str, ...], as_range: bool,
+    destination: str, folder: AnyPath, topic: bool, url: str | None, settings: tuple[str, ...], as_range: bool,
     once: bool, entries: int, interval: float, dry_run: bool, selector: str | None, since: str | None,
     until: str | None, accept_loss: bool, consume: str | None, master: str, conf: tuple[str, ...],
     as_json: bool | None,
@@ -116,8 +118,8 @@ def archive(
 
     Runs until interrupted; with --range or --once, archives what is stored now and exits. Each run resumes where the
     previous one ended; every message is archived exactly once. After a failure, repeat the command to resume. Ctrl-C or
-    SIGTERM finishes the current run (except with --range); a second signal aborts it. FOLDER must be on a file system
-    that the driver and all workers share.
+    SIGTERM finishes the current run (except with --range); a second signal aborts it. Driver and workers must share
+    FOLDER, or reach its URL, such as s3a://bucket/folder.
     """
     from jmsaio.spark.jobs.archive import Pace, describe_archive
     from jmsaio.spark.jobs.archive import archive as archive_messages
@@ -179,7 +181,7 @@ def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:
 @click.command()
 @click.argument("folder", type=FOLDER)
 @session_options
-def verify(folder: Path, master: str, conf: tuple[str, ...], as_json: bool | None) -> int:
+def verify(folder: AnyPath, master: str, conf: tuple[str, ...], as_json: bool | None) -> int:
     """Count the messages in the archive in FOLDER, and compare the counts with its manifest."""
     from jmsaio.spark.jobs.verify import verify as verify_archive
 

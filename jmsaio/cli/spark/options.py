@@ -23,13 +23,13 @@ _EXTRA: Final = ("pyspark", "pyarrow")
 
 
 class _Folder(click.Path):
-    """The folder of an archive; a URL is refused before Spark starts."""
+    """The folder of an archive, or its URL; URLs that archives can't use are refused before Spark starts."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        from jmsaio.spark.jobs.manifest import check_folder
+        from jmsaio.spark.model.folder import folder_at
 
-        check_folder(Path(value))
-        return super().convert(value, parameter, context)
+        folder = folder_at(str(value))
+        return super().convert(value, parameter, context) if isinstance(folder, Path) else folder
 
 
 FOLDER: Final = _Folder(file_okay=False, path_type=Path)

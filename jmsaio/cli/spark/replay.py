@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,9 @@ from jmsaio.cli.common.output import make_output, printable
 from jmsaio.cli.common.selecting import selector_option
 from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
+
+if TYPE_CHECKING:
+    from jmsaio.spark.model.folder import AnyPath
 
 
 @click.command()
@@ -32,7 +35,7 @@ from jmsaio.cli.spark.running import running, write_summary
 @click.option("--dry-run", is_flag=True, help="Only report what would be sent.")
 @session_options
 def replay(
-    folder: Path, url: str | None, settings: tuple[str, ...], as_new: bool, dedup: bool, selector: str | None,
+    folder: AnyPath, url: str | None, settings: tuple[str, ...], as_new: bool, dedup: bool, selector: str | None,
     rate: float | None, moves: tuple[str, ...], allow_same: bool, dry_run: bool, master: str, conf: tuple[str, ...],
     as_json: bool | None,
 ) -> int:  # fmt: skip

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from jmsaio.cli.common.exits import DATA_LOSS, OK
 from jmsaio.cli.spark.options import FOLDER, needs_extra
 from jmsaio.cli.spark.report_pages import WRITERS
+
+if TYPE_CHECKING:
+    from jmsaio.spark.model.folder import AnyPath
 
 _ENDINGS: Final = ", ".join(f".{ending}" for ending in WRITERS)
 
@@ -25,7 +28,7 @@ _ENDINGS: Final = ", ".join(f".{ending}" for ending in WRITERS)
 )  # fmt: skip
 @click.option("--json", "form", flag_value="json", help="The same as --format json.")
 @needs_extra
-def report(folder: Path, file: Path | None, form: str | None) -> int:
+def report(folder: AnyPath, file: Path | None, form: str | None) -> int:
     """Report on the archive in FOLDER, in Markdown, HTML or JSON or as a picture (SVG). Needs no Java.
 
     The report has messages and bytes per day and by type, sizes, the largest messages, gaps, and dead letters by the

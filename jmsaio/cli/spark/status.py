@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,9 @@ from jmsaio.cli.common.output import json_option, make_output, printable
 from jmsaio.cli.spark.options import FOLDER, needs_extra, read_source
 from jmsaio.cli.spark.running import write_summary
 
+if TYPE_CHECKING:
+    from jmsaio.spark.model.folder import AnyPath
+
 
 @click.command()
 @click.argument("folder", type=FOLDER)
@@ -20,7 +23,7 @@ from jmsaio.cli.spark.running import write_summary
 @json_option
 @needs_extra
 def status(
-    folder: Path, url: str | None, settings: tuple[str, ...], losses: Path | None, as_json: bool | None
+    folder: AnyPath, url: str | None, settings: tuple[str, ...], losses: AnyPath | None, as_json: bool | None
 ) -> int:  # fmt: skip
     """Report the unread messages of a stream or an archive. FOLDER is a checkpoint, or an archive. Needs no Java.
 

@@ -4,16 +4,19 @@ Each run is a batch read, which is added completely or not at all; earlier runs 
 writes beside the archive, adds its number to the names of its files, moves them to their places, and writes the
 manifest last. Files with the number of a run that is not in the manifest are left over from a crash: the next run
 deletes them, so that each message is archived exactly once.
+
+Stores have no locks. Instead, ``archive`` writes its unique name into the manifest, which it replaces only if nobody
+else did since; and its files have that name. So another call that began before can't add a run any more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
-import shutil
 import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 from typing import Any, Final
@@ -23,11 +26,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFoundError
-from jmsaio.spark.jobs.extent import ArchiveOrder, ArchivePlan, count_entries, plan_archive, plan_next
+from jmsaio.spark.jobs.extent import LOSSES, ArchiveOrder, ArchivePlan, count_entries, plan_archive, plan_next
 from jmsaio.spark.jobs.failures import own_errors, reason_of
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, read_manifest, write_manifest
-from jmsaio.spark.jobs.verify import count_files
-from jmsaio.spark.model.schema import Body, columns_of, ddl
+from jmsaio.spark.jobs.verify import SCHEMA, write_rows
+from jmsaio.spark.model.folder import StorePath, remove
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.options.values import time as read_time
 from jmsaio.spark.planning.batch_planning import source_of
@@ -37,7 +40,6 @@ from jmsaio.spark.planning.offsets import has_enough
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored, weigh
 from jmsaio.spark.planning.ranges import Range
-from jmsaio.spark.session import set_for_now
 from jmsaio.spark.worker import connected_by
 from jmsaio.transport.administration import Admin, StartPosition
 
@@ -45,18 +47,6 @@ from jmsaio.transport.administration import Admin, StartPosition
 _STAGING: Final = "_writing"
 #: File locked by the active run.
 _LOCK: Final = "_lock"
-#: Columns of the rows, which Spark would otherwise request from a process of its own for each run.
-_SCHEMA: Final = ddl(columns_of(Body.RAW))
-#: Columns that are folder names.
-_FOLDERS: Final = ("destination", "date")
-_DAY: Final = 86_400_000
-#: A task writes the files of up to four days at the same time. Only for more days, its rows must be sorted first.
-_SETTINGS: Final[Mapping[str, str]] = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.maxConcurrentOutputFileWriters": "4",
-}
-#: Bytes of a row group, which is kept in memory until it is written: four of them have Parquet's usual size.
-_ROW_GROUP: Final = 32 * 1024 * 1024
 #: Seconds between requests for new messages.
 _POLL: Final = 1.0
 
@@ -152,7 +142,7 @@ def archive(
                 raise
             stopped = reason_of(error)
         lost = read_losses(order.unreported)
-        shutil.rmtree(order.unreported, ignore_errors=True)
+        remove(order.unreported)
     added = runs.added
     return {
         "job": "archive",
@@ -223,8 +213,8 @@ class _Runs:
         if plan.losses:
             for loss in plan.losses:
                 write_loss(self.order.unreported, str(loss))
-            self.added = attrs.evolve(self.added, manifest=self.added.manifest.after_losses(plan.losses))
-            write_manifest(self.order.folder, self.added.manifest)
+            manifest = write_manifest(self.order.folder, self.added.manifest.after_losses(plan.losses))
+            self.added = attrs.evolve(self.added, manifest=manifest)
 
     def _add(self, session: SparkSession, ranges: Sequence[Range], behind: int) -> None:
         """Add one run, and report it.
@@ -233,7 +223,7 @@ class _Runs:
             behind: number of entries that it leaves.
         """
         self._begun = time.monotonic()
-        frame = session.read.format("jms").schema(_SCHEMA).options(**self.order.run_options(ranges)).load()
+        frame = session.read.format("jms").schema(SCHEMA).options(**self.order.run_options(ranges)).load()
         run = store_run(frame, self.order, self.added.manifest, ranges)
         self.count += 1
         self.added = self.added.followed_by(run)
@@ -347,38 +337,25 @@ def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges:
         archived: manifest before the run.
         ranges: what was read, one range of each topic or partition.
     """
-    staging, session = order.folder / _STAGING, frame.sparkSession
-    with set_for_now(session, _SETTINGS):
-        _write(frame, order, staging)
-    written = sorted(staging.glob("*/*/*.parquet"))
-    ends = archived.ends()
-    rows = [attrs.evolve(part, start=ends.get(part.topic) or part.start) for part in count_files(written)]
-    read = [ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in ranges]
-    parts = tuple(attrs.evolve(part, next=part.end) for part in join_parts(rows, read))
-    lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
-    for path in written:
-        place = order.folder / path.parent.relative_to(staging)
-        place.mkdir(parents=True, exist_ok=True)
-        path.rename(place / f"{_prefix(archived.runs + 1)}{path.name}")
-    shutil.rmtree(staging, ignore_errors=True)
-    manifest = archived.after_run(parts, lost)
-    write_manifest(order.folder, manifest)
-    return ArchiveRun(manifest, parts, len(written), lost)
-
-
-def _write(frame: DataFrame, order: ArchiveOrder, staging: Path) -> None:
+    staging = order.folder / _STAGING / archived.writer
     published = f.unix_millis("publish_time")
     if order.since is not None:
         frame = frame.where(published >= read_time(order.since))
     if order.until is not None:
         frame = frame.where(published < read_time(order.until))
-    day = f.expr(f"date_from_unix_date(CAST(unix_millis(publish_time) DIV {_DAY} AS INT))")  # UTC, in any session
-    writer = frame.withColumn("date", day).write.option("parquet.block.size", _ROW_GROUP)
-    writer.partitionBy(*_FOLDERS).mode("overwrite").parquet(str(staging))
-
-
-def _prefix(run: int) -> str:
-    return f"run-{run:06d}-"
+    written, counted = write_rows(frame, staging)
+    ends = archived.ends()
+    rows = [attrs.evolve(part, start=ends.get(part.topic) or part.start) for part in counted]
+    read = [ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in ranges]
+    parts = tuple(attrs.evolve(part, next=part.end) for part in join_parts(rows, read))
+    lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
+    for path in written:
+        place = order.folder / path.parent.parent.name / path.parent.name
+        place.mkdir(parents=True, exist_ok=True)
+        path.rename(place / f"{archived.prefix}{path.name}")
+    remove(staging)
+    manifest = write_manifest(order.folder, archived.after_run(parts, lost))
+    return ArchiveRun(manifest, parts, len(written), lost)
 
 
 def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
@@ -421,7 +398,10 @@ def open_archive(order: ArchiveOrder) -> Iterator[Manifest]:
         ConfigurationError: the folder has an archive of something else.
         IllegalStateError: another run is active.
     """
-    _archived(order)  # before creating the folder
+    archived = _archived(order)  # before creating the folder
+    if not isinstance(order.folder, Path):
+        yield _claim(order.folder, archived)
+        return
     order.folder.mkdir(parents=True, exist_ok=True)
     with (order.folder / _LOCK).open("w") as lock:
         try:
@@ -431,15 +411,38 @@ def open_archive(order: ArchiveOrder) -> Iterator[Manifest]:
             raise IllegalStateError(reason) from None
         archived = _archived(order)
         for left in (order.folder / _STAGING, order.losses):
-            shutil.rmtree(left, ignore_errors=True)
-        for path in order.folder.glob(f"*/*/{_prefix(archived.runs + 1)}*"):
+            remove(left)
+        for path in order.folder.glob(f"*/*/{archived.prefix}*"):
             path.unlink()
         yield archived
+
+
+def _claim(folder: StorePath, archived: Manifest) -> Manifest:
+    """Take over an archive in a store, so that another run can't be added, and delete the files of such runs.
+
+    They are listed before. Later ones can be those of a run that takes over next.
+    """
+    left = [path for path in folder.files() if not archived.has(path.name)]
+    left += [path for name in (_STAGING, LOSSES) for path in (folder / name).files()]
+    before = write_manifest(folder, attrs.evolve(archived, writer=uuid.uuid4().hex[:12]))
+    claimed = write_manifest(folder, attrs.evolve(before, writer=uuid.uuid4().hex[:12]))
+    for stored in (before.stored, None):  # a store that ignores either would let two runs be added
+        with suppress(IllegalStateError):
+            write_manifest(folder, attrs.evolve(before, stored=stored))
+            raise ConfigurationError(
+                f"{folder}: its store ignores the conditions If-Match and If-None-Match of writes, so two runs could "
+                "archive the same messages: archive into a folder that is mounted here and on all workers"
+            )
+    for path in left:
+        path.unlink()
+    return claimed
 
 
 def _archived(order: ArchiveOrder) -> Manifest:
     archived = read_manifest(order.folder)
     if archived is None:
         return order.manifest()
+    if archived.writer and not archived.runs:  # nothing was added by the call that wrote it
+        return attrs.evolve(order.manifest(), stored=archived.stored)
     archived.check_same(order.manifest())
     return archived

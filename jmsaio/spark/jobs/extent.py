@@ -6,7 +6,6 @@ import json
 import re
 import zlib
 from collections.abc import Container, Iterable, Mapping
-from pathlib import Path
 from typing import Final
 
 import attrs
@@ -16,6 +15,7 @@ from jmsaio.model.destinations import Resolved
 from jmsaio.model.temporary_names import JOB_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.spark.jobs.manifest import Manifest
+from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources, look, source_of, start_places
@@ -28,13 +28,13 @@ from jmsaio.spark.worker import call_broker
 from jmsaio.transport.base import Transport
 
 #: Folder where tasks record losses, in the archive's folder; the underscore hides it from readers of the folder.
-_LOSSES: Final = "_losses"
+LOSSES: Final = "_losses"
 #: Folder where accepted losses are kept until a summary reports them.
 _UNREPORTED: Final = "_untold"
 _GONE: Final = "the topic, or the partition, no longer exists"
 
 
-def subscription_of(folder: Path) -> str:
+def subscription_of(folder: AnyPath) -> str:
     """Return the default subscription of the archive in a folder.
 
     It is unique on this machine; the same path on another machine has the same subscription.
@@ -51,7 +51,7 @@ class ArchiveOrder:
     Attributes:
         connection: connection options of the data source, including ``url``.
         destination: ``queue://name`` or ``topic://name``; also several: ``multi:``, ``regex:``.
-        folder: folder of the archive, on a file system that the driver and all workers share.
+        folder: folder of the archive, which the driver and all workers reach under its path or URL.
         selector: selector that messages must match; None: all match.
         since: publish time of the first messages, in ISO 8601 or ms since the epoch; None: from the oldest message.
         until: publish time from which messages are left out, likewise; None: up to the newest message.
@@ -65,7 +65,7 @@ class ArchiveOrder:
 
     connection: Mapping[str, str]
     destination: str
-    folder: Path
+    folder: AnyPath
     selector: str | None = None
     since: str | None = None
     until: str | None = None
@@ -81,12 +81,12 @@ class ArchiveOrder:
             )
 
     @property
-    def losses(self) -> Path:
+    def losses(self) -> AnyPath:
         """Folder where tasks record losses: absolute, since their working directory differs."""
-        return (self.folder / _LOSSES).absolute()
+        return (self.folder / LOSSES).absolute()
 
     @property
-    def unreported(self) -> Path:
+    def unreported(self) -> AnyPath:
         """Folder of accepted losses, until the summary of a run reports them."""
         return self.folder / _UNREPORTED
 

@@ -15,6 +15,7 @@ import attrs
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.version import __version__
 from jmsaio.spark.model import schema
+from jmsaio.spark.model.folder import AnyPath, Version, folder_at
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.options import values
 from jmsaio.spark.options.values import time_text
@@ -25,8 +26,8 @@ NAME: Final = "_manifest.json"
 #: Version of the JSON form. Version 1 has neither ``id`` nor ``next``.
 VERSION: Final = 2
 _READABLE: Final = (1, VERSION)
-#: Beginning of a URL, also if a path has merged its two slashes.
-_URL: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]+:/")
+#: Beginning of the name of a file in a store: its run, and the writer.
+_FILE: Final = re.compile("run-([0-9]{6,})-([0-9a-f]{12})-")
 
 
 @attrs.frozen(kw_only=True)
@@ -93,6 +94,9 @@ class Manifest:
         lost: messages that the broker deleted before they were archived, one sentence per loss.
         parts: parts, sorted by topic.
         id: unique id of the archive; "" until something was added.
+        writer: in a store, the unique name of the call that can add runs; else "".
+        writers: last run that each writer added, by its name.
+        stored: version of the object that was read or written; None without one, and outside of stores.
     """
 
     destination: str
@@ -105,6 +109,19 @@ class Manifest:
     lost: tuple[str, ...] = ()
     parts: tuple[ArchivedPart, ...] = ()
     id: str = ""
+    writer: str = ""
+    writers: Mapping[str, int] = attrs.field(factory=dict)
+    stored: Version | None = attrs.field(default=None, eq=False)
+
+    @property
+    def prefix(self) -> str:
+        """Beginning of the names of the next run's files."""
+        return f"run-{self.runs + 1:06d}-" + (f"{self.writer}-" if self.writer else "")
+
+    def has(self, name: str) -> bool:
+        """Return False for the name of a file in a store of a run that was not added."""
+        found = _FILE.match(name)
+        return found is None or int(found[1]) <= self.writers.get(found[2], 0)
 
     @property
     def rows(self) -> int:
@@ -124,6 +141,7 @@ class Manifest:
             lost=(*self.lost, *lost),
             parts=join_parts(self.parts, parts),
             id=self.id or uuid.uuid4().hex,
+            writers={**self.writers, self.writer: self.runs + 1} if self.writer else self.writers,
         )
 
     def after_losses(self, losses: Iterable[Loss]) -> Manifest:
@@ -160,6 +178,7 @@ class Manifest:
             "rows": self.rows,
             "lost": list(self.lost),
             "partitions": [_part_to_json(part) for part in self.parts],
+            **({"writer": self.writer, "writers": self.writers} if self.writer else {}),
         }
 
     @classmethod
@@ -180,6 +199,8 @@ class Manifest:
                 lost=tuple(data["lost"]),
                 parts=tuple(_part_from_json(part) for part in data["partitions"]),
                 id=str(data.get("id", "")),
+                writer=data.get("writer", ""),
+                writers=data.get("writers", {}),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(f"this is no manifest of an archive: {type(error).__name__}: {error}") from error
@@ -188,25 +209,16 @@ class Manifest:
 _FILTERS: Final = ("destination", "selector", "since", "until")
 
 
-def check_folder(folder: Path) -> None:
-    """Raise ConfigurationError if a folder is written as a URL, such as ``s3a://bucket/folder``."""
-    if _URL.match(str(folder)):
-        raise ConfigurationError(
-            f"folder {str(folder)!r} looks like a URL: an archive lies in a folder that is mounted here and on all"
-            " workers; give its path: mount the bucket, or copy the finished archive there"
-        )
-
-
-def read_manifest(folder: Path) -> Manifest | None:
+def read_manifest(folder: AnyPath) -> Manifest | None:
     """Read the manifest of the archive in a folder; return None if there is none.
 
     Raises:
-        ConfigurationError: the manifest can't be read, or the folder is a URL.
+        ConfigurationError: the manifest can't be read, or the folder is a URL that archives can't use.
     """
-    check_folder(folder)
-    path = folder / NAME
+    path = folder_at(str(folder)) / NAME
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        text, version = (path.read_bytes(), None) if isinstance(path, Path) else path.read()
+        data = json.loads(text)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -214,12 +226,12 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not isinstance(data, dict):
         raise ConfigurationError(f"{path} is no manifest of an archive")
     try:
-        return Manifest.from_json(data)
+        return attrs.evolve(Manifest.from_json(data), stored=version)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from error
 
 
-def require_manifest(folder: Path) -> Manifest:
+def require_manifest(folder: AnyPath) -> Manifest:
     """Read the manifest as ``read_manifest`` does; raise ConfigurationError if there is none."""
     manifest = read_manifest(folder)
     if manifest is None:
@@ -229,15 +241,25 @@ def require_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest atomically: readers see the previous one or this one, also after a crash."""
+def write_manifest(folder: AnyPath, manifest: Manifest) -> Manifest:
+    """Write the manifest atomically: readers see the previous one or this one, also after a crash.
+
+    Returns:
+        The manifest with its new version.
+
+    Raises:
+        IllegalStateError: in a store, the manifest no longer has the version of this one.
+    """
+    text = json.dumps(manifest.to_json(), indent=2, ensure_ascii=False) + "\n"
+    if not isinstance(folder, Path):
+        return attrs.evolve(manifest, stored=(folder / NAME).replace_version(text.encode(), manifest.stored))
     path, new = folder / NAME, folder / f"{NAME}.new"
     with new.open("w", encoding="utf-8") as file:
-        json.dump(manifest.to_json(), file, indent=2, ensure_ascii=False)
-        file.write("\n")
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     new.replace(path)
+    return manifest
 
 
 def _part_to_json(part: ArchivedPart) -> dict[str, Any]:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -27,6 +26,7 @@ from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.manifest import Manifest, require_manifest
 from jmsaio.spark.jobs.verify import read_archive
 from jmsaio.spark.model.destination_text import parse_destination_text, with_kind
+from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources
 from jmsaio.spark.session import set_for_now
@@ -62,7 +62,7 @@ class ReplayOrder:
     """
 
     connection: Mapping[str, str]
-    folder: Path
+    folder: AnyPath
     mapping: Mapping[str, str] = attrs.field(factory=dict)
     selector: str | None = None
     rate: float | None = None
@@ -131,7 +131,7 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     began = time.monotonic()
     archived = require_manifest(order.folder)
     configuration = configuration_of(parse_options(order.options(), Use.WRITE))
-    frame = read_archive(session, order.folder)
+    frame = read_archive(session, order.folder, archived)
     targets: list[ReplayTarget] = []
     with own_errors():
         if frame is not None:

@@ -9,19 +9,18 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import Row
 
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import REAL_TOPIC
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, require_manifest
-from jmsaio.spark.jobs.verify import compare, count_files
+from jmsaio.spark.jobs.verify import compare, count_files, files_of, open_file
+from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.values import time_text
 
@@ -89,7 +88,7 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: row[name] for name in names}, "position": str(place)}
 
 
-def report_archive(folder: Path) -> dict[str, Any]:
+def report_archive(folder: AnyPath) -> dict[str, Any]:
     """Report on the messages in an archive. Its files are read in batches.
 
     Returns:
@@ -104,8 +103,8 @@ def report_archive(folder: Path) -> dict[str, Any]:
     """
     began = time.monotonic()
     manifest = require_manifest(folder)
-    counts, files = _Counts(), dict[Path, tuple[ArchivedPart, ...]]()
-    for path in sorted(folder.glob("destination=*/*/*.parquet")):
+    counts, files = _Counts(), dict[AnyPath, tuple[ArchivedPart, ...]]()
+    for path in files_of(folder, manifest):
         try:
             for batch in batches(path):
                 counts.add(_day(path), batch)
@@ -134,20 +133,20 @@ def report_archive(folder: Path) -> dict[str, Any]:
     }
 
 
-def batches(path: Path) -> Iterator[pa.RecordBatch]:
+def batches(path: AnyPath) -> Iterator[pa.RecordBatch]:
     """Read the columns of the report; batches have fewer rows if these are large.
 
     Raises:
         OSError: the file can't be read.
         pyarrow.ArrowInvalid: it is damaged, or not a Parquet file.
     """
-    with pq.ParquetFile(path) as file:
+    with open_file(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         mean = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
         yield from file.iter_batches(max(1, min(_ROWS, _BYTES // max(mean, 1))), columns=list(_COLUMNS))
 
 
-def _day(path: Path) -> str | None:
+def _day(path: AnyPath) -> str | None:
     """Return the day in the name of a file's folder; None for messages without a publish time."""
     day = path.parent.name.removeprefix("date=")
     return None if day.startswith("__") else day
@@ -174,10 +173,10 @@ def quartiles(sizes: Mapping[int, int]) -> list[int]:
 
 
 def _problems(
-    manifest: Manifest, parts: Iterable[ArchivedPart], files: Mapping[Path, Iterable[ArchivedPart]]
+    manifest: Manifest, parts: Iterable[ArchivedPart], files: Mapping[AnyPath, Iterable[ArchivedPart]]
 ) -> Iterator[str]:
     """Yield the differences from the manifest that ``verify`` finds."""
-    spans = defaultdict[str, list[tuple[Place, Place, Path]]](list)
+    spans = defaultdict[str, list[tuple[Place, Place, AnyPath]]](list)
     for path, counted in files.items():
         for part in counted:
             spans[part.topic].append((part.start, part.end, path))
@@ -196,12 +195,12 @@ def _problems(
     return compare(manifest, found)
 
 
-def overlapping(spans: Iterable[tuple[Place, Place, Path]]) -> list[list[Path]]:
+def overlapping(spans: Iterable[tuple[Place, Place, AnyPath]]) -> list[list[AnyPath]]:
     """Group files by overlapping positions: only files of one group can have the same message.
 
     Tasks read separate ranges, so a group has the files of one task, unless the archive is damaged.
     """
-    groups: list[list[Path]] = []
+    groups: list[list[AnyPath]] = []
     reached = None
     for start, end, path in sorted(spans):
         if reached is None or start >= reached:
@@ -212,11 +211,11 @@ def overlapping(spans: Iterable[tuple[Place, Place, Path]]) -> list[list[Path]]:
     return groups
 
 
-def _distinct(paths: Iterable[Path]) -> dict[str, int]:
+def _distinct(paths: Iterable[AnyPath]) -> dict[str, int]:
     """Count the distinct positions in files, by topic."""
     tables = []
     for path in paths:
-        with pq.ParquetFile(path) as file:
+        with open_file(path) as file:
             tables.append(file.read(columns=["topic", "position"]).flatten())
     rows = pa.concat_tables(tables)
     positions = rows.group_by(rows.column_names, use_threads=False).aggregate([])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -13,7 +12,8 @@ import attrs
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.partitions import split_partition
 from jmsaio.spark.jobs.extent import locate_all
-from jmsaio.spark.jobs.manifest import NAME, read_manifest
+from jmsaio.spark.jobs.manifest import Manifest, read_manifest
+from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.options.values import time_text
@@ -26,7 +26,7 @@ _OFFSETS: Final = "offsets"
 _Read = tuple[dict[str, Place], dict[str, Any]]
 
 
-def status(connection: Mapping[str, str], folder: Path, losses: Path | None = None) -> dict[str, Any]:
+def status(connection: Mapping[str, str], folder: AnyPath, losses: AnyPath | None = None) -> dict[str, Any]:
     """Return how far a stream or an archive has read, and what the broker stores after that.
 
     Args:
@@ -42,7 +42,8 @@ def status(connection: Mapping[str, str], folder: Path, losses: Path | None = No
         ConfigurationError: the folder is neither, or another version wrote it.
         TransportError: the broker does not answer.
     """
-    places, summary = _read_archive(folder) if (folder / NAME).exists() else _read_checkpoint(folder)
+    archived = read_manifest(folder)
+    places, summary = _read_checkpoint(folder) if archived is None else _read_archive(archived)
     if losses is not None:
         summary["lost"] = [*summary["lost"], *read_losses(losses)]
     starts, behind, missing = asyncio.run(_find(connection, places))
@@ -59,15 +60,13 @@ def status(connection: Mapping[str, str], folder: Path, losses: Path | None = No
     }
 
 
-def _read_archive(folder: Path) -> _Read:
-    manifest = read_manifest(folder)
-    assert manifest is not None  # it exists
+def _read_archive(manifest: Manifest) -> _Read:
     newest = max((part.last for part in manifest.parts if part.last is not None), default=None)
     last = {"run": manifest.runs, "rows": manifest.rows, "newest": time_text(newest)}
     return manifest.ends(), {"kind": "archive", "last": last, "lost": list(manifest.lost)}
 
 
-def _read_checkpoint(folder: Path) -> _Read:
+def _read_checkpoint(folder: AnyPath) -> _Read:
     """Return the places up to which micro-batches are committed."""
     planned, done = _batches(folder / _OFFSETS), _batches(folder / "commits")
     if not planned:
@@ -84,15 +83,15 @@ def _read_checkpoint(folder: Path) -> _Read:
     return places, {"kind": "stream", "last": last, "lost": []}
 
 
-def _batches(folder: Path) -> set[int]:
+def _batches(folder: AnyPath) -> set[int]:
     return {int(path.name) for path in folder.glob("[0-9]*") if path.name.isdigit()}
 
 
-def _lines(folder: Path, batch: int) -> list[Any]:
+def _lines(folder: AnyPath, batch: int) -> list[Any]:
     """Return the JSON lines of a micro-batch: Spark's own, and the offsets of each source."""
     path = folder / _OFFSETS / str(batch)
     try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[1:] if line != "-"]
+        return [json.loads(line) for line in path.read_bytes().decode().splitlines()[1:] if line != "-"]
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} can't be read: {error}") from error
 

@@ -15,6 +15,7 @@ from jmsaio.errors import ConfigurationError, InvalidDestinationError
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.partitions import split_partition
 from jmsaio.spark.model.destination_text import join_names, parse_destination_text
+from jmsaio.spark.model.folder import folder_at
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
 from jmsaio.spark.options import values
@@ -237,7 +238,7 @@ def _losses(given: Given) -> None:
     folder = given.options.data_loss_folder
     if given.options.fail_on_data_loss and folder is not None:
         raise given.refuse("dataLossFolder", "has no effect without failOnDataLoss=false")
-    if folder is not None and not Path(folder).is_absolute():
+    if folder is not None and isinstance(path := folder_at(folder), Path) and not path.is_absolute():
         raise given.refuse("dataLossFolder", "must be an absolute path: tasks have other working directories")
 
 

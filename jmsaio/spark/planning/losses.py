@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Self
 
 from jmsaio.errors import DataLossError
 from jmsaio.model.log_fields import log_fields
+from jmsaio.spark.model.folder import AnyPath, folder_at
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.ranges import Loss
 
@@ -36,7 +36,7 @@ class Losses:
 
     def total(self) -> int:
         """Return the number of losses: those that all processes noted in the folder; without one, those found here."""
-        return self.count if self._folder is None else len(read_losses(Path(self._folder)))
+        return self.count if self._folder is None else len(read_losses(folder_at(self._folder)))
 
     def report(self, loss: Loss) -> None:
         """Report a loss.
@@ -52,7 +52,7 @@ class Losses:
         _log.warning(text, loss, extra=about)
         if self._folder is not None:
             try:
-                write_loss(Path(self._folder), str(loss))
+                write_loss(folder_at(self._folder), str(loss))
             except OSError as error:
                 _log.warning("the loss can't be noted in %s: %s", self._folder, error)
 
@@ -62,13 +62,13 @@ class Losses:
             self.report(loss)
 
 
-def write_loss(folder: Path, sentence: str) -> None:
+def write_loss(folder: AnyPath, sentence: str) -> None:
     """Write a loss to a file. A loss that a repeated task finds again is the same file."""
     folder.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(sentence.encode()).hexdigest()[:16]
-    (folder / f"{name}.txt").write_text(f"{sentence}\n", encoding="utf-8")
+    (folder / f"{name}.txt").write_bytes(f"{sentence}\n".encode())
 
 
-def read_losses(folder: Path) -> tuple[str, ...]:
+def read_losses(folder: AnyPath) -> tuple[str, ...]:
     """Return the sentences of all losses in a folder, sorted."""
-    return tuple(sorted(path.read_text(encoding="utf-8").rstrip("\n") for path in folder.glob("*.txt")))
+    return tuple(sorted(path.read_bytes().decode().rstrip("\n") for path in folder.glob("*.txt")))

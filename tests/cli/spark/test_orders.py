@@ -20,6 +20,7 @@ from jmsaio.spark.jobs import archive, replay
 from jmsaio.spark.jobs.archive import Pace
 from jmsaio.spark.jobs.extent import ArchiveOrder, subscription_of
 from jmsaio.spark.jobs.replay import ReplayOrder
+from jmsaio.spark.model.folder import StorePath
 from tests.support.broker import TestBroker
 
 URL = ["-u", "pulsar://h", "-o", "webServiceUrl=http://h"]
@@ -82,15 +83,23 @@ def test_an_order_that_contradicts_itself_is_wrong_usage(
 
 
 @pytest.mark.parametrize("arguments", [["archive", "q"], ["verify"], ["replay"]])
-@pytest.mark.parametrize("folder", ["s3a://bucket/orders", "hdfs:/orders", "file:///tmp/orders"])
-def test_a_url_is_no_folder_of_an_archive(
+@pytest.mark.parametrize("folder", ["s3a://bucket/orders?key=x", "hdfs:/orders", "file:///tmp/orders"])
+def test_a_url_that_archives_cannot_use_is_refused(
     called: list[dict[str, Any]], arguments: list[str], folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = [] if arguments == ["verify"] else URL
     assert main(["spark", *arguments, folder, *url]) == USAGE
-    assert "looks like a URL: an archive lies in a folder that is mounted here" in capsys.readouterr().err
+    assert "looks like a URL that archives can't use: give s3a://BUCKET/FOLDER" in capsys.readouterr().err
     assert called == []
     assert not Path(folder.split(":")[0] + ":").exists()
+
+
+def test_a_url_of_a_store_is_passed_on(called: list[dict[str, Any]]) -> None:
+    url = "s3a://bucket/orders"
+    assert main(["spark", "archive", "q", f"{url}/", *URL, "--consume"]) == OK
+    assert main(["spark", "replay", url, *URL]) == OK
+    assert [str(call["order"].folder) for call in called] == [url, url]
+    assert called[0]["order"].consume == subscription_of(StorePath("s3://bucket/orders"))
 
 
 def test_a_replay_gets_the_order_that_was_given(called: list[dict[str, Any]]) -> None:

@@ -13,7 +13,7 @@ import anyio
 import attrs
 import httpx
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 import jmsaio
 from jmsaio.errors import ConfigurationError, DataLossError, IllegalStateError, NotFoundError
@@ -30,10 +30,13 @@ from jmsaio.spark.jobs.archive import (
 )
 from jmsaio.spark.jobs.extent import ArchiveOrder, plan_archive
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, read_manifest, write_manifest
-from jmsaio.spark.jobs.verify import verify
+from jmsaio.spark.jobs.report import report_archive
+from jmsaio.spark.jobs.verify import files_of, open_file, read_archive, verify
+from jmsaio.spark.model.folder import AnyPath, StorePath, folder_at
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.testing import FaultProxy
+from tests.spark.store import make_bucket, start_server, variables
 from tests.spark.use import backlog, send
 from tests.support.broker import TestBroker
 
@@ -46,30 +49,31 @@ def archive_in_one_run(session: SparkSession, order: ArchiveOrder) -> dict[str, 
 
 
 def test_each_message_is_archived_once_also_after_a_crash(
-    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath
 ) -> None:
     queue = name("archived")
-    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=folder)
     data = jmsaio.BytesMessage(b"\x00\xff")
     data.set_int_property("n", 5)
     ids = send(pulsar_broker.url, queue, ["a", "b", data])
     planned = describe_archive(order)
     assert (planned["entries"], planned["lost"]) == (3, [])
-    assert list(tmp_path.iterdir()) == []
+    assert list(folder.glob("*")) == []
 
     first = archive_in_one_run(spark, order)
     assert (first["rows"], first["archived"], first["undecodable"]) == (3, 3, 0)
     assert archive_in_one_run(spark, order)["rows"] == 0
 
     # A run that crashed has written files, and moved one of them, but not the manifest.
-    (done,) = tmp_path.glob("*/*/run-000001-*.parquet")
-    (done.parent / "run-000002-part-0.parquet").write_bytes(done.read_bytes())
-    (tmp_path / "_writing").mkdir()
+    (done,) = folder.glob("*/*/run-000001-*.parquet")
+    for left in (moved_by_the_next_run(done), folder / "_writing" / "part.parquet"):
+        left.parent.mkdir(exist_ok=True)
+        left.write_bytes(done.read_bytes())
     ids += send(pulsar_broker.url, queue, ["c"])
     second = archive_in_one_run(spark, order)
     assert (second["rows"], second["archived"], second["files"]) == (1, 4, 1)
 
-    rows = spark.read.parquet(str(tmp_path)).orderBy("position").collect()
+    rows = rows_of(spark, folder)
     assert [row.JMSMessageID for row in rows] == ids
     assert [bytes(row.payload) for row in rows] == [b"a", b"b", b"\x00\xff", b"c"]
     assert (rows[2].body_type, rows[2].properties, rows[2].property_types) == ("bytes", {"n": "5"}, {"n": "int"})
@@ -77,21 +81,36 @@ def test_each_message_is_archived_once_also_after_a_crash(
     assert {row.date for row in rows} <= {row.publish_time.date() for row in rows}
     assert isinstance(rows[0].date, datetime.date)
 
-    manifest = read_manifest(tmp_path)
+    manifest = read_manifest(folder)
     assert manifest is not None and (manifest.runs, manifest.rows) == (2, 4)
-    assert verify(spark, tmp_path)["problems"] == []
-    (tmp_path / second_file(tmp_path)).unlink()
-    (problem, _) = verify(spark, tmp_path)["problems"]
+    assert verify(spark, folder)["problems"] == []
+    assert len(list(folder.glob("*/*/*.parquet"))) == 2
+    (file,) = folder.glob("*/*/run-000002-*.parquet")
+    file.unlink()
+    (problem, _) = verify(spark, folder)["problems"]
     assert "1 of 4 rows are missing" in problem
+
+
+def moved_by_the_next_run(done: AnyPath) -> AnyPath:
+    """Where the run after the first leaves a file if it crashes; in a store, its writer differs."""
+    return done.parent / done.name.replace("run-000001-", f"run-000002-{'' if isinstance(done, Path) else '0' * 12}-")
+
+
+def rows_of(spark: SparkSession, folder: AnyPath) -> list[Row]:
+    """The rows of an archive, in their order."""
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    frame = read_archive(spark, folder, manifest)
+    return [] if frame is None else frame.orderBy("position").collect()
 
 
 @pytest.mark.parametrize("pace", [ONE_RUN, FOUR])
 def test_an_accepted_loss_is_told_by_the_first_archive_that_does_not_fail(
-    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path, pace: Pace,
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath, pace: Pace,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     queue = name("lost")
-    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=folder)
     send(pulsar_broker.url, queue, ["a"])
     assert archive(spark, order, pace)["rows"] == 1
     url = f"{pulsar_broker.web_service_url}/admin/v2/persistent/public/default/{queue}?force=true"
@@ -100,10 +119,10 @@ def test_an_accepted_loss_is_told_by_the_first_archive_that_does_not_fail(
     with pytest.raises(DataLossError):
         archive(spark, order, pace)
 
-    def fail(folder: Path, manifest: Manifest) -> None:
+    def fail(folder: AnyPath, manifest: Manifest) -> Manifest:
         if manifest.runs > 1:
             raise OSError("no space left")
-        write_manifest(folder, manifest)
+        return write_manifest(folder, manifest)
 
     accepting = attrs.evolve(order, fail_on_data_loss=False)
     with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
@@ -124,9 +143,63 @@ def test_two_runs_do_not_archive_into_one_folder_at_a_time(tmp_path: Path) -> No
         assert archived.rows == 0
 
 
-def second_file(folder: Path) -> Path:
-    (path,) = folder.glob("*/*/run-000002-*.parquet")
-    return path
+def test_two_runs_in_one_folder_of_a_store_do_not_both_archive(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], store: StorePath
+) -> None:
+    queue = name("two")
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=store)
+    ids = send(pulsar_broker.url, queue, ["a", "b", "c"])
+    later: list[dict[str, Any]] = []
+
+    def begin_another(record: Mapping[str, Any]) -> None:
+        if not later:
+            later.append(archive(spark, order, Pace(entries=1)))
+
+    first = archive(spark, order, Pace(entries=1), report=begin_another)
+    assert (first["rows"], first["stopped"].startswith(f"another run archives into {store}")) == (1, True)
+    assert (later[0]["rows"], later[0]["archived"]) == (2, 3)
+    left = [path for path in store.glob("*/*/*.parquet") if "run-000002-" in path.name]
+    assert len(left) == 2  # one is of the first call, which was not added
+    assert [row.JMSMessageID for row in rows_of(spark, store)] == ids
+    assert verify(spark, store)["problems"] == report_archive(store)["problems"] == []
+    assert archive(spark, order)["rows"] == 0
+    assert len(set(left) & set(store.files())) == 1
+
+
+def test_a_run_deletes_only_files_that_were_there_before_it_took_over(
+    store: StorePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=store)
+    with open_archive(order) as first:
+        day = store / "destination=q" / "date=2026-01-01"
+        old, newer = day / f"{first.prefix}x.parquet", day / f"run-000001-{'0' * 12}-x.parquet"
+        old.write_bytes(b"")
+
+    def write_and_be_followed(folder: AnyPath, manifest: Manifest) -> Manifest:
+        written = write_manifest(folder, manifest)
+        newer.write_bytes(b"")  # by a run that took over next
+        return written
+
+    with monkeypatch.context() as patch:
+        patch.setattr(archiving, "write_manifest", write_and_be_followed)
+        with open_archive(order):
+            assert {old, newer} & set(store.files()) == {newer}
+    with pytest.raises(IllegalStateError, match="another run archives into"):
+        write_manifest(store, first.after_run([]))
+
+
+@pytest.mark.parametrize("ignored", ["If-Match", "If-None-Match"])
+def test_a_store_that_ignores_a_condition_is_refused(ignored: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start_server(ignored) as port:
+        for variable, value in variables(port).items():
+            monkeypatch.setenv(variable, value)
+        order = ArchiveOrder(connection={}, destination="queue://q", folder=folder_at(f"{make_bucket()}/folder"))
+        with (
+            pytest.raises(ConfigurationError, match=f"^{order.folder}: its store ignores") as refused,
+            open_archive(order),
+        ):
+            pass
+    assert "archive into a folder that is mounted" in str(refused.value)
 
 
 def test_a_selector_and_times_stay_those_of_the_archive(
@@ -149,8 +222,10 @@ def test_a_selector_and_times_stay_those_of_the_archive(
         archive_in_one_run(spark, other)
 
 
-def test_rows_of_more_days_than_have_files_side_by_side_are_archived_whole(spark: SparkSession, tmp_path: Path) -> None:
-    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=tmp_path)
+def test_rows_of_more_days_than_have_files_side_by_side_are_archived_whole(
+    spark: SparkSession, folder: AnyPath
+) -> None:  # fmt: skip
+    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=folder)
     frame = spark.range(0, 70, 1, 1).selectExpr(
         "'queue://q' AS destination", "'t' AS topic",
         "named_struct('ledger', 1L, 'entry', id, 'batch_index', -1) AS position",
@@ -163,9 +238,11 @@ def test_rows_of_more_days_than_have_files_side_by_side_are_archived_whole(spark
         [Range("t", Place(1, 0), Place(1, 70))],
     )
     assert (run.files, run.manifest.rows) == (7, 70)
-    rows = spark.read.parquet(str(tmp_path)).collect()
-    assert sorted(row.position.entry for row in rows) == list(range(70))
-    assert {row.date for row in rows} == {datetime.date(1970, 1, day) for day in range(1, 8)}
+    found: dict[str, list[int]] = {}
+    for path in files_of(folder, run.manifest):
+        with open_file(path) as file:
+            found[path.parent.name] = [row["position"]["entry"] for row in file.read(["position"]).to_pylist()]
+    assert found == {f"date=1970-01-0{day + 1}": list(range(day, 70, 7)) for day in range(7)}
 
 
 def test_an_archive_that_goes_on_has_no_end(spark: SparkSession, tmp_path: Path) -> None:
@@ -229,11 +306,11 @@ def test_an_archive_that_goes_on_waits_for_a_broker_that_is_out_of_reach(
 
 
 def test_runs_before_a_failure_stay_and_the_next_call_goes_on(
-    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path,
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     queue = name("once")
-    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=folder)
     with pytest.raises(NotFoundError):
         archive(spark, order)
     ids = send(pulsar_broker.url, queue, [str(number) for number in range(10)])
@@ -254,9 +331,8 @@ def test_runs_before_a_failure_stay_and_the_next_call_goes_on(
     second = archive(spark, order, FOUR)
     assert (begun["rows"] + second["rows"], second["archived"], "stopped" in second) == (6, 10, False)
     assert archive(spark, order, ONE_RUN)["rows"] == 0
-    assert verify(spark, tmp_path)["problems"] == []
-    rows = spark.read.parquet(str(tmp_path)).orderBy("position").collect()
-    assert [row.JMSMessageID for row in rows] == ids
+    assert verify(spark, folder)["problems"] == []
+    assert [row.JMSMessageID for row in rows_of(spark, folder)] == ids
 
 
 PARTS = (
@@ -300,7 +376,7 @@ def test_messages_are_consumed_behind_the_manifest_that_counts_them(
     )
     send(pulsar_broker.url, queue, ["a", "b", "c"])
 
-    def fail(folder: Path, manifest: Manifest) -> None:
+    def fail(folder: AnyPath, manifest: Manifest) -> None:
         raise OSError("no space left")
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):

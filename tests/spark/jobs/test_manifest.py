@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import attrs
 import pytest
 
 from jmsaio.errors import ConfigurationError
@@ -102,6 +103,17 @@ def test_a_manifest_of_the_version_before_is_read() -> None:
     written = MANIFEST.to_json()
     del written["id"], written["partitions"][0]["next"]
     assert Manifest.from_json({**written, "version": 1}) == MANIFEST
+
+
+def test_an_archive_in_a_store_has_the_files_of_runs_that_were_added() -> None:
+    taken = attrs.evolve(MANIFEST, writer="0" * 12, writers={"a" * 12: 1})
+    assert taken.prefix == "run-000002-000000000000-"
+    assert [taken.has(f"run-00000{run}-{writer * 12}-x.parquet") for run in (1, 2) for writer in "a0"] == [
+        True, False, False, False,
+    ]  # fmt: skip
+    added = Manifest.from_json(taken.after_run([]).to_json())
+    assert added.has(f"{taken.prefix}x.parquet") and not added.has(f"{added.prefix}x.parquet")
+    assert (MANIFEST.prefix, MANIFEST.has("run-000009-part-00000-x.parquet")) == ("run-000002-", True)
 
 
 def test_an_archive_has_an_id_of_its_own_from_its_first_run_on() -> None:

@@ -30,6 +30,7 @@ from jmsaio.spark.jobs.replay import (
     same_partitions,
     values_of,
 )
+from jmsaio.spark.model.folder import AnyPath
 from tests.spark.use import deduplicate, read, send
 from tests.support.broker import TestBroker
 
@@ -126,7 +127,7 @@ def test_targets_keep_partitions_where_they_can_and_must_deduplicate_where_asked
 
 
 def test_a_replay_that_is_repeated_sends_each_message_once_in_the_order_of_its_partition(
-    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath
 ) -> None:
     queue, copy = name("parts"), name("parts-copy")
     partition(pulsar_broker, queue)
@@ -138,12 +139,12 @@ def test_a_replay_that_is_repeated_sends_each_message_once_in_the_order_of_its_p
         messages.append(message)
     ids = send(pulsar_broker.url, queue, messages)
     connection = {"url": pulsar_broker.url}
-    archive(spark, ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=tmp_path))
+    archive(spark, ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=folder))
 
     with pytest.raises(ConfigurationError, match="--map-destination"):
-        replay(spark, ReplayOrder(connection=connection, folder=tmp_path))
+        replay(spark, ReplayOrder(connection=connection, folder=folder))
     order = ReplayOrder(
-        connection=connection, folder=tmp_path, mapping={queue: copy}, selector="n >= 2 AND JMSType = 'order'",
+        connection=connection, folder=folder, mapping={queue: copy}, selector="n >= 2 AND JMSType = 'order'",
         rate=500, dedup=True,
     )  # fmt: skip
     partition(pulsar_broker, copy)

@@ -20,6 +20,7 @@ from jmsaio.spark.jobs.archive import Pace, archive
 from jmsaio.spark.jobs.extent import ArchiveOrder
 from jmsaio.spark.jobs.manifest import require_manifest
 from jmsaio.spark.jobs.status import status
+from jmsaio.spark.model.folder import AnyPath
 from tests.spark.use import send
 from tests.support.broker import TestBroker
 
@@ -113,17 +114,17 @@ def test_a_stream_is_behind_by_what_came_after_its_last_committed_batch(
 
 
 def test_an_archive_is_behind_by_what_it_has_not_archived(
-    spark: SparkSession, pulsar_broker: TestBroker, name: Name, tmp_path: Path
+    spark: SparkSession, pulsar_broker: TestBroker, name: Name, folder: AnyPath
 ) -> None:
     queue = name("status")
     send(pulsar_broker.url, queue, ["1", "2"])
     connection = {"url": pulsar_broker.url}
-    order = ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=tmp_path)
+    order = ArchiveOrder(connection=connection, destination=f"queue://{queue}", folder=folder)
     archive(spark, order, Pace(entries=None))
     send(pulsar_broker.url, queue, ["3", "4", "5"])
-    found = status(connection, tmp_path)
+    found = status(connection, folder)
     [part] = found["partitions"]
     assert (found["kind"], found["entries"], part["entries"]) == ("archive", 3, 3)
-    assert part["place"] == str(require_manifest(tmp_path).parts[0].next)
+    assert part["place"] == str(require_manifest(folder).parts[0].next)
     assert (found["last"]["run"], found["last"]["rows"], found["lost"]) == (1, 2, [])
     assert found["last"]["newest"] < found["oldest"]

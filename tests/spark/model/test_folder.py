@@ -1,0 +1,111 @@
+"""Folders of archives: which URLs are one, and what a store promises for its objects."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from pathlib import Path
+
+import pytest
+
+from jmsaio.errors import ConfigurationError, IllegalStateError
+from jmsaio.spark.model.folder import StorePath, folder_at, remove
+from jmsaio.spark.model.places import Place
+from jmsaio.spark.planning.losses import Losses, read_losses
+from jmsaio.spark.planning.ranges import Loss
+from tests.spark.store import KEY, SECRET
+
+
+@pytest.mark.parametrize("text", ["/a/b", "a", "a:b/c"])
+def test_a_path_is_a_folder_of_this_machine(text: str) -> None:
+    assert folder_at(text) == Path(text)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3a://bucket/folder", "s3://bucket/a/b", "gs://bucket/folder",
+        "abfs://container@account.dfs.core.windows.net/folder",
+        "abfss://container@account.dfs.core.windows.net/folder",
+    ],
+)  # fmt: skip
+def test_a_url_of_a_store_with_conditional_writes_is_a_folder(url: str) -> None:
+    folder = folder_at(f"{url}/")
+    assert isinstance(folder, StorePath)
+    assert (str(folder), str(folder / "x"), (folder / "x").parent) == (url, f"{url}/x", folder)
+    assert pickle.loads(pickle.dumps(folder)) == folder.absolute() == folder
+
+
+def test_urls_of_the_same_folder_resolve_to_one() -> None:
+    for short, long in (("s3://b/f", "s3a://b/f"), ("abfs://c@a/f", "abfss://c@a/f")):
+        assert folder_at(long) != folder_at(short) == folder_at(long).resolve() == folder_at(short).resolve()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "hdfs://name/folder", "hdfs:/folder", "file:///tmp/folder", "https://account.blob.core.windows.net/c/f",
+        "s3a:/bucket/folder", "s3a://bucket", "s3a://bucket/", "wasbs://container/f", "abfs://container/folder",
+    ],
+)  # fmt: skip
+def test_another_url_is_refused_with_what_to_write(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="give s3a://BUCKET/FOLDER") as refused:
+        folder_at(url)
+    assert repr(url) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3a://key:se/cret@bucket/folder", "s3://secret@bucket/folder", "s3a://bucket/folder?key=secret",
+     "https://account.blob.core.windows.net/c/f?sig=secret", "abfs://secret:c@account/folder#secret"],
+)  # fmt: skip
+def test_credentials_in_a_url_are_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(ConfigurationError, match="credentials in the environment") as refused:
+        folder_at(url)
+    assert "cret" not in str(refused.value)
+
+
+def test_objects_are_written_found_moved_and_deleted(store: StorePath) -> None:
+    assert (store.files(), list(store.glob("*"))) == ([], [])
+    for name in ("a.txt", "b/c=queue%3A%2F%2Fä b/c.txt", "b/d.txt"):
+        (store / name).write_bytes(name.encode())
+    found = store.files()
+    assert [path.read_bytes().decode() for path in found] == [str(path)[len(str(store)) + 1 :] for path in found]
+    assert list(store.glob("*.txt")) == [store / "a.txt"]
+    assert list(store.glob("*/*/c.txt")) == [found[1]]
+    found[1].rename(store / "moved" / "c.txt")
+    assert found[1] not in store.files() and (store / "moved" / "c.txt") in store.files()
+    (store / "a.txt").unlink()
+    (store / "a.txt").unlink()
+    remove(store / "b")
+    assert store.files() == [store / "moved" / "c.txt"]
+    with pytest.raises(FileNotFoundError, match=f"^{store}/a.txt: "):
+        (store / "a.txt").read()
+
+
+def test_one_of_two_that_replace_the_same_version_does(store: StorePath) -> None:
+    path = store / "x"
+    first = path.replace_version(b"1", None)
+    with pytest.raises(IllegalStateError, match=f"another run archives into {store}"):
+        path.replace_version(b"2", None)
+    second = path.replace_version(b"2", first)
+    with pytest.raises(IllegalStateError):
+        path.replace_version(b"3", first)
+    assert path.read() == (b"2", second)
+    assert path.replace_version(b"2", first) == second  # an attempt before, whose answer was lost
+
+
+def test_losses_are_noted_in_a_store(store: StorePath) -> None:
+    losses = Losses(False, str(store))
+    loss = Loss("t", Place(1, 0), None, "gone")
+    losses.report_all([loss, loss])
+    assert (read_losses(store), losses.total()) == ((str(loss),), 1)
+
+
+def test_no_error_shows_credentials(store: StorePath, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = folder_at("s3://no-such-bucket/folder")
+    assert isinstance(missing, StorePath)
+    with pytest.raises(OSError, match=r"^s3://no-such-bucket/folder: .*404 Not Found$") as refused:
+        missing.write_bytes(b"x")
+    shown = "".join(traceback.format_exception(refused.value)) + repr(missing)
+    assert KEY not in shown and SECRET not in shown
