@@ -29,14 +29,14 @@ from jmsaio.spark.jobs.archive import (
     store_run,
 )
 from jmsaio.spark.jobs.extent import ArchiveOrder, plan_archive
-from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, read_manifest, write_manifest
+from jmsaio.spark.jobs.manifest import NAME, ArchivedPart, Manifest, read_manifest, write_manifest
 from jmsaio.spark.jobs.report import report_archive
 from jmsaio.spark.jobs.verify import files_of, open_file, read_archive, verify
 from jmsaio.spark.model.folder import AnyPath, StorePath, folder_at
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.testing import FaultProxy
-from tests.spark.store import make_bucket, start_server, variables
+from tests.spark.store import KEY, SECRET, make_bucket, start_server, variables
 from tests.spark.use import backlog, send
 from tests.support.broker import TestBroker
 
@@ -158,6 +158,8 @@ def test_two_runs_in_one_folder_of_a_store_do_not_both_archive(
     first = archive(spark, order, Pace(entries=1), report=begin_another)
     assert (first["rows"], first["stopped"].startswith(f"another run archives into {store}")) == (1, True)
     assert (later[0]["rows"], later[0]["archived"]) == (2, 3)
+    shown = f"{first} {later} {order} {(store / NAME).read_bytes().decode()}"
+    assert KEY not in shown and SECRET not in shown
     left = [path for path in store.glob("*/*/*.parquet") if "run-000002-" in path.name]
     assert len(left) == 2  # one is of the first call, which was not added
     assert [row.JMSMessageID for row in rows_of(spark, store)] == ids

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio.errors import ConfigurationError, IllegalStateError
+from jmsaio.spark.model import folder as folders
 from jmsaio.spark.model.folder import StorePath, folder_at, remove
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.losses import Losses, read_losses
@@ -102,10 +103,19 @@ def test_losses_are_noted_in_a_store(store: StorePath) -> None:
     assert (read_losses(store), losses.total()) == ((str(loss),), 1)
 
 
-def test_no_error_shows_credentials(store: StorePath, monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = folder_at("s3://no-such-bucket/folder")
-    assert isinstance(missing, StorePath)
-    with pytest.raises(OSError, match=r"^s3://no-such-bucket/folder: .*404 Not Found$") as refused:
+def test_errors_have_the_status_of_an_answer_and_nothing_else_of_it(store: StorePath) -> None:
+    missing = StorePath("s3://no-such-bucket/folder")
+    with pytest.raises(OSError, match=r"^s3://no-such-bucket/folder: .*404 Not Found$"):
         missing.write_bytes(b"x")
-    shown = "".join(traceback.format_exception(refused.value)) + repr(missing)
+    answer = f"Error performing GET https://h/x?sig={SECRET} - status code: 403 Forbidden: <E>{KEY}</E>\n\nDebug: {KEY}"
+    with pytest.raises(OSError, match=r"GET https://h/x - status code: 403 Forbidden$") as refused:
+        with store._call("get"):
+            raise RuntimeError(answer)
+    shown = "".join(traceback.format_exception(refused.value))
     assert KEY not in shown and SECRET not in shown
+
+
+def test_a_url_without_the_packages_for_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'jmsaio\[store\]'"):
+        folder_at("s3a://bucket/folder")

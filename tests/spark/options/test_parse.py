@@ -124,7 +124,8 @@ def test_options_that_need_another_go_with_it() -> None:
     assert stream(subscription="s", sharedCursor="true").shared_cursor
     assert not stream(sharedCursor="false").shared_cursor
     assert not stream(subscription="s", moveCursor="false").move_cursor
-    assert stream(failOnDataLoss="false", dataLossFolder="/lost").data_loss_folder == "/lost"
+    for folder in ("/lost", "s3a://bucket/lost"):
+        assert stream(failOnDataLoss="false", dataLossFolder=folder).data_loss_folder == folder
 
 
 def test_columns_come_in_the_order_that_was_asked_for() -> None:
