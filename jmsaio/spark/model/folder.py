@@ -74,9 +74,12 @@ class StorePath(PurePosixPath):
         raise IllegalStateError(f"another run archives into {self.parent}: wait for its end, or name another folder")
 
     def rename(self, target: PurePath) -> None:
-        """Copy the object, and delete this one."""
-        with self._call("rename") as rename:
-            rename("/".join(target.parts[2:]))
+        """Copy the object, and delete this one; raise IllegalStateError if another run deleted it."""
+        try:
+            with self._call("rename") as rename:
+                rename("/".join(target.parts[2:]))
+        except FileNotFoundError:
+            raise IllegalStateError(f"another run archives into the same folder: it deleted {self}") from None
 
     def unlink(self) -> None:
         """Delete the object, if it exists."""

@@ -31,7 +31,7 @@ from jmsaio.spark.jobs.archive import (
 from jmsaio.spark.jobs.extent import ArchiveOrder, plan_archive
 from jmsaio.spark.jobs.manifest import NAME, ArchivedPart, Manifest, read_manifest, write_manifest
 from jmsaio.spark.jobs.report import report_archive
-from jmsaio.spark.jobs.verify import files_of, open_file, read_archive, verify
+from jmsaio.spark.jobs.verify import files_of, open_file, read_archive, verify, write_rows
 from jmsaio.spark.model.folder import AnyPath, StorePath, folder_at
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.ranges import Range
@@ -166,6 +166,27 @@ def test_two_runs_in_one_folder_of_a_store_do_not_both_archive(
     assert verify(spark, store)["problems"] == report_archive(store)["problems"] == []
     assert archive(spark, order)["rows"] == 0
     assert len(set(left) & set(store.files())) == 1
+
+
+def test_a_run_that_another_one_takes_over_from_is_not_added(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], store: StorePath,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    queue = name("over")
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=store)
+    ids = send(pulsar_broker.url, queue, ["a", "b", "c"])
+
+    def write_and_be_followed(frame: DataFrame, staging: AnyPath) -> tuple[list[AnyPath], tuple[ArchivedPart, ...]]:
+        written = write_rows(frame, staging)
+        monkeypatch.setattr(archiving, "write_rows", write_rows)
+        assert archive_in_one_run(spark, order)["archived"] == 3
+        return written
+
+    monkeypatch.setattr(archiving, "write_rows", write_and_be_followed)
+    with pytest.raises(IllegalStateError, match="another run archives into the same folder: it deleted s3a://"):
+        archive_in_one_run(spark, order)
+    assert [row.JMSMessageID for row in rows_of(spark, store)] == ids
+    assert verify(spark, store)["problems"] == []
 
 
 def test_a_run_deletes_only_files_that_were_there_before_it_took_over(
