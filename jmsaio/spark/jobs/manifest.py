@@ -177,7 +177,7 @@ class Manifest:
             **{name: getattr(self, name) for name in ("tool", "schema", *_FILTERS, "runs")},
             "rows": self.rows,
             "lost": list(self.lost),
-            "partitions": [_part_to_json(part) for part in self.parts],
+            "partitions": [part_to_json(part) for part in self.parts],
             **({"writer": self.writer, "writers": self.writers} if self.writer else {}),
         }
 
@@ -197,7 +197,7 @@ class Manifest:
             return cls(
                 **{name: data[name] for name in ("tool", "schema", *_FILTERS, "runs")},
                 lost=tuple(data["lost"]),
-                parts=tuple(_part_from_json(part) for part in data["partitions"]),
+                parts=tuple(part_from_json(part) for part in data["partitions"]),
                 id=str(data.get("id", "")),
                 writer=data.get("writer", ""),
                 writers=data.get("writers", {}),
@@ -262,7 +262,8 @@ def write_manifest(folder: AnyPath, manifest: Manifest) -> Manifest:
     return manifest
 
 
-def _part_to_json(part: ArchivedPart) -> dict[str, Any]:
+def part_to_json(part: ArchivedPart) -> dict[str, Any]:
+    """Return a part as JSON; without ``undecodable``."""
     return {
         "topic": part.topic,
         "start": str(part.start),
@@ -274,7 +275,8 @@ def _part_to_json(part: ArchivedPart) -> dict[str, Any]:
     }
 
 
-def _part_from_json(data: Mapping[str, Any]) -> ArchivedPart:
+def part_from_json(data: Mapping[str, Any]) -> ArchivedPart:
+    """Read a part from JSON. Raises KeyError, TypeError, ValueError, ConfigurationError."""
     what = f"partition {data['topic']}"
     following = data["next"] if "next" in data else data["end"]
     return ArchivedPart(

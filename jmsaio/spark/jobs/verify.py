@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import itertools
-import pickle
+import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -21,7 +21,14 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.spark.jobs.failures import reason_of
-from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, require_manifest
+from jmsaio.spark.jobs.manifest import (
+    ArchivedPart,
+    Manifest,
+    join_parts,
+    part_from_json,
+    part_to_json,
+    require_manifest,
+)
 from jmsaio.spark.model.folder import AnyPath, StorePath
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.model.schema import Body, columns_of, ddl
@@ -97,9 +104,12 @@ def write_rows(frame: DataFrame, staging: AnyPath) -> tuple[list[AnyPath], tuple
         for name, value in values.items()
     ]
     frame = frame.withColumn(_PLACE, f.concat_ws("/", *names))
-    found = frame.mapInArrow(functools.partial(_write, staging), "url STRING, parts BINARY").collect()
-    parts = (pickle.loads(row.parts) for row in found)
-    return [StorePath(row.url) for row in found], join_parts((), itertools.chain(*parts))
+    found = frame.mapInArrow(functools.partial(_write, staging), "url STRING, parts STRING").collect()
+    parts = [
+        attrs.evolve(part_from_json(part), undecodable=part["undecodable"])
+        for row in found for part in json.loads(row.parts)
+    ]  # fmt: skip
+    return [StorePath(row.url) for row in found], join_parts((), parts)
 
 
 def _day() -> Column:
@@ -118,7 +128,9 @@ def _write(staging: StorePath, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
                 file, path = io.BytesIO(), staging / place / f"{uuid.uuid4().hex}.parquet"
                 pq.write_table(rows, file, store_schema=False)
                 path.write_bytes(file.getvalue())
-                yield pa.record_batch([[str(path)], [pickle.dumps(count_batches(rows.to_batches()))]], ["url", "parts"])
+                counted = count_batches(rows.to_batches())
+                parts = [{**part_to_json(part), "undecodable": part.undecodable} for part in counted]
+                yield pa.record_batch([[str(path)], [json.dumps(parts)]], ["url", "parts"])
             kept = []
 
 
