@@ -108,7 +108,7 @@ def test_rows_of_several_tasks_are_counted_by_topic(caplog: pytest.LogCaptureFix
         ("text INT", {}, "append", "text must be STRING"),
         ("text STRING", {"schema": "avro"}, "append", "needs the body as column value"),
         ("value DATE", {"schema": "json"}, "append", "no type for the column value, of the Arrow type date32"),
-        ("value STRING", {"schema": "latest"}, "append", "schema = 'latest': that schema of topic"),
+        ("value STRING", {"schema": "latest"}, "append", "does not exist"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_the_first_row(
