@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
@@ -127,6 +128,9 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts jobs in the background so, and the processes that tests interrupt would ignore it, too.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     load_profile(fast=config.option.markexpr == "fast")
     if is_worker(config):
         join(Path(config.workerinput["journal"]))  # type: ignore[attr-defined] # pytest-xdist's attribute

@@ -38,6 +38,7 @@ _REFUSED = (401, 403)
 _POLL = 0.1  # seconds between two checks of a process
 _KILL_TIMEOUT = 30.0  # seconds to wait for the end of a killed process
 _LOG_TAIL = 30  # lines
+_TAKEN = "Address already in use"  # in the log of a broker that can't listen on a port
 
 # Child processes of this process: they must be waited for, or they stay as zombies.
 _children: dict[int, subprocess.Popen[bytes]] = {}
@@ -184,7 +185,12 @@ def _spawn(arguments: list[str], home: Path) -> subprocess.Popen[bytes]:
 
 
 def _wait_ready(process: subprocess.Popen[bytes], started: BrokerStatus, timeout: float) -> None:
-    """Wait until the broker is ready; raise `StartError` if it ends first or takes too long."""
+    """Wait until the broker is ready.
+
+    Raises:
+        PortTakenError: it ended because another program took a port during its start.
+        StartError: it ended for another reason, or takes too long.
+    """
     deadline = time.monotonic() + timeout
     while not is_ready(started.web_port, auth.headers(started.state_directory)):
         code = process.poll()
@@ -192,6 +198,8 @@ def _wait_ready(process: subprocess.Popen[bytes], started: BrokerStatus, timeout
             time.sleep(_POLL)
             continue
         end = logs(_LOG_TAIL, directory=started.state_directory)
+        if code is not None and _TAKEN in end:
+            raise PortTakenError(f"another program took a port during the broker's start; start it again:\n{end}")
         what = f"was not ready within {timeout:g} s" if code is None else f"ended with exit code {code}"
         raise StartError(f"the broker {what}; the end of its log, {started.log_path}:\n{end}", end)
 

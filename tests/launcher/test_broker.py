@@ -41,6 +41,9 @@ print("broker log line", flush=True)
 if mode == "dies":
     print("cannot do it", flush=True)
     sys.exit(3)
+if mode == "port taken":
+    print("bind(..) failed: Address already in use", flush=True)
+    sys.exit(1)
 if mode == "hangs":
     time.sleep(600)
 if mode == "stubborn":
@@ -239,6 +242,13 @@ def test_a_broker_that_ends_is_an_error_with_its_log(fake: Fake) -> None:
     fake.behave("good")
     assert launcher.start(fake.options()).ready
     assert "cannot do it" in (fake.home / "broker.previous.log").read_text()
+
+
+def test_a_port_that_is_taken_during_the_start_is_told_as_one(fake: Fake) -> None:
+    fake.behave("port taken")
+    with pytest.raises(launcher.PortTakenError, match=r"start it again:\nbroker log line\nbind.*in use"):
+        launcher.start(fake.options())
+    assert not is_alive(fake.home)
 
 
 def test_a_broker_that_is_not_ready_in_time_is_killed(fake: Fake) -> None:
