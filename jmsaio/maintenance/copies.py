@@ -22,6 +22,7 @@ from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import Admin
 from jmsaio.transport.base import FILTERING, SELECTOR, StartPosition, Transport
 from jmsaio.transport.topics import list_topics
+from jmsaio.transport.waiting import to_the_end
 
 #: Prefix of the subscriptions' names.
 COPY_PREFIX: Final = "jmsaio-copy-"
@@ -91,7 +92,8 @@ class CopyCursors:
             ranges: ranges of the queue's subscription.
         """
         for topic in (each.topic for each in ranges):
-            await self.admin.create_subscription(topic, self.name, StartPosition.EARLIEST)
+            # The broker creates it at the topic's end, then moves it: until then, a next copy would find nothing to do.
+            await to_the_end(self.admin.create_subscription(topic, self.name, StartPosition.EARLIEST))
             properties = (await self.admin.stats(topic)).subscriptions[self.queue].properties
             filtering = {key: text for key, text in properties.items() if key in (FILTERING, SELECTOR)}
             if filtering:
@@ -116,7 +118,8 @@ class CopyCursors:
         """
         known = await self._properties()
         for topic in sorted(known, key=lambda one: PLAN in known[one]):
-            await self.admin.delete_subscription(topic, self.name)
+            # While the broker deletes it, a next copy would find everything done, and begin again.
+            await to_the_end(self.admin.delete_subscription(topic, self.name))
 
     async def _properties(self) -> dict[str, Mapping[str, str]]:
         """Return the properties of each subscription, by topic."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
+import anyio
 import attrs
 
 
@@ -51,6 +52,17 @@ async def together(work: Iterable[Coroutine[Any, Any, _Value]]) -> list[_Value]:
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+async def to_the_end(work: Coroutine[Any, Any, _Value]) -> _Value:
+    """Return what a coroutine returns. A cancellation waits for its end, which the coroutine must bound."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        with anyio.CancelScope(shield=True):
+            await asyncio.gather(task, return_exceptions=True)  # an error changes nothing for who cancelled
+        raise
 
 
 #: Maximum records whose outcome is reported in one turn of the loop: 10 ms, including the tasks waiting for them.

@@ -1,4 +1,4 @@
-"""Everyone who waits is woken once, several coroutines run concurrently, and long work is done in slices."""
+"""Everyone who waits is woken once; coroutines run concurrently, or to their end; long work is done in slices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError
-from jmsaio.transport.waiting import Waiters, in_slices, together
+from jmsaio.transport.waiting import Waiters, in_slices, to_the_end, together
 
 
 async def test_a_wake_lets_all_go_on_that_wait_and_no_later_one() -> None:
@@ -91,3 +91,30 @@ async def test_each_turn_of_the_loop_has_one_step_and_cancelling_ends_none(cance
         assert done == list(range(min(4, turn + 1)))
     await asyncio.sleep(0)
     assert ended.done() and ended.cancelled() is cancelled
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_work_is_done_to_the_end_before_a_cancellation_goes_on(fails: bool) -> None:
+    answered, done = asyncio.Event(), list[str]()
+
+    async def work() -> str:
+        await answered.wait()
+        done.append("work")
+        if fails:
+            raise BrokerUnavailableError("away")
+        return "answer"
+
+    task = asyncio.ensure_future(to_the_end(work()))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    assert not task.done()
+    answered.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == ["work"]
+    if fails:
+        with pytest.raises(BrokerUnavailableError):
+            await to_the_end(work())
+    else:
+        assert await to_the_end(work()) == "answer"
