@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
@@ -11,6 +10,7 @@ from typing import Any
 
 import click
 
+from jmsaio.codec.schemas.reading import json_text
 from jmsaio.errors import JMSError
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
 
@@ -78,12 +78,8 @@ def plain(value: Any) -> Any:
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, list):
         return [plain(item) for item in value]
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return str(value)
+    if isinstance(value, bytes | date | time | Decimal):
+        return json_text(value)
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, float):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import binascii
 import json
 import struct
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Final, NoReturn
 
 import attrs
@@ -54,6 +56,13 @@ def local_time(nanoseconds: int) -> time:
 def local_date_time(days: int, nanoseconds: int) -> datetime:
     """Return the time of LOCAL_DATE_TIME, days since 1970-01-01 and nanoseconds since midnight, without a zone."""
     return datetime.combine(local_date(days), local_time(nanoseconds))
+
+
+def json_text(value: bytes | date | time | Decimal) -> str:
+    """Return the text, in JSON, of a value that JSON can't express: Base64 of bytes, ISO 8601 of times."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode("ascii")
+    return value.isoformat() if isinstance(value, date | time) else str(value)
 
 
 _LENGTH: Final = struct.Struct(">i")

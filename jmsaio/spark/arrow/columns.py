@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 from jmsaio.codec.properties import value_of
 from jmsaio.codec.row_columns import PAYLOAD, RowColumns, TextTable
 from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageFormatError
-from jmsaio.model.headers import HEADER_COLUMNS, HeaderColumn
+from jmsaio.model.headers import HEADER_COLUMNS
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.values import Value
 from jmsaio.spark.model.body_json import body_json
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.model.schema import PROPERTY_TYPES, Column, Property, Type, find_column
+from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type, find_column
 
 #: Spark's TIMESTAMP: an instant in microseconds.
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
@@ -70,11 +70,7 @@ class _Batch:
 
     source: RowBatches
     columns: RowColumns
-    problems: dict[int, str] = attrs.field(factory=dict)
-
-    def add_problem(self, row: int, reason: str) -> None:
-        before = self.problems.get(row)
-        self.problems[row] = reason if before is None else f"{before}; {reason}"
+    problems: list[tuple[int, str]]
 
 
 _Build = Callable[[_Batch], pa.Array]
@@ -134,17 +130,17 @@ class RowBatches:
         self.batch(none := _NoRows(0, ()))
         return frozenset(none.asked)
 
-    def batch(self, columns: RowColumns, problems: dict[int, str] | None = None) -> pa.RecordBatch:
+    def batch(self, columns: RowColumns, problems: Iterable[tuple[int, str]] = ()) -> pa.RecordBatch:
         """Return the record batch of some rows.
 
         Args:
-            problems: known decoding problems by row index, in addition to those found here.
+            problems: known decoding problems with the index of their row, in addition to those found here.
 
         Raises:
             MalformedMessageError: a part of a message can't be decoded, with ``fail_on_error``; the error names topic
                 and position.
         """
-        batch = _Batch(self, columns, problems or {})
+        batch = _Batch(self, columns, list(problems))
         arrays: list[Any] = [None] * len(self._builders)
         for index, build in self._builders:
             arrays[index] = build(batch)
@@ -170,16 +166,19 @@ def _builder(name: str) -> _Build:
     return _BUILDERS[known.name]
 
 
-def _plain(field: str, kind: Type) -> _Build:
-    """Return a builder that copies a field of the rows."""
-    arrow = ARROW[kind]
+def _copied(column: Column) -> _Build:
+    """Return a builder that copies a field of the rows; NULL without one."""
+    field, arrow = _FIELDS.get(column.name, column.name), ARROW[column.type]
+    if not field:
+        return lambda batch: pa.nulls(batch.columns.size, arrow)
+    if column.type is Type.TIMESTAMP:
+        return _time(field, column.name)
     return lambda batch: pa.array(batch.columns[field], arrow)
 
 
-def _constant(attribute: str, kind: Type) -> _Build:
+def _constant(attribute: str, kind: pa.DataType) -> _Build:
     """Return a builder that repeats one value for all rows."""
-    arrow = ARROW[kind]
-    return lambda batch: pa.repeat(pa.scalar(getattr(batch.source, attribute), arrow), batch.columns.size)
+    return lambda batch: pa.repeat(pa.scalar(getattr(batch.source, attribute), kind), batch.columns.size)
 
 
 def _position(batch: _Batch) -> pa.Array:
@@ -216,15 +215,8 @@ def _checked_times(values: Sequence[int], name: str, batch: _Batch, zero: bool) 
         fits = _FIRST <= value <= _LAST
         found.append(value * 1000 if fits and (value or zero) else None)
         if not fits:
-            batch.add_problem(row, f"{name} is no time of the years 1 to 9999: {value} ms since 1970")
+            batch.problems.append((row, f"{name} is no time of the years 1 to 9999: {value} ms since 1970"))
     return pa.array(found, pa.int64()).view(TIMESTAMP)
-
-
-def _header(column: HeaderColumn) -> _Build:
-    kind = Type(column.type)
-    if not column.field:
-        return lambda batch: pa.nulls(batch.columns.size, ARROW[kind])
-    return _time(column.field, column.name) if kind is Type.TIMESTAMP else _plain(column.field, kind)
 
 
 def _texts(field: str) -> _Build:
@@ -282,7 +274,7 @@ def _props(batch: _Batch) -> pa.Array:
         return pa.array([{}] * batch.columns.size, pa.struct([]))
     texts, words = batch.columns["properties"], batch.columns["property_types"]
     arrays = [pa.array(_declared(each, texts, words), ARROW[each.type]) for each in declared]
-    return pa.StructArray.from_arrays(arrays, fields=[pa.field(each.name, ARROW[each.type]) for each in declared])
+    return pa.StructArray.from_arrays(arrays, names=[each.name for each in declared])
 
 
 def _declared(
@@ -318,7 +310,7 @@ def _body_json(batch: _Batch) -> pa.Array:
         except MessageFormatError as error:
             found.append(None)
             if batch.columns["decode_error"][row] is None:  # otherwise already reported
-                batch.add_problem(row, f"no readable {kind} body: {error}")
+                batch.problems.append((row, f"no readable {kind} body: {error}"))
     return pa.array(found, pa.string())
 
 
@@ -327,7 +319,7 @@ def _errors(batch: _Batch) -> Sequence[str | None]:
     if not batch.problems:
         return found
     joined = list(found)
-    for row, reason in batch.problems.items():
+    for row, reason in batch.problems:
         before = joined[row]
         joined[row] = reason if before is None else f"{before}; {reason}"
     return joined
@@ -337,25 +329,20 @@ def _decode_error(batch: _Batch) -> pa.Array:
     return pa.array(_errors(batch), pa.string())
 
 
-#: Builders by the name of the column.
-_BUILDERS: Final[Mapping[str, _Build]] = {
-    "destination": _constant("destination", Type.STRING),
-    "topic": _constant("topic", Type.STRING),
-    "partition": _constant("partition", Type.INT),
+#: Fields of the rows by the names of columns with another name.
+_FIELDS: Final = {column.name: column.field for column in HEADER_COLUMNS} | {"bytes": "data"}
+#: Builders of columns that are not the copy of one field, by name.
+_MADE: Final[Mapping[str, _Build]] = {
+    "destination": _constant("destination", pa.string()),
+    "topic": _constant("topic", pa.string()),
+    "partition": _constant("partition", pa.int32()),
     "position": _position,
     "publish_time": _time("publish_time", "publish_time", zero=True),
-    "producer_name": _plain("producer_name", Type.STRING),
-    "key": _plain("key", Type.STRING),
-    "schema_version": _plain("schema_version", Type.BINARY),
-    **{column.name: _header(column) for column in HEADER_COLUMNS},
     "properties": _texts("properties"),
     "property_types": _texts("property_types"),
     "props": _props,
-    "body_type": _plain("body_type", Type.STRING),
-    "text": _plain("text", Type.STRING),
-    "bytes": _plain("data", Type.BINARY),
-    "object_format": _plain("object_format", Type.STRING),
     "payload": _payload,
     "body_json": _body_json,
     "decode_error": _decode_error,
 }
+_BUILDERS: Final = {column.name: _MADE.get(column.name) or _copied(column) for column in COLUMNS}

@@ -32,7 +32,7 @@ from jmsaio.model.names import allowed_names, check_property_name
 from jmsaio.model.wire import GROUP_ID, MESSAGE_ID, MESSAGE_TYPE, OutgoingRecord
 from jmsaio.spark.arrow.value_column import python_value
 from jmsaio.spark.arrow.write_columns import find_columns
-from jmsaio.spark.arrow.written_properties import written_properties
+from jmsaio.spark.arrow.written_properties import flat_map, written_properties
 from jmsaio.spark.model.body_json import read_json
 from jmsaio.spark.model.dedup import AscendingCheck
 from jmsaio.spark.model.value_type import VALUE
@@ -115,8 +115,7 @@ class RecordMaker:
             self._default_type = "text" if writer.jms else "bytes"
         self._connection_id, self._namespace = connection_id, namespace
         #: Check of the sequence order; None without ``dedup``.
-        self.order = AscendingCheck() if dedup else None
-        self._chained = "dedup_previous" in columns
+        self.order = AscendingCheck("dedup_previous" in columns) if dedup else None
         #: Number of rows so far.
         self.rows = 0
 
@@ -141,11 +140,10 @@ class RecordMaker:
 
     def _check_names(self, batch: pa.RecordBatch) -> None:
         """Reject names of properties that the client rejects."""
-        if self._names is None or pa.types.is_null((column := batch.column(self._names)).type):
+        if self._names is None or not len(batch) or pa.types.is_null((column := batch.column(self._names)).type):
             return
-        offsets = column.offsets
-        first, last = (0, 0) if not len(column) else (offsets[0].as_py(), offsets[-1].as_py())
-        names = set(pc.unique(column.keys.slice(first, last - first)).to_pylist()) - allowed_names
+        _, keys, _ = flat_map(column)
+        names = set(pc.unique(keys).to_pylist()) - allowed_names
         for row, items in enumerate(column.to_pylist() if names else ()):
             for name, _ in items or ():
                 if name in names and learn_shape((name,), {}) is not None:  # otherwise the codec rejects it
@@ -189,21 +187,9 @@ class RecordMaker:
                 head.deliver_at, head.priority, partition, sequence,
             )  # fmt: skip
             if self.order is not None:
-                self._check_order(self.order, producer, sequence, previous)
+                self.order.take(producer, sequence, previous, number)
             self.rows = number + 1
             yield _row_of((destination, record, number, producer))
-
-    def _check_order(
-        self, order: AscendingCheck, producer: str | None, sequence: int | None, previous: int | None
-    ) -> None:  # fmt: skip
-        if not producer:
-            raise MessageFormatError("dedup_producer must be the name of a producer, not NULL or empty")
-        if sequence is None or sequence < 0:
-            shown = "NULL" if sequence is None else sequence
-            raise MessageFormatError(f"dedup_sequence must be 0 or more, not {shown}")
-        if self._chained:
-            order.follow(producer, previous, self.rows)
-        order.take(producer, sequence, self.rows)
 
     def _heads(self, columns: Mapping[str, pa.Array], rows: int, now: int) -> Iterator[OutgoingRecord]:
         """Return the head of each row. Iterating raises MessageFormatError at one that is invalid."""
@@ -285,8 +271,7 @@ def _check_name(name: str, where: str, kind: type[JMSError]) -> None:
 def _numbers(column: pa.Array) -> list[Any]:
     """Return the values of a column; timestamps in milliseconds since the epoch."""
     if pa.types.is_timestamp(column.type):
-        moments = column.cast(pa.timestamp("us", tz="UTC"), safe=False).view(pa.int64()).to_pylist()
-        return [None if moment is None else moment // 1000 for moment in moments]
+        column = column.cast(pa.timestamp("ms", tz="UTC"), safe=False).view(pa.int64())
     found: list[Any] = column.to_pylist()
     return found
 

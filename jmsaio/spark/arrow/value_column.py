@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Mapping
-from datetime import date, time
+from datetime import time
 from decimal import Decimal
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ import attrs
 import pyarrow as pa
 
 from jmsaio.codec.row_columns import RowColumns
-from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
+from jmsaio.codec.schemas.reading import SchemaReader, json_text, schema_reader
 from jmsaio.errors import ConfigurationError, MessageFormatError, NotFoundError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import IMPOSSIBLE_VERSION, Schema, is_version
@@ -64,13 +63,13 @@ class ValueColumn:
             except (MessageFormatError, NotFoundError) as error:
                 self._readers[version] = f"schema {number} of {topic}: {error}"
 
-    def array(self, columns: RowColumns) -> tuple[pa.Array, dict[int, str]]:
+    def array(self, columns: RowColumns) -> tuple[pa.Array, list[tuple[int, str]]]:
         """Return the values of rows, and the reasons why some with a schema are NULL.
 
         A row without a schema, or with one that jmsaio does not support, is NULL without a reason.
         """
         values: list[Any] = []
-        problems: dict[int, str] = {}
+        problems: list[tuple[int, str]] = []
         fields = zip(*(columns[field] for field in FIELDS), strict=True)
         for row, (version, text, data, key) in enumerate(fields):
             value = None
@@ -79,7 +78,7 @@ class ValueColumn:
                     value = self._value(version, data if text is None else text.encode(), key)
             # Arrow raises ValueError for invalid Unicode, and OverflowError for a number out of range.
             except (MessageFormatError, pa.ArrowException, ValueError, OverflowError) as error:
-                problems[row] = f"no readable value: {error}"
+                problems.append((row, f"no readable value: {error}"))
             values.append(value)
         return pa.array(values, self.kind), problems
 
@@ -91,7 +90,7 @@ class ValueColumn:
         if value is None:
             return None
         is_json = pa.types.is_string(self.kind) and not isinstance(value, str | time)
-        fitted = json.dumps(value, ensure_ascii=False, default=_json) if is_json else _fitted(value, self.kind)
+        fitted = json.dumps(value, ensure_ascii=False, default=json_text) if is_json else _fitted(value, self.kind)
         pa.array([fitted], self.kind)  # raises the error of the whole column
         return fitted
 
@@ -118,16 +117,6 @@ def _fitted(value: Any, kind: pa.DataType) -> Any:
         value = value.encode("latin-1")
         return value if pa.types.is_binary(kind) else Decimal(f"{int.from_bytes(value, signed=True)}E-{kind.scale}")
     return value
-
-
-def _json(value: Any) -> str:
-    """Return the JSON text of a value of another class."""
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
-    if isinstance(value, date | time):
-        return value.isoformat()
-    assert isinstance(value, Decimal)
-    return str(value)
 
 
 _TEXT: Final[Mapping[pa.DataType, Any]] = dict.fromkeys((pa.string(), pa.large_string()), "string")

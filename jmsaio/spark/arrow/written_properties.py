@@ -120,7 +120,7 @@ def _same_keys(column: pa.MapArray | None) -> tuple[tuple[str, ...], pa.Array] |
     """Return the keys common to all rows, and the items of all rows; None if keys differ or an item is NULL."""
     if column is None:
         return (), pa.array([], pa.string())
-    offsets, keys, items = _flat(column)
+    offsets, keys, items = flat_map(column)
     width = offsets[1] - offsets[0]
     if column.null_count or set(map(operator.sub, offsets[1:], offsets)) != {width}:
         return None
@@ -129,7 +129,7 @@ def _same_keys(column: pa.MapArray | None) -> tuple[tuple[str, ...], pa.Array] |
     return tuple(keys.slice(0, width).to_pylist()), items
 
 
-def _flat(column: pa.MapArray) -> tuple[list[int], pa.Array, pa.Array]:
+def flat_map(column: pa.MapArray) -> tuple[list[int], pa.Array, pa.Array]:
     """Return the offsets of the rows of a column, and the keys and items of all rows."""
     offsets = column.offsets.to_pylist()
     first, last = offsets[0], offsets[-1]
@@ -144,7 +144,7 @@ def _recurs(values: pa.Array, width: int) -> bool:
 
 def read_maps(column: pa.MapArray) -> Iterator[dict[str, str | None]]:
     """Iterate over the rows of a column of maps; a NULL row is empty."""
-    offsets, *flat = _flat(column)
+    offsets, *flat = flat_map(column)
     keys, items = (each.to_pylist() for each in flat)
     valid = column.is_valid().to_pylist()
     for is_valid, (start, end) in zip(valid, pairwise(offset - offsets[0] for offset in offsets), strict=True):

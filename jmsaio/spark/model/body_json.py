@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from jmsaio.codec import bodies
 from jmsaio.errors import IllegalArgumentError, MessageFormatError
+from jmsaio.model.text import to_java
 from jmsaio.model.values import TYPE_OF, Byte, Char, Float, Int, JmsType, Long, Short, Value
 
 #: Kinds of messages whose body has this form.
@@ -50,11 +51,7 @@ def write_json(body: Mapping[str, Value] | Sequence[Value]) -> str:
     else:
         tagged = [_tagged(value) for value in body]
     text = json.dumps(tagged, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return json.dumps(tagged, separators=(",", ":"), allow_nan=False)
-    return text
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _tagged(value: Value) -> dict[str, Any] | None:
@@ -64,7 +61,7 @@ def _tagged(value: Value) -> dict[str, Any] | None:
     if isinstance(value, bytes):
         shown = binascii.b2a_base64(value, newline=False).decode("ascii")
     elif isinstance(value, float) and not math.isfinite(value):
-        shown = "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        shown = to_java(value)
     return {TYPE_OF[type(value)].value: shown}
 
 

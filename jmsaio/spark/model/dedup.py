@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from jmsaio.errors import IllegalArgumentError
+from jmsaio.errors import IllegalArgumentError, MessageFormatError
 from jmsaio.rules.routing import java_string_hash
 
 #: Bits of a position in its sequence id, ``ledger << 32 | entry << 12 | batch``, which sorts as positions do. The
@@ -52,23 +52,37 @@ def choose_partition(partition: int | None, key: str | None, sequence: int | Non
 
 @attrs.define
 class AscendingCheck:
-    """Check that the rows of each producer have strictly ascending sequence ids. Use one for each task."""
+    """Check that the rows of each producer have strictly ascending sequence ids. Use one for each task.
 
+    Args:
+        chained: check also that the row before each one was the last one taken. Otherwise it could be sent later and
+            be lost.
+    """
+
+    _chained: bool = False
     _last: dict[str, tuple[int, int]] = attrs.field(factory=dict, init=False)
 
-    def follow(self, producer: str, previous: int | None, row: int) -> None:
-        """Check that the row before the next one was the last row taken. Otherwise it could be sent later and be lost.
+    def take(self, producer: str | None, sequence: int | None, previous: int | None, row: int) -> None:
+        """Check and record the next row.
 
         Args:
-            producer: the next row's producer.
-            previous: sequence id of the row before it; None for the first row.
-            row: the next row's number in the task, for the error.
+            producer: the row's producer name.
+            sequence: the row's sequence id.
+            previous: sequence id of the producer's row before it; None for the first row.
+            row: the row's number in the task, for the error.
 
         Raises:
-            IllegalArgumentError: the row before belongs to another task or was dropped.
+            MessageFormatError: the row has no producer name or no sequence id.
+            IllegalArgumentError: the id is not above the producer's last one, or the row before belongs to another task
+                or was dropped. The last row stays unchanged.
         """
-        last, _ = self._last.get(producer, (None, 0))
-        if previous != last:
+        if not producer:
+            raise MessageFormatError("dedup_producer must be the name of a producer, not NULL or empty")
+        if sequence is None or sequence < 0:
+            shown = "NULL" if sequence is None else sequence
+            raise MessageFormatError(f"dedup_sequence must be 0 or more, not {shown}")
+        last, last_row = self._last.get(producer, (None, 0))
+        if self._chained and previous != last:
             before = "no row" if previous is None else f"dedup_sequence {previous}"
             here = "has sent none" if last is None else f"has sent {last} last"
             raise IllegalArgumentError(
@@ -76,22 +90,10 @@ class AscendingCheck:
                 "moved or left out after with_dedup; call it last, or the broker might drop rows"
             )
 
-    def take(self, producer: str, sequence: int, row: int) -> None:
-        """Record the next row.
-
-        Args:
-            producer: the row's producer name.
-            sequence: the row's sequence id.
-            row: the row's number in the task, for the error.
-
-        Raises:
-            IllegalArgumentError: the id is not above the producer's last one. The last row stays unchanged.
-        """
-        last = self._last.get(producer)
-        if last is not None and sequence <= last[0]:
+        if last is not None and sequence <= last:
             raise IllegalArgumentError(
-                f"row {row}: dedup_sequence {sequence} of producer {producer!r:.100} must lie above {last[0]} of row "
-                f"{last[1]}, or the broker would drop it; sort within partitions by dedup_producer and dedup_sequence"
+                f"row {row}: dedup_sequence {sequence} of producer {producer!r:.100} must lie above {last} of row "
+                f"{last_row}, or the broker would drop it; sort within partitions by dedup_producer and dedup_sequence"
             )
         self._last[producer] = (sequence, row)
 

@@ -9,7 +9,8 @@ from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.destinations import Queue, Topic, short_name
 from jmsaio.model.partitions import split_partition
 
-_KINDS: Final[Mapping[str, type[Queue] | type[Topic]]] = {"queue": Queue, "topic": Topic}
+#: Kinds of destinations by their words.
+KINDS: Final[Mapping[str, type[Queue] | type[Topic]]] = {"queue": Queue, "topic": Topic}
 
 
 def parse_destination_text(text: str) -> Queue | Topic:
@@ -21,9 +22,9 @@ def parse_destination_text(text: str) -> Queue | Topic:
         InvalidDestinationError: the text has another form.
     """
     kind, mark, name = text.partition("://")
-    if not mark or not name or kind not in _KINDS:
+    if not mark or not name or kind not in KINDS:
         raise InvalidDestinationError(f"destination {text!r:.200} must be written queue://name or topic://name")
-    return _KINDS[kind](name)
+    return KINDS[kind](name)
 
 
 def join_names(text: str) -> str:
@@ -36,12 +37,12 @@ def join_names(text: str) -> str:
     is_list = whole.startswith("[") and whole.endswith("]")
     name, mark, query = (whole[1:-1] if is_list else whole).partition("?")
     names = [each.strip(" '\"" if is_list else None) for each in name.split(",")]
-    kinds = {each.partition("://")[0] for each in names} & _KINDS.keys()
+    kinds = {each.partition("://")[0] for each in names} & KINDS.keys()
     kind = f"{min(kinds)}://" if kinds else ""
     names = [each.removeprefix(kind) for each in names]
     if names[0].startswith(("multi:", "regex:")) or (len(names) == 1 and not is_list):
         return text
-    if any(each.partition("://")[0] in _KINDS for each in names):
+    if any(each.partition("://")[0] in KINDS for each in names):
         raise InvalidDestinationError(f"{text!r:.200} names queues and topics: read each kind, and union the rows")
     return f"{kind}{'multi:' if len(names) > 1 else ''}{','.join(names)}{mark}{query}"
 
@@ -53,7 +54,7 @@ def with_kind(text: str, kind: str) -> str:
         text: with or without ``queue://`` or ``topic://``.
         kind: ``queue`` or ``topic``, for a bare name.
     """
-    return text if text.partition("://")[0] in _KINDS else f"{kind}://{text}"
+    return text if text.partition("://")[0] in KINDS else f"{kind}://{text}"
 
 
 def destination_text(kind: type[Queue] | type[Topic], topic: str, namespace: str) -> str:

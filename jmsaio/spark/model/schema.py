@@ -167,11 +167,6 @@ def ddl(columns: Iterable[Column], declared: Sequence[Property] = ()) -> str:
         columns: in their order.
         declared: the fields of ``props``, in their order.
     """
-    return ", ".join(f"{column.name} {_ddl(column.type, declared)}" for column in columns)
-
-
-def _ddl(kind: Type, declared: Sequence[Property]) -> str:
-    if kind is not Type.PROPERTIES:
-        return str(kind.value)
-    names = [each.name.replace("`", "``") for each in declared]
-    return f"STRUCT<{', '.join(f'`{name}`: {each.type.value}' for name, each in zip(names, declared, strict=True))}>"
+    fields = ", ".join(f"`{each.name.replace('`', '``')}`: {each.type.value}" for each in declared)
+    types = {Type.PROPERTIES: f"STRUCT<{fields}>"}
+    return ", ".join(f"{column.name} {types.get(column.type, column.type.value)}" for column in columns)

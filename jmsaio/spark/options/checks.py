@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -14,7 +14,7 @@ from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError, InvalidDestinationError
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.partitions import split_partition
-from jmsaio.spark.model.destination_text import join_names, parse_destination_text
+from jmsaio.spark.model.destination_text import KINDS, join_names, parse_destination_text
 from jmsaio.spark.model.folder import folder_at
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
@@ -22,10 +22,6 @@ from jmsaio.spark.options import values
 from jmsaio.spark.options.table import EARLIEST, LATEST, OPTIONS, SCHEMAS, Bound, Mark, SourceOptions, View
 from jmsaio.spark.options.values import Use, refuse
 
-#: The options that name a destination, and the destination's kind; None: the text contains it.
-_DESTINATIONS: Final[Mapping[str, type[Queue] | type[Topic] | None]] = {
-    "queue": Queue, "topic": Topic, "destination": None,
-}  # fmt: skip
 _FORM: Final = (
     'must be earliest, latest, or JSON such as {"orders-partition-0": "12:5"} or {"orders": "2026-01-31T12:00:00Z"}'
 )
@@ -63,7 +59,7 @@ def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | Non
         ConfigurationError: the options name several destinations, or none although they are for reading.
         InvalidDestinationError: ``destination`` does not say whether it is a queue or a topic.
     """
-    named = [name for name in _DESTINATIONS if name in texts]
+    named = [name for name in (*KINDS, "destination") if name in texts]
     if len(named) > 1:
         raise refuse(named[1], texts[named[1]], f"is given together with {named[0]}; give one of them")
     if not named:
@@ -71,10 +67,8 @@ def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | Non
             return None
         raise ConfigurationError("one of the options queue, topic and destination is needed to read", key="queue")
     (name,) = named
-    kind, text = _DESTINATIONS[name], texts[name]
-    if use is not Use.WRITE:
-        text = join_names(text)
-    return parse_destination_text(text) if kind is None else kind(text)
+    text = texts[name] if use is Use.WRITE else join_names(texts[name])
+    return KINDS[name](text) if name in KINDS else parse_destination_text(text)
 
 
 def parse_columns(given: Given) -> tuple[Column, ...]:
@@ -186,78 +180,49 @@ def _full_name(name: str, text: str, given: str, namespace: str) -> str:
     return resolved.topics[0]
 
 
-def _persistent_only(given: Given) -> None:
+def check_options(given: Given) -> None:
+    """Check the destination, and options against each other; raises as ``parse_options``."""
     resolved = given.resolved
-    names = () if resolved is None else resolved.topics if resolved.pattern is None else (resolved.pattern,)
-    for name in names:
-        if name.startswith("non-persistent://"):
-            raise InvalidDestinationError(
-                f"{name} is not persistent: the broker keeps nothing of it that Spark can read"
-            )
-
-
-def _one_topic_to_write(given: Given) -> None:
-    if given.use is Use.WRITE and given.resolved is not None and given.resolved.virtual:
-        name = given.options.destination
-        raise InvalidDestinationError(f"{name!r} stands for several topics; write to one of them instead")
-
-
-def _needs(given: Given) -> None:
-    """Check what options need according to the table, unless they have their default."""
-    has_admin, defaults = given.configuration.use_pulsar_admin, attrs.fields_dict(SourceOptions)
-    for row in OPTIONS:
-        if not row.field or row.combined:
-            continue
-        if (value := getattr(given.options, row.field)) != defaults[row.field].default:
-            if row.admin and not has_admin and value not in SCHEMAS[Use.WRITE]:
-                raise given.refuse(row.name, _NO_ADMIN)
-            if row.needs and row.needs not in given.texts:
-                raise given.refuse(row.name, f"has no effect without {row.needs}")
-    if given.resolved is not None and given.resolved.pattern is not None and not has_admin:
+    if resolved is not None:
+        for topic in resolved.topics if resolved.pattern is None else (resolved.pattern,):
+            if topic.startswith("non-persistent://"):
+                raise InvalidDestinationError(
+                    f"{topic} is not persistent: the broker keeps nothing of it that Spark can read"
+                )
+        if given.use is Use.WRITE and resolved.virtual:
+            name = given.options.destination
+            raise InvalidDestinationError(f"{name!r} stands for several topics; write to one of them instead")
+    for option, reason in _contradictions(given):
+        raise given.refuse(option, reason)
+    if resolved is not None and resolved.pattern is not None and not given.configuration.use_pulsar_admin:
         raise InvalidDestinationError(f"{given.options.destination!r}: a pattern {_NO_ADMIN}")
 
 
-def _pending_of_a_queue(given: Given) -> None:
-    if given.options.view is View.PENDING and not isinstance(given.options.destination, Queue):
-        raise given.refuse("view", "only a queue has pending messages; name it by the option queue")
-
-
-def _times_in_order(given: Given) -> None:
-    start, end = given.options.starting_time, given.options.ending_time
+def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
+    """Yield each option that lacks what it needs, unless it has its default, or contradicts others, and the reason."""
+    options, defaults = given.options, attrs.fields_dict(SourceOptions)
+    for row in OPTIONS:
+        if not row.field or row.combined or (value := getattr(options, row.field)) == defaults[row.field].default:
+            continue
+        if row.admin and not given.configuration.use_pulsar_admin and value not in SCHEMAS[Use.WRITE]:
+            yield row.name, _NO_ADMIN
+        if row.needs and row.needs not in given.texts:
+            yield row.name, f"has no effect without {row.needs}"
+    if options.view is View.PENDING and not isinstance(options.destination, Queue):
+        yield "view", "only a queue has pending messages; name it by the option queue"
+    start, end = options.starting_time, options.ending_time
     if start is not None and end is not None and end < start:
-        raise given.refuse("endingTime", f"is before startingTime = {given.texts['startingTime']!r}")
-
-
-def _trigger_limits(given: Given) -> None:
-    least, most = given.options.min_entries_per_trigger, given.options.max_entries_per_trigger
+        yield "endingTime", f"is before startingTime = {given.texts['startingTime']!r}"
+    least, most = options.min_entries_per_trigger, options.max_entries_per_trigger
     if least is not None and most is not None and least > most:
-        raise given.refuse("minEntriesPerTrigger", f"is above maxEntriesPerTrigger = {most}")
-
-
-def _losses(given: Given) -> None:
-    folder = given.options.data_loss_folder
-    if given.options.fail_on_data_loss and folder is not None:
-        raise given.refuse("dataLossFolder", "has no effect without failOnDataLoss=false")
+        yield "minEntriesPerTrigger", f"is above maxEntriesPerTrigger = {most}"
+    folder = options.data_loss_folder
+    if folder is not None and options.fail_on_data_loss:
+        yield "dataLossFolder", "has no effect without failOnDataLoss=false"
     if folder is not None and isinstance(path := folder_at(folder), Path) and not path.is_absolute():
-        raise given.refuse("dataLossFolder", "must be an absolute path: tasks have other working directories")
-
-
-def _schema(given: Given) -> None:
-    schema, words = given.options.schema, SCHEMAS[given.use]
+        yield "dataLossFolder", "must be an absolute path: tasks have other working directories"
+    schema, words = options.schema, SCHEMAS[given.use]
     if isinstance(schema, str) and schema not in (*words, LATEST):
-        raise given.refuse("schema", f"must be {', '.join(words)}, {LATEST} or the number of a version")
+        yield "schema", f"must be {', '.join(words)}, {LATEST} or the number of a version"
     if schema not in (None, *words) and given.resolved is None:
-        raise given.refuse("schema", f"is that of one topic: set queue or topic, or write {' or '.join(words)}")
-
-
-#: Checks of options against each other; each raises an error that names the problem.
-CHECKS: Final[tuple[Callable[[Given], None], ...]] = (
-    _persistent_only,
-    _one_topic_to_write,
-    _needs,
-    _pending_of_a_queue,
-    _times_in_order,
-    _trigger_limits,
-    _losses,
-    _schema,
-)
+        yield "schema", f"is that of one topic: set queue or topic, or write {' or '.join(words)}"

@@ -15,7 +15,7 @@ from jmsaio.config.sources import split_url
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.destinations import resolve
 from jmsaio.selector import Selector
-from jmsaio.spark.options.checks import CHECKS, Given, parse_bounds, parse_columns, parse_destination
+from jmsaio.spark.options.checks import Given, check_options, parse_bounds, parse_columns, parse_destination
 from jmsaio.spark.options.secrets import MAPS, SECRETS, check_secret
 from jmsaio.spark.options.table import FOREIGN, LATEST, OPTIONS, OnDecodeError, SourceOptions, View
 from jmsaio.spark.options.values import OptionRow, Use, refuse
@@ -54,10 +54,11 @@ def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
         InvalidSelectorError: the selector is invalid; ``column`` is the place of the error.
         InvalidDestinationError: the destination can't be read or written.
     """
+    if use is Use.WRITE:
+        options = {name: text for name, text in options.items() if name.lower() not in _OF_SPARK}
     texts, connection = _sort(options, use)
     given = _gather(texts, connection, use)
-    for check in CHECKS:
-        check(given)
+    check_options(given)
     if use is Use.WRITE:
         return given.options
     selector = texts.get("selector")
@@ -81,8 +82,6 @@ def _sort(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[st
             belongs = " and ".join(each.value for each in row.uses)
             raise refuse(row.name, text, f"belongs to {belongs}, not to {use.value}")
         if written is None:
-            if name.lower() in _OF_SPARK and use is Use.WRITE:
-                continue
             raise _unknown(name)
         target = connection if row is None else own
         if written in target:
@@ -113,7 +112,9 @@ def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -
     if "url" not in texts:
         raise ConfigurationError("option url is missing: set the broker, such as pulsar://host:6650", key="url")
     url, below = split_options(texts["url"])
-    known = {_written_in_url(name, use): text for name, text in below.items()}
+    misplaced, known = _sort(below, use)
+    for name in misplaced:
+        raise ConfigurationError(f"option {name} stands in the url; give it beside the url", key=name)
     connection = {_URL: url, **known, **connection}
     for name in SECRETS:
         if name in connection:
@@ -134,15 +135,6 @@ def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -
         **fields,
     )
     return Given(use, texts, options, configuration, resolved)
-
-
-def _written_in_url(name: str, use: Use) -> str:
-    written = written_name(name)
-    if written is not None:
-        return written
-    if name.lower() in _ROWS:
-        raise ConfigurationError(f"option {name} stands in the url; give it beside the url", key=name)
-    raise _unknown(name)
 
 
 def written_name(name: str) -> str | None:

@@ -11,6 +11,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote
@@ -88,7 +89,7 @@ def resolve_secrets(connection: Mapping[str, str], folders: Sequence[Folder] = (
 
     Args:
         connection: options by their written names.
-        folders: folders of the files that Spark distributes.
+        folders: folders of the files that Spark distributes (``SparkFiles.getRootDirectory()``).
 
     Raises:
         ConfigurationError: a file or variable does not exist, is empty or is not text. The error names the reference.
@@ -142,37 +143,29 @@ def _kind(plugin: str | None) -> str:
     return (plugin or "").rpartition(".")[2].lower().removeprefix("authentication")
 
 
-def _members(plugin: str | None, text: str) -> dict[str, object] | None:
-    """Return the members of ``authParams`` in JSON, or in the own format of ``tls``; None if there are none."""
+def _members(plugin: str | None, text: str) -> tuple[dict[str, object], list[str]]:
+    """Return the members of ``authParams`` in JSON, or in the own format of ``tls``, and which of them name a file."""
+    members: dict[str, object] = {}
     if text.lstrip().startswith("{"):
-        try:
-            found = json.loads(text)
-        except ValueError:
-            return None
-        return found if isinstance(found, dict) else None
-    if _kind(plugin) != "tls":
-        return None
-    return {name.strip(): value.strip() for name, _, value in (part.partition(":") for part in text.split(","))}
+        with suppress(ValueError):
+            members = json.loads(text)
+    elif _kind(plugin) == "tls":
+        members = {name.strip(): value.strip() for name, _, value in (part.partition(":") for part in text.split(","))}
+    return members, [name for name in _FILE_MEMBERS.get(_kind(plugin), ()) if name in members]
 
 
 def _holds_secret(plugin: str | None, text: str) -> bool:
-    files, members = _FILE_MEMBERS.get(_kind(plugin)), _members(plugin, text)
-    if files is None or not members or not set(files) & members.keys():
-        return True
-    return not _SECRET_MEMBERS.isdisjoint(members) or any(
-        str(members[name]).startswith("data:") for name in files if name in members
-    )
+    members, files = _members(plugin, text)
+    inline = any(str(members[name]).startswith("data:") for name in files)
+    return not files or inline or not _SECRET_MEMBERS.isdisjoint(members)
 
 
 def _with_files(plugin: str | None, text: str, folders: Sequence[Folder]) -> str:
     """Return ``authParams`` with the absolute paths of the files that were found."""
-    members = _members(plugin, text)
-    names = [name for name in _FILE_MEMBERS.get(_kind(plugin), ()) if members is not None and name in members]
-    if members is None or not names:
-        return text
-    for name in names:
+    members, files = _members(plugin, text)
+    for name in files:
         members[name] = _located(str(members[name]), folders)
-    return json.dumps(members)
+    return json.dumps(members) if files else text
 
 
 def _located(name: str, folders: Sequence[Folder]) -> str:

@@ -248,15 +248,7 @@ class SourceOptions:
         return _mark(topic, self.ending_time, self.ending_offsets, LATEST)
 
     def configuration(self, folders: Sequence[Folder] = ()) -> Configuration:
-        """Load the configuration for a new connection, with the current secrets.
-
-        Args:
-            folders: folders of the files that Spark distributes (``SparkFiles.getRootDirectory()``). Relative names are
-                resolved there, then in the working directory.
-
-        Raises:
-            ConfigurationError: a referenced secret does not exist. The error names the reference.
-        """
+        """Load the configuration for a new connection, with the current secrets: see ``resolve_secrets``."""
         return load(resolve_secrets(self.connection, folders))
 
 

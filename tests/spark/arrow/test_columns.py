@@ -166,11 +166,11 @@ def test_columns_come_in_the_order_that_was_asked_for() -> None:
 def test_problems_that_others_found_are_told_too() -> None:
     columns = RowColumns.of([row(), row(expiration=LONGEST)])
     wanted = [column("JMSExpiration"), column("decode_error")]
-    made = RowBatches(wanted, (), "q", TOPIC).batch(columns, {0: "no value", 1: "neither"})
+    made = RowBatches(wanted, (), "q", TOPIC).batch(columns, [(0, "no value"), (1, "neither")])
     found = made.column("decode_error").to_pylist()
     assert found[0] == "no value" and found[1].startswith("neither; JMSExpiration")
     with pytest.raises(MalformedMessageError, match="no value"):
-        RowBatches(wanted[:1], (), "q", TOPIC, fail_on_error=True).batch(columns, {0: "no value"})
+        RowBatches(wanted[:1], (), "q", TOPIC, fail_on_error=True).batch(columns, [(0, "no value")])
 
 
 def test_a_column_that_is_not_in_the_table_is_refused() -> None:

@@ -146,7 +146,8 @@ def test_every_column_has_its_part_in_a_record() -> None:
     wanted.sequence_id, wanted.sticky_key = 77, 2
     assert row == OutgoingRow("a", wanted, 0, "p")
     assert maker.order is not None
-    maker.order.follow("p", 77, 1)  # raises unless the row was the last one of its producer
+    with pytest.raises(IllegalArgumentError, match="must lie above 77 of row 0"):
+        maker.order.take("p", 77, None, 1)
     assert row.record.properties["JMSReplyTo"] == "persistent://t/n/r"
     assert record(correlation_bytes=b"\xff").properties["JMSCorrelationID"] == "/w=="
 

@@ -64,7 +64,7 @@ def read(
         asyncio.run(column.learn(cast("Admin", registry), columns["schema_version"]))
     values, problems = column.array(columns)
     assert values.type == kind
-    return values.to_pylist(maps_as_pydicts="strict"), problems
+    return values.to_pylist(maps_as_pydicts="strict"), dict(problems)
 
 
 def test_versions_become_one_struct() -> None:

@@ -43,7 +43,7 @@ def test_each_type_is_written_under_its_name() -> None:
         "k": None, "l": {"double": "NaN"}, "m": {"float": "-Infinity"}, "n": {"double": "Infinity"},
     }  # fmt: skip
     assert write_json(["é", None]) == '[{"string":"é"},null]'
-    assert write_json({"x": "\udc00é"}) == '{"x":{"string":"\\udc00\\u00e9"}}'
+    assert write_json({"x": "\udc00é"}) == '{"x":{"string":"\\udc00é"}}'
 
 
 def test_the_maps_and_streams_of_java_are_read_back_from_their_json() -> None:
