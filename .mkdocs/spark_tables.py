@@ -128,10 +128,8 @@ def _only_with(column: Column) -> str:
     """Return the option that a column requires if it is not always present."""
     if column.on_request:
         return "" if column.name == PROPS else "; only if `columns` names it"
-    if column.bodies == frozenset(Body):
-        return ""
-    words = [f"`body={each.value}`" for each in Body if each in column.bodies]
-    return "" if Body.TYPED in column.bodies else f"; only with {' or '.join(words)}"
+    words = [f"`body={each.value}`" for each in Body if each is not column.left_out]
+    return f"; only with {' or '.join(words)}" if column.left_out is Body.TYPED else ""
 
 
 def _cell(text: str) -> str:

@@ -43,12 +43,7 @@ ARROW: Final[Mapping[Type, pa.DataType]] = {
 
 
 def schema_of(columns: Iterable[Column], declared: Sequence[Property] = ()) -> pa.Schema:
-    """Return the Arrow schema of a table with these columns, all nullable.
-
-    Args:
-        columns: columns in order.
-        declared: fields of ``props``, in order.
-    """
+    """Return the Arrow schema of a table with these columns, all nullable; ``declared`` are the fields of ``props``."""
     types = {**ARROW, Type.PROPERTIES: pa.struct([(each.name, ARROW[each.type]) for each in declared])}
     return pa.schema([(column.name, types[column.type]) for column in columns])
 

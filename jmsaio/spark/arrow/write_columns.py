@@ -41,8 +41,6 @@ def names_of(kind: Type) -> str:
     return _NAMES.get(kind, kind.value)
 
 
-#: Columns of a read row that are not written: the provider sets them.
-PROVIDED: Final = frozenset(column.name for column in COLUMNS) - {column.name for column in WRITE_COLUMNS}
 #: Columns of the body, in place of which ``value`` is written with a schema.
 _BODIES: Final = ("text", "bytes", "payload", "body_json", "body_type", "object_format")
 DEDUP: Final = ("dedup_producer", "dedup_sequence", "dedup_previous")
@@ -64,8 +62,7 @@ _FITS: Final[Mapping[Type, Callable[[pa.DataType], bool]]] = {
     Type.TEXTS: lambda kind: pa.types.is_map(kind) and kind.key_type in _TEXT and kind.item_type in _TEXT,
     Type.PROPERTIES: lambda kind: pa.types.is_struct(kind) and all(field.type in FIELD_WORDS for field in kind),
 }
-_KNOWN: Final = {column.name.lower(): column for column in WRITE_COLUMNS}
-_PROVIDED: Final = {name.lower(): name for name in PROVIDED}
+_KNOWN: Final = {column.name.lower(): column for column in (*COLUMNS, *WRITE_COLUMNS)}
 
 
 def find_columns(
@@ -88,11 +85,10 @@ def find_columns(
     found: dict[str, int] = {}
     left_out: list[str] = []
     for index, field in enumerate(schema):
-        name = field.name.lower()
-        if name in _PROVIDED:
-            left_out.append(_PROVIDED[name])
+        column = _KNOWN.get(field.name.lower())
+        if column is not None and not column.written:  # the provider sets it
+            left_out.append(column.name)
             continue
-        column = _KNOWN.get(name)
         if column is None or (column.name == VALUE and not values):
             instead = "drop it, or make it a property" if column is None else "drop it, or set the option schema"
             raise ConfigurationError(f"there is no column {field.name!r:.100} to write: {instead}")

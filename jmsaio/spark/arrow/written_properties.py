@@ -154,12 +154,10 @@ def read_maps(column: pa.MapArray) -> Iterator[dict[str, str | None]]:
 def read_structs(column: pa.StructArray) -> Iterator[dict[str, tuple[str, str | None]]]:
     """Iterate over the rows of a column of typed properties, without NULL fields; a NULL row is empty."""
     names = [field.name for field in column.type]
-    if not names:
-        yield from ({} for _ in range(len(column)))
-        return
     words = [FIELD_WORDS[field.type] for field in column.type]
     writers = [_WRITERS[word] for word in words]
-    for values in zip(*(field.to_pylist() for field in column.flatten()), strict=True):
+    rows = zip(*(field.to_pylist() for field in column.flatten()), strict=True) if names else repeat((), len(column))
+    for values in rows:
         yield {
             name: (write(value), word)
             for name, word, write, value in zip(names, words, writers, values, strict=True)

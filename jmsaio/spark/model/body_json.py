@@ -11,7 +11,7 @@ from __future__ import annotations
 import binascii
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from jmsaio.codec import bodies
@@ -25,7 +25,7 @@ _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.
 
 
 def body_json(kind: str, payload: bytes | None) -> str | None:
-    """Return the JSON of a payload.
+    """Return the JSON of a payload. Lone surrogates are written as escapes, since no column can hold them.
 
     Args:
         kind: the kind of message on the wire.
@@ -37,20 +37,14 @@ def body_json(kind: str, payload: bytes | None) -> str | None:
     Raises:
         MessageFormatError: the payload is not of this kind.
     """
-    return write_json(bodies.decode_body(kind, payload, {})) if kind in KINDS else None
-
-
-def write_json(body: Mapping[str, Value] | Sequence[Value]) -> str:
-    """Return the JSON of the canonical values of a map or stream message.
-
-    Lone surrogates are written as escapes, since no column can hold them.
-    """
-    tagged: Any
-    if isinstance(body, Mapping):
-        tagged = {name: _tagged(value) for name, value in body.items()}
+    if kind not in KINDS:
+        return None
+    body: Any = bodies.decode_body(kind, payload, {})
+    if isinstance(body, dict):
+        body = {name: _tagged(value) for name, value in body.items()}
     else:
-        tagged = [_tagged(value) for value in body]
-    text = json.dumps(tagged, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        body = list(map(_tagged, body))
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode(errors="backslashreplace").decode()
 
 

@@ -48,12 +48,7 @@ def join_names(text: str) -> str:
 
 
 def with_kind(text: str, kind: str) -> str:
-    """Add the kind to a destination that was written as a bare name.
-
-    Args:
-        text: with or without ``queue://`` or ``topic://``.
-        kind: ``queue`` or ``topic``, for a bare name.
-    """
+    """Add the kind, ``queue`` or ``topic``, to a destination that was written as a bare name."""
     return text if text.partition("://")[0] in KINDS else f"{kind}://{text}"
 
 

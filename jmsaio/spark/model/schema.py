@@ -52,18 +52,13 @@ class Body(enum.Enum):
     BOTH = "both"
 
 
-_TYPED = frozenset({Body.TYPED, Body.BOTH})
-_RAW = frozenset({Body.RAW, Body.BOTH})
-_ALL = frozenset(Body)
-
-
 @attrs.frozen
 class Column:
     """One column; every column can be NULL.
 
     Attributes:
         doc: description of its contents.
-        bodies: values of the option ``body`` that include the column.
+        left_out: the value of the option ``body`` that leaves out the column.
         on_request: the column is included only if it is requested by name.
         written: description of the column in a table to write; "" if it is not written.
     """
@@ -71,7 +66,7 @@ class Column:
     name: str
     type: Type
     doc: str
-    bodies: frozenset[Body] = _ALL
+    left_out: Body | None = None
     on_request: bool = False
     written: str = ""
 
@@ -108,14 +103,14 @@ COLUMNS: Final = (
         written="properties with the types of their fields; NULL is left out",
     ),
     Column("body_type", Type.STRING, _KINDS, written=_KINDS),
-    Column("text", Type.STRING, "body of a text message", _TYPED, written="body of a text message"),
+    Column("text", Type.STRING, "body of a text message", Body.RAW, written="body of a text message"),
     Column(
-        "bytes", Type.BINARY, "body of any other message, encoded", _TYPED,
+        "bytes", Type.BINARY, "body of any other message, encoded", Body.RAW,
         written="body of a bytes message; with `body_type`, of any message, encoded",
     ),
     Column("object_format", Type.STRING, _FORMAT, written=_FORMAT),
     Column(
-        "payload", Type.BINARY, "body of any message, encoded", _RAW,
+        "payload", Type.BINARY, "body of any message, encoded", Body.TYPED,
         written="body of any message, encoded; requires `body_type`",
     ),
     Column(
@@ -148,25 +143,16 @@ def find_column(name: str) -> Column | None:
 
 
 def columns_of(body: Body, declared: Sequence[Property] = ()) -> tuple[Column, ...]:
-    """Return the columns of a reader that names none.
-
-    Args:
-        declared: declared properties; with any, ``props`` is included.
-    """
+    """Return the columns of a reader that names none; with declared properties, ``props`` is one of them."""
     return tuple(
         column
         for column in COLUMNS
-        if body in column.bodies and (not column.on_request or (column.name == PROPS and declared))
+        if body is not column.left_out and (not column.on_request or (column.name == PROPS and declared))
     )
 
 
 def ddl(columns: Iterable[Column], declared: Sequence[Property] = ()) -> str:
-    """Return Spark's DDL of a table with these columns.
-
-    Args:
-        columns: in their order.
-        declared: the fields of ``props``, in their order.
-    """
+    """Return Spark's DDL of a table with these columns, in their order; ``declared`` are the fields of ``props``."""
     fields = ", ".join(f"`{each.name.replace('`', '``')}`: {each.type.value}" for each in declared)
     types = {Type.PROPERTIES: f"STRUCT<{fields}>"}
     return ", ".join(f"{column.name} {types.get(column.type, column.type.value)}" for column in columns)

@@ -84,8 +84,8 @@ def parse_columns(given: Given) -> tuple[Column, ...]:
             raise given.refuse("columns", f"there is no column {name.strip()!r}{known}")
         if column in columns:
             raise given.refuse("columns", f"names {column.name} twice")
-        if body not in column.bodies:
-            fitting = " or ".join(f"body={each.value}" for each in Body if each in column.bodies)
+        if body is column.left_out:
+            fitting = " or ".join(f"body={each.value}" for each in Body if each is not body)
             raise given.refuse("columns", f"body={body.value} leaves out {column.name}; set {fitting}")
         if column.name == PROPS and not declared:
             raise given.refuse("columns", f"{PROPS} needs propertySchema, which declares its fields")

@@ -63,11 +63,9 @@ def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> 
     Raises:
         ConfigurationError: a secret is not allowed, or a reference is empty.
     """
-    if is_reference(text):
-        if not text.partition(":")[2].strip("/"):
-            raise refuse(name, text, "names nothing; write file:NAME or env:NAME")
-        return
-    if not _holds_secret(plugin, text):
+    if is_reference(text) and not text.partition(":")[2].strip("/"):
+        raise refuse(name, text, "names nothing; write file:NAME or env:NAME")
+    if is_reference(text) or not _holds_secret(plugin, text):
         return
     if not allowed:
         reason = (

@@ -41,16 +41,14 @@ def parse_properties(text: str) -> tuple[Property, ...]:
             case: Spark ignores case.
     """
     properties: list[Property] = []
-    seen: set[str] = set()
     place, separator = 0, ","
     while separator:
         found = _FIELD.match(text, place)
         if found is None:
             raise ValueError(f"must be names and types, such as region STRING, qty INT; see {text[place:][:40]!r}")
         name = found[1].replace("``", "`") if found[1] is not None else found[2]
-        if name.lower() in seen:
+        if name.lower() in [each.name.lower() for each in properties]:
             raise ValueError(f"declares {name!r} twice; Spark ignores the case of a name")
-        seen.add(name.lower())
         kind = _TYPES.get(found[3].upper())
         if kind is None:
             hint = nearest(found[3].upper(), _TYPES) or f"; there are {', '.join(_TYPES)}"

@@ -32,7 +32,7 @@ from jmsaio.spark.arrow import written_properties
 from jmsaio.spark.arrow.columns import ARROW, RowBatches
 from jmsaio.spark.arrow.records import OutgoingRow, RecordMaker
 from jmsaio.spark.arrow.value_column import written_schema
-from jmsaio.spark.arrow.write_columns import PROVIDED, WRITE_COLUMNS
+from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
 from jmsaio.spark.model.schema import Body, Property, Type, columns_of, find_column
 from tests.codec import golden_files
 from tests.codec.described import build
@@ -75,7 +75,7 @@ def record(**cells: Any) -> OutgoingRecord:
 
 def resent(rows: list[RawRow], body: Body, declared: tuple[Property, ...] = ()) -> list[OutgoingRecord]:
     """The records of rows that went through a table."""
-    columns = [column for column in columns_of(body, declared) if column.name not in PROVIDED]
+    columns = [column for column in columns_of(body, declared) if column.written]
     batch = RowBatches(columns, declared, "q", "persistent://public/default/q").batch(RowColumns.of(rows))
     maker = RecordMaker(batch.schema, connection_id=CONNECTION)
     return [row.record for row in maker.records(batch, NOW)]

@@ -14,7 +14,7 @@ from jmsaio.codec.bodies import encode_body
 from jmsaio.codec.rows import to_row
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.values import Byte, Char, Float, Long, Short, Value
-from jmsaio.spark.model.body_json import KINDS, body_json, read_json, write_json
+from jmsaio.spark.model.body_json import KINDS, body_json, read_json
 from tests.codec import golden_files, strategies
 
 
@@ -23,6 +23,14 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, dict):
         return list(one) == list(other) and all(map(strategies.same, one.values(), other.values()))
     return len(one) == len(other) and all(map(strategies.same, one, other))
+
+
+def write_json(body: dict[str, Value] | list[Value]) -> str:
+    """The JSON of the payload of a body."""
+    kind = "map" if isinstance(body, dict) else "stream"
+    text = body_json(kind, encode_body(kind, body, {}))
+    assert text is not None
+    return text
 
 
 @given(st.dictionaries(strategies.loose_texts, strategies.bodies, max_size=6) | st.lists(strategies.bodies, max_size=6))
