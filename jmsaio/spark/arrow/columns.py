@@ -192,12 +192,10 @@ def _time(field: str, name: str, zero: bool = False) -> _Build:
             first, last = bounds["min"].as_py() or 0, bounds["max"].as_py() or 0
         except OverflowError:
             return _checked_times(values, name, batch, zero)
-        if first == last == 0 and not zero:
-            return pa.nulls(batch.columns.size, TIMESTAMP)
         if first < _FIRST or last > _LAST:
             return _checked_times(values, name, batch, zero)
         if first <= 0 <= last and not zero:
-            numbers = pa.array([value or None for value in values], pa.int64())
+            numbers = pc.if_else(pc.not_equal(numbers, 0), numbers, None)
         return numbers.view(_MILLISECONDS).cast(TIMESTAMP)
 
     return build
@@ -315,8 +313,7 @@ def _errors(batch: _Batch) -> Sequence[str | None]:
         return found
     joined = list(found)
     for row, reason in batch.problems:
-        before = joined[row]
-        joined[row] = reason if before is None else f"{before}; {reason}"
+        joined[row] = "; ".join(filter(None, (joined[row], reason)))
     return joined
 
 

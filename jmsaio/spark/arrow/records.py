@@ -206,12 +206,7 @@ class RecordMaker:
         return map(head, *cells)
 
     def _head(self, cells: dict[str, Any], now: int) -> OutgoingRecord:
-        """Return the record of a row without its own values.
-
-        Args:
-            cells: the value of each column in ``_HEAD``, and whether there is one in each of ``_OWN``.
-            now: send time in milliseconds since the epoch: JMSTimestamp.
-        """
+        """Return the record of a row, from its cells in ``_HEAD``, and whether it has some in ``_OWN``."""
         for name, empty in _OWN.items():
             cells[name] = empty if cells.get(name) else None
         kind, data = self._body(cells)

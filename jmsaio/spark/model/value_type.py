@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from jmsaio.codec.schemas.avro import DEEPEST, avro_reader, decimal_digits
+from jmsaio.codec.schemas.avro import avro_reader, decimal_digits
 from jmsaio.codec.schemas.reading import key_and_value
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.schema import Schema
@@ -28,7 +28,7 @@ _AVRO: Final = {
     "boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "bytes": "BINARY",
     "string": "STRING", "enum": "STRING", "fixed": "BINARY",
 }  # fmt: skip
-_IN_JSON: Final = {name: None if kind == "BINARY" else kind for name, kind in _AVRO.items()}
+_IN_JSON: Final = {name: kind for name, kind in _AVRO.items() if kind != "BINARY"}
 #: Maximum precision of a decimal in Spark.
 _MOST_DIGITS: Final = 38
 
@@ -42,84 +42,80 @@ def value_type(schemas: Iterable[Schema]) -> str:
     versions = list(schemas)
     try:
         if {schema.type for schema in versions} != {"KEY_VALUE"}:
-            return _common(versions) or JSON
+            return _common(versions)
         parts = [_common(part) for part in zip(*map(key_and_value, versions), strict=True)]
-    except MessageFormatError:
+    except (MessageFormatError, LookupError):
         return JSON
-    return JSON if None in parts else "STRUCT<`key`: {}, `value`: {}>".format(*parts)
+    return "STRUCT<`key`: {}, `value`: {}>".format(*parts)
 
 
-def _common(schemas: Iterable[Schema]) -> str | None:
-    """Return the type of values that are no pairs of key and value; None if they have none in common."""
+def _common(schemas: Iterable[Schema]) -> str:
+    """Return the type of values that are no pairs of key and value. Raises LookupError if they have none in common."""
     fields: dict[str, tuple[str, str]] = {}
-    kinds: set[str | None] = set()
+    kinds: set[str] = set()
     for schema in schemas:
         if schema.type not in ("AVRO", "JSON"):
-            kinds.add(_BY_TYPE.get(schema.type))
+            kinds.add(_BY_TYPE[schema.type])
             continue
-        avro_reader(schema.definition)
+        avro_reader(schema.definition)  # refuses invalid schemas, and those nested too deep
         tree, named = json.loads(schema.definition), dict(_AVRO if schema.type == "AVRO" else _IN_JSON)
         if not isinstance(tree, dict) or tree.get("type") != "record":
-            kinds.add(_ddl(tree, named, DEEPEST + 1))
+            kinds.add(_ddl(tree, named))
             continue
-        found = _fields(tree, named, DEEPEST + 1)
-        if found is None or any(fields.setdefault(name, field) != field for name, field in found.items()):
-            return None
-    if fields:
-        return None if kinds else _struct(fields)
-    return kinds.pop() if len(kinds) == 1 else None
+        for name, field in _fields(tree, named).items():
+            if fields.setdefault(name, field) != field:
+                raise LookupError(f"versions differ in field {name}")
+    if len(kinds) + bool(fields) != 1:
+        raise LookupError("records and other types, or none")
+    return kinds.pop() if kinds else _struct(fields)
 
 
-def _ddl(tree: Any, named: dict[str, str | None], depth: int) -> str | None:
-    """Return the DDL of an Avro type; None if Spark has no such type.
+def _ddl(tree: Any, named: dict[str, str]) -> str:
+    """Return the DDL of an Avro type. Raises LookupError if Spark has no such type.
 
     Args:
         tree: the type as JSON.
-        named: the primitive types, and the named ones so far; None for those without a type in Spark. A name with a
-            namespace is not resolved.
-        depth: levels of nesting still allowed.
+        named: the primitive types, and the named ones so far. A name with a namespace is not resolved, nor is one
+            inside its own type: Spark has no recursive types.
     """
-    if depth == 0:
-        return None
     if isinstance(tree, str):
-        return named.get(tree)
+        return named[tree]
     if isinstance(tree, list):
         rest = [branch for branch in tree if branch != "null"]
-        return _ddl(rest[0], named, depth - 1) if len(rest) == 1 else None
+        if len(rest) != 1:
+            raise LookupError("Spark has no unions")
+        return _ddl(rest[0], named)
     kind = tree["type"]
     if kind == "array":
-        items = _ddl(tree["items"], named, depth - 1)
-        return None if items is None else f"ARRAY<{items}>"
+        return f"ARRAY<{_ddl(tree['items'], named)}>"
     if kind == "map":
-        items = _ddl(tree["values"], named, depth - 1)
-        return None if items is None else f"MAP<STRING, {items}>"
+        return f"MAP<STRING, {_ddl(tree['values'], named)}>"
     if kind == "record":
-        fields = _fields(tree, named, depth)
-        named[tree["name"]] = _struct(fields) if fields else None
-        return named[tree["name"]]
-    if not isinstance(kind, str):
-        return _ddl(kind, named, depth - 1)
-    found = named.get(kind)
-    if found is not None and (digits := decimal_digits(tree)) is not None:
-        found = "DECIMAL({}, {})".format(*digits) if 0 < digits[0] <= _MOST_DIGITS else None
-    if kind in ("enum", "fixed"):
+        found = _struct(_fields(tree, named))
+    elif not isinstance(kind, str):
+        return _ddl(kind, named)
+    else:
+        found = named[kind]
+    if (digits := decimal_digits(tree)) is not None:
+        if not 0 < digits[0] <= _MOST_DIGITS:
+            raise LookupError(f"Spark has no decimals of {digits[0]} digits")
+        found = "DECIMAL({}, {})".format(*digits)
+    if kind in ("record", "enum", "fixed"):
         named[tree["name"]] = found
     return found
 
 
-def _fields(
-    tree: Mapping[str, Any], named: dict[str, str | None], depth: int
-) -> dict[str, tuple[str, str]] | None:  # fmt: skip
-    """Return name and DDL of each field of a record, by the name in lower case; None if it has no type in Spark."""
-    named[tree["name"]] = None  # Spark has no recursive types
+def _fields(tree: Mapping[str, Any], named: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Return name and DDL of each field of a record, by the name in lower case."""
     fields: dict[str, tuple[str, str]] = {}
     for field in tree["fields"]:
-        kind, name = _ddl(field["type"], named, depth - 1), field["name"]
-        if kind is None or name.lower() in fields:  # Spark treats names that differ only in case as equal
-            return None
-        fields[name.lower()] = (name, kind)
+        name, kind = field["name"], _ddl(field["type"], named)
+        if fields.setdefault(name.lower(), (name, kind)) != (name, kind):
+            raise LookupError("Spark treats names that differ only in case as equal")
     return fields
 
 
 def _struct(fields: Mapping[str, tuple[str, str]]) -> str:
+    if not fields:
+        raise LookupError("Spark has no STRUCT without fields")
     return "STRUCT<" + ", ".join(f"`{name}`: {kind}" for name, kind in fields.values()) + ">"

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
 
 import attrs
 
-from jmsaio.config import load
+from jmsaio.config import Configuration, load
 from jmsaio.config.declaring import written_names
 from jmsaio.config.options import nearest
 from jmsaio.config.schemes import SCHEMES
 from jmsaio.config.sources import split_url
-from jmsaio.errors import ConfigurationError
-from jmsaio.model.destinations import resolve
+from jmsaio.errors import ConfigurationError, InvalidDestinationError
+from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
+from jmsaio.model.partitions import split_partition
 from jmsaio.selector import Selector
-from jmsaio.spark.options.checks import Given, check_options, parse_bounds, parse_columns, parse_destination
+from jmsaio.spark.model.destination_text import KINDS, join_names, parse_destination_text
+from jmsaio.spark.model.folder import folder_at
+from jmsaio.spark.model.places import Place, parse_place
+from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
 from jmsaio.spark.options.secrets import MAPS, SECRETS, check_secret
-from jmsaio.spark.options.table import FOREIGN, LATEST, OPTIONS, OnDecodeError, SourceOptions, View
-from jmsaio.spark.options.values import OptionRow, Use, refuse
+from jmsaio.spark.options.table import (
+    EARLIEST,
+    FOREIGN,
+    LATEST,
+    OPTIONS,
+    SCHEMAS,
+    Bound,
+    Mark,
+    OnDecodeError,
+    SourceOptions,
+    View,
+)
+from jmsaio.spark.options.values import OptionRow, Use, refuse, time
 
 __all__ = ["LATEST", "OnDecodeError", "SourceOptions", "Use", "View", "parse_options"]
 
@@ -40,6 +57,34 @@ _MEANINGLESS: Final[Mapping[str, str]] = {
     "brokerserviceurl": "the broker is given as url",
     "service_url": "the broker is given as url",
 }
+_FORM: Final = (
+    'must be earliest, latest, or JSON such as {"orders-partition-0": "12:5"} or {"orders": "2026-01-31T12:00:00Z"}'
+)
+_WORDS: Final[Mapping[str, Literal["earliest", "latest"]]] = {EARLIEST: EARLIEST, LATEST: LATEST}
+_NO_ADMIN: Final = "needs the broker's REST interface, which jms.usePulsarAdmin=false rules out"
+
+
+@attrs.frozen
+class Given:
+    """The options of one call.
+
+    Attributes:
+        use: purpose of the options.
+        texts: texts of the source's own options, by their written names.
+        options: parsed options, without those that ``parse_columns`` and ``parse_bounds`` return.
+        configuration: the configuration loaded from the connection options.
+        resolved: the topics of the destination; None if each row names its own.
+    """
+
+    use: Use
+    texts: Mapping[str, str]
+    options: SourceOptions
+    configuration: Configuration
+    resolved: Resolved | None
+
+    def refuse(self, name: str, why: str) -> ConfigurationError:
+        """Return the error that rejects the given option ``name``."""
+        return refuse(name, self.texts[name], why)
 
 
 def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
@@ -58,7 +103,7 @@ def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
         options = {name: text for name, text in options.items() if name.lower() not in _OF_SPARK}
     texts, connection = _sort(options, use)
     given = _gather(texts, connection, use)
-    check_options(given)
+    _check(given)
     if use is Use.WRITE:
         return given.options
     selector = texts.get("selector")
@@ -102,11 +147,11 @@ def _unknown(name: str) -> ConfigurationError:
 
 
 def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -> Given:
-    values: dict[OptionRow, object] = {}
+    read: dict[OptionRow, object] = {}
     for name, text in texts.items():
         row = _ROWS[name.lower()]
         try:
-            values[row] = row.read(text)
+            read[row] = row.read(text)
         except ValueError as error:
             raise refuse(row.name, text, str(error)) from None
     if "url" not in texts:
@@ -118,7 +163,7 @@ def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -
     connection = {_URL: url, **known, **connection}
     for name in SECRETS:
         if name in connection:
-            inline = bool(values.get(_ROWS["allowinlinesecret"], False))
+            inline = bool(read.get(_ROWS["allowinlinesecret"], False))
             check_secret(name, connection[name], connection.get("authPlugin"), allowed=inline)
     configuration = load(connection)
     destination = parse_destination(texts, use)
@@ -126,7 +171,7 @@ def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -
     consumer = configuration.consumer
     if resolved is not None and resolved.overrides:
         consumer = consumer.merge(resolved.overrides)
-    fields: dict[str, Any] = {row.field: value for row, value in values.items() if row.field and not row.combined}
+    fields: dict[str, Any] = {row.field: value for row, value in read.items() if row.field and not row.combined}
     options = SourceOptions(
         connection=connection,
         destination=destination,
@@ -160,3 +205,170 @@ def split_options(url: str) -> tuple[str, dict[str, str]]:
         raise refuse("url", broker.service_url, reason)
     base = url.strip().partition("?")[0].partition("#")[0]
     return base, {name: str(value) for name, value in options.items()}
+
+
+def parse_destination(texts: Mapping[str, str], use: Use) -> Queue | Topic | None:
+    """Parse the destination that the options name; raises as ``parse_options``."""
+    named = [name for name in (*KINDS, "destination") if name in texts]
+    if len(named) > 1:
+        raise refuse(named[1], texts[named[1]], f"is given together with {named[0]}; give one of them")
+    if not named:
+        if use is Use.WRITE:
+            return None
+        raise ConfigurationError("one of the options queue, topic and destination is needed to read", key="queue")
+    (name,) = named
+    text = texts[name] if use is Use.WRITE else join_names(texts[name])
+    return KINDS[name](text) if name in KINDS else parse_destination_text(text)
+
+
+def parse_columns(given: Given) -> tuple[Column, ...]:
+    """Return the requested columns, in their order."""
+    body, declared = given.options.body, given.options.declared
+    if "columns" not in given.texts:
+        return columns_of(body, declared)
+    columns: list[Column] = []
+    for name in given.texts["columns"].split(","):
+        column = find_column(name.strip())
+        if column is None:
+            known = nearest(name.strip(), [each.name for each in COLUMNS])
+            raise given.refuse("columns", f"there is no column {name.strip()!r}{known}")
+        if column in columns:
+            raise given.refuse("columns", f"names {column.name} twice")
+        if body is column.left_out:
+            fitting = " or ".join(f"body={each.value}" for each in Body if each is not body)
+            raise given.refuse("columns", f"body={body.value} leaves out {column.name}; set {fitting}")
+        if column.name == PROPS and not declared:
+            raise given.refuse("columns", f"{PROPS} needs propertySchema, which declares its fields")
+        columns.append(column)
+    return tuple(columns)
+
+
+def parse_bounds(given: Given) -> tuple[Bound, Bound]:
+    """Parse the start and end of a read."""
+    is_batch = given.use is Use.READ
+
+    def bound(name: str, default: Bound) -> Bound:
+        if name not in given.texts:
+            return default
+        assert given.resolved is not None  # set for every reader
+        return parse_bound(name, given.texts[name], given.resolved, given.configuration.system_namespace)
+
+    starting, ending = bound("startingOffsets", EARLIEST if is_batch else LATEST), bound("endingOffsets", LATEST)
+    if is_batch and starting == LATEST:
+        raise given.refuse("startingOffsets", "a batch that starts at the end has no rows; latest is for streams")
+    if EARLIEST in ([ending] if isinstance(ending, str) else ending.values()):
+        raise given.refuse("endingOffsets", "nothing lies before the earliest message")
+    if "endingOffsets" in given.texts:
+        check_order(starting, ending, given.texts["endingOffsets"])
+    return starting, ending
+
+
+def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound:
+    """Parse the bound of the option ``name``.
+
+    Args:
+        text: ``earliest``, ``latest``, or JSON with one of these, a time in ISO 8601 or ``ledger:entry[:batch]`` by the
+            short or full name of a topic or partition.
+        source: the topics to read.
+        namespace: tenant/namespace for short names.
+
+    Raises:
+        ConfigurationError: the text has another form, or names a topic twice or one that is not read.
+    """
+    if (word := _WORDS.get(text.strip().lower())) is not None:
+        return word
+    bound: dict[str, Mark] = {}
+    try:  # members with duplicate names are kept
+        members = json.loads(text, object_pairs_hook=tuple)
+    except (ValueError, RecursionError):
+        members = None
+    if not isinstance(members, tuple) or not all(isinstance(position, str) for _, position in members):
+        raise refuse(name, text, _FORM)
+    for given, mark in members:
+        topic = _full_name(name, text, given, namespace)
+        if topic in bound:
+            raise refuse(name, text, f"gives two positions for topic {topic}")
+        if source.pattern is None and split_partition(topic)[0] not in source.topics and topic not in source.topics:
+            raise refuse(name, text, f"topic {topic} is not among those that are read: {', '.join(source.topics)}")
+        bound[topic] = _mark(name, text, given, mark)
+    return bound
+
+
+def _mark(name: str, text: str, topic: str, mark: str) -> Mark:
+    """Parse the bound of one topic. Numbers are refused: a time in ms and an offset of Kafka look alike."""
+    if (word := _WORDS.get(mark.strip().lower())) is not None:
+        return word
+    if "-" not in mark:
+        return parse_place(mark, f"option {name}, topic {topic}")
+    try:
+        return time(mark)
+    except ValueError as error:
+        raise refuse(name, text, f"topic {topic}: {mark!r:.100} {error}") from None
+
+
+def check_order(starting: Bound, ending: Bound, text: str) -> None:
+    """Raise ConfigurationError if a topic ends before it starts; ``text`` is the end as the user wrote it."""
+    if isinstance(starting, str) or isinstance(ending, str):
+        return
+    for topic, end in ending.items():
+        start = starting.get(topic)
+        if isinstance(start, Place) and isinstance(end, Place) and end < start:
+            raise refuse("endingOffsets", text, f"topic {topic} would end at {end}, before its start at {start}")
+
+
+def _full_name(name: str, text: str, given: str, namespace: str) -> str:
+    try:
+        resolved = resolve(Topic(given), namespace)
+    except InvalidDestinationError:
+        raise refuse(name, text, f"{given!r} is not the name of a topic") from None
+    if resolved.virtual or len(resolved.topics) != 1:
+        raise refuse(name, text, f"{given!r} is not the name of one topic")
+    return resolved.topics[0]
+
+
+def _check(given: Given) -> None:
+    """Check the destination, and options against each other."""
+    resolved = given.resolved
+    if resolved is not None:
+        for topic in resolved.topics if resolved.pattern is None else (resolved.pattern,):
+            if topic.startswith("non-persistent://"):
+                raise InvalidDestinationError(
+                    f"{topic} is not persistent: the broker keeps nothing of it that Spark can read"
+                )
+        if given.use is Use.WRITE and resolved.virtual:
+            name = given.options.destination
+            raise InvalidDestinationError(f"{name!r} stands for several topics; write to one of them instead")
+    for option, reason in _contradictions(given):
+        raise given.refuse(option, reason)
+    if resolved is not None and resolved.pattern is not None and not given.configuration.use_pulsar_admin:
+        raise InvalidDestinationError(f"{given.options.destination!r}: a pattern {_NO_ADMIN}")
+
+
+def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
+    """Yield each option that lacks what it needs, unless it has its default, or contradicts others, and the reason."""
+    options, defaults = given.options, attrs.fields_dict(SourceOptions)
+    for row in OPTIONS:
+        if not row.field or row.combined or (value := getattr(options, row.field)) == defaults[row.field].default:
+            continue
+        if row.admin and not given.configuration.use_pulsar_admin and value not in SCHEMAS[Use.WRITE]:
+            yield row.name, _NO_ADMIN
+        if row.needs and row.needs not in given.texts:
+            yield row.name, f"has no effect without {row.needs}"
+    if options.view is View.PENDING and not isinstance(options.destination, Queue):
+        yield "view", "only a queue has pending messages; name it by the option queue"
+    start, end = options.starting_time, options.ending_time
+    if start is not None and end is not None and end < start:
+        yield "endingTime", f"is before startingTime = {given.texts['startingTime']!r}"
+    least, most = options.min_entries_per_trigger, options.max_entries_per_trigger
+    if least is not None and most is not None and least > most:
+        yield "minEntriesPerTrigger", f"is above maxEntriesPerTrigger = {most}"
+    folder = options.data_loss_folder
+    if folder is not None and options.fail_on_data_loss:
+        yield "dataLossFolder", "has no effect without failOnDataLoss=false"
+    if folder is not None and isinstance(path := folder_at(folder), Path) and not path.is_absolute():
+        yield "dataLossFolder", "must be an absolute path: tasks have other working directories"
+    schema, words = options.schema, SCHEMAS[given.use]
+    if isinstance(schema, str) and schema not in (*words, LATEST):
+        yield "schema", f"must be {', '.join(words)}, {LATEST} or the number of a version"
+    if schema not in (None, *words) and given.resolved is None:
+        yield "schema", f"is that of one topic: set queue or topic, or write {' or '.join(words)}"

@@ -63,9 +63,13 @@ def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> 
     Raises:
         ConfigurationError: a secret is not allowed, or a reference is empty.
     """
-    if is_reference(text) and not text.partition(":")[2].strip("/"):
-        raise refuse(name, text, "names nothing; write file:NAME or env:NAME")
-    if is_reference(text) or not _holds_secret(plugin, text):
+    if is_reference(text):
+        if not text.partition(":")[2].strip("/"):
+            raise refuse(name, text, "names nothing; write file:NAME or env:NAME")
+        return
+    members, files = _members(plugin, text)
+    inline = any(str(members[file]).startswith("data:") for file in files)
+    if files and not inline and _SECRET_MEMBERS.isdisjoint(members):
         return
     if not allowed:
         reason = (
@@ -113,7 +117,10 @@ def _resolved(name: str, text: str, plugin: str | None, folders: Sequence[Folder
         text = content.strip()
         if name == "authParams" and _kind(plugin) == "token" and _BARE_TOKEN.fullmatch(content):
             return _FILE + quote(str(path))
-    return _with_files(plugin, text, folders) if name == "authParams" else text
+    members, files = _members(plugin, text) if name == "authParams" else ({}, [])
+    for member in files:
+        members[member] = _located(str(members[member]), folders)
+    return json.dumps(members) if files else text
 
 
 def _read(name: str, reference: str, folders: Sequence[Folder]) -> tuple[Path, str]:
@@ -150,20 +157,6 @@ def _members(plugin: str | None, text: str) -> tuple[dict[str, object], list[str
     elif _kind(plugin) == "tls":
         members = {name.strip(): value.strip() for name, _, value in (part.partition(":") for part in text.split(","))}
     return members, [name for name in _FILE_MEMBERS.get(_kind(plugin), ()) if name in members]
-
-
-def _holds_secret(plugin: str | None, text: str) -> bool:
-    members, files = _members(plugin, text)
-    inline = any(str(members[name]).startswith("data:") for name in files)
-    return not files or inline or not _SECRET_MEMBERS.isdisjoint(members)
-
-
-def _with_files(plugin: str | None, text: str, folders: Sequence[Folder]) -> str:
-    """Return ``authParams`` with the absolute paths of the files that were found."""
-    members, files = _members(plugin, text)
-    for name in files:
-        members[name] = _located(str(members[name]), folders)
-    return json.dumps(members) if files else text
 
 
 def _located(name: str, folders: Sequence[Folder]) -> str:
