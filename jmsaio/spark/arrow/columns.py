@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from jmsaio.codec.properties import value_of
 from jmsaio.codec.row_columns import PAYLOAD, RowColumns, TextTable
 from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageFormatError
+from jmsaio.model.conversion import PROPERTY_MATRIX
 from jmsaio.model.headers import HEADER_COLUMNS
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.values import Value
@@ -254,13 +255,6 @@ def _maps(maps: Sequence[Mapping[str, str]]) -> pa.MapArray:
     return pa.MapArray.from_arrays(offsets, keys, pa.array(list(texts), pa.string()), type=TEXTS)
 
 
-#: Types of properties that a declared type accepts, as in a selector, besides its own.
-_SMALLER: Final = {
-    Type.SHORT: (Type.BYTE,), Type.INT: (Type.BYTE, Type.SHORT), Type.LONG: (Type.BYTE, Type.SHORT, Type.INT),
-    Type.DOUBLE: (Type.FLOAT,),
-}  # fmt: skip
-
-
 def _props(batch: _Batch) -> pa.Array:
     declared = batch.source.declared
     if not declared:
@@ -273,7 +267,9 @@ def _props(batch: _Batch) -> pa.Array:
 def _declared(
     declared: Property, texts: Iterable[Mapping[str, str]], words: Iterable[Mapping[str, str]]
 ) -> list[Value]:
-    name, accepted = declared.name, {PROPERTY_TYPES[kind] for kind in (declared.type, *_SMALLER.get(declared.type, ()))}
+    name, own = declared.name, PROPERTY_TYPES[declared.type]
+    # A declared type accepts those that JMS converts to it, except texts.
+    accepted = {own, *(of.value for of, to in PROPERTY_MATRIX.items() if own in [each.value for each in to])}
     found: list[Value] = []
     for row_texts, row_words in zip(texts, words, strict=True):
         text, value = row_texts.get(name), None
