@@ -25,14 +25,13 @@ _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.
 
 
 def body_json(kind: str, payload: bytes | None) -> str | None:
-    """Return the JSON of a payload. Lone surrogates are written as escapes, since no column can hold them.
+    """Return the JSON of a payload; None for a message that is neither ``map`` nor ``stream``.
+
+    Lone surrogates are written as escapes, since no column can hold them.
 
     Args:
         kind: the kind of message on the wire.
         payload: as on the wire; None, Pulsar's null value, is an empty body.
-
-    Returns:
-        The JSON; None for a message that is neither ``map`` nor ``stream``.
 
     Raises:
         MessageFormatError: the payload is not of this kind.
