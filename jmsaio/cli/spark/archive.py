@@ -69,11 +69,10 @@ def stop_by_signal() -> Iterator[Stop]:
 @click.argument("folder", type=FOLDER)
 @topic_option
 @broker_options
-@click.option("--range", "as_range", is_flag=True, help="Archive what is stored now, in one run.")
 @click.option(
     "--once",
     is_flag=True,
-    help="Archive what is stored now in runs of --entries; finished runs survive a later failure.",
+    help="Archive what is stored now, and exit. Finished runs survive a later failure.",
 )
 @click.option(
     "--entries",
@@ -81,7 +80,7 @@ def stop_by_signal() -> Iterator[Stop]:
     default=100_000,
     show_default=True,
     metavar="N",
-    help="Maximum entries per run (ignored with --range). A batch counts as one entry.",
+    help="Maximum entries per run, which is archived completely or not at all. A batch counts as one entry.",
 )
 @click.option(
     "--interval",
@@ -109,26 +108,24 @@ def stop_by_signal() -> Iterator[Stop]:
 )
 @session_options
 def archive(
-    destination: str, folder: AnyPath, topic: bool, url: str | None, settings: tuple[str, ...], as_range: bool,
-    once: bool, entries: int, interval: float, dry_run: bool, selector: str | None, since: str | None,
+    destination: str, folder: AnyPath, topic: bool, url: str | None, settings: tuple[str, ...], once: bool,
+    entries: int, interval: float, dry_run: bool, selector: str | None, since: str | None,
     until: str | None, accept_loss: bool, consume: str | None, master: str, conf: tuple[str, ...],
     as_json: bool | None,
 ) -> int:  # fmt: skip
     """Archive the messages of DESTINATION in Parquet files in FOLDER. Nothing is acknowledged without --consume.
 
-    Runs until interrupted; with --range or --once, archives what is stored now and exits. Each run resumes where the
-    previous one ended; every message is archived exactly once. After a failure, repeat the command to resume. Ctrl-C or
-    SIGTERM finishes the current run (except with --range); a second signal aborts it. Driver and workers must share
-    FOLDER, or reach its URL, such as s3a://bucket/folder.
+    Runs until interrupted; with --once, archives what is stored now and exits. Each run resumes where the previous one
+    ended; every message is archived exactly once. After a failure, repeat the command to resume. Ctrl-C or SIGTERM
+    finishes the current run; a second signal aborts it. Driver and workers must share FOLDER, or reach its URL, such as
+    s3a://bucket/folder.
     """
     from jmsaio.spark.jobs.archive import Pace, describe_archive
     from jmsaio.spark.jobs.archive import archive as archive_messages
     from jmsaio.spark.jobs.extent import ArchiveOrder, subscription_of
 
-    if as_range and once:
-        raise click.UsageError("--range and --once exclude each other")
-    if until is not None and not (as_range or once or dry_run):
-        raise click.UsageError("--until needs --range or --once: without them the archive runs until interrupted")
+    if until is not None and not (once or dry_run):
+        raise click.UsageError("--until needs --once: without it the archive runs until interrupted")
     order = ArchiveOrder(
         connection=read_source(url, settings), destination=full_name(destination, topic), folder=folder,
         selector=selector, since=since, until=until, fail_on_data_loss=not accept_loss,
@@ -137,9 +134,6 @@ def archive(
     output, chosen = make_output(as_json), pairs("--conf", conf)
     if dry_run:
         return _write_archive(output, describe_archive(order))
-    if as_range:
-        with running(output, master, chosen) as (session, _):
-            return _write_archive(output, archive_messages(session, order, Pace(entries=None)))
     pace = Pace(entries=entries, interval=None if once else interval)
     with stop_by_signal() as stop, running(output, master, chosen) as (session, show):  # starting takes seconds
         stop.listen()

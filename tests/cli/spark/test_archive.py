@@ -17,14 +17,14 @@ from jmsaio.cli.spark.archive import stop_by_signal
 from tests.cli.spark.jobs import URL, Jobs, Pace, last
 
 
-def test_a_range_is_archived_with_what_was_asked_for(
+def test_what_is_stored_is_archived_with_what_was_asked_for(
     jobs: Jobs, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    arguments = ["spark", "archive", "orders", str(tmp_path), "--range", *URL, "-o", "webServiceUrl=http://h", "--json"]
+    arguments = ["spark", "archive", "orders", str(tmp_path), "--once", *URL, "-o", "webServiceUrl=http://h", "--json"]
     filters = ["--selector", "a = 1", "--since", "2026-01-01", "--until", "2026-02-01"]
     assert main([*arguments, *filters, "--master", "local[4]", "--conf", "a.b=c"]) == OK
     assert last(capsys)["rows"] == 7
-    assert jobs.asked == [("local[4]", {"a.b": "c"})]
+    assert jobs.asked == [("local[4]", {"a.b": "c"}), Pace(entries=100_000)]
     assert jobs.orders == [
         {
             "connection": {"url": "pulsar://h", "webServiceUrl": "http://h", "connect_timeout": "3.0"},
@@ -41,13 +41,13 @@ def test_a_range_is_archived_with_what_was_asked_for(
 def test_a_destination_is_a_queue_unless_it_says_otherwise(
     jobs: Jobs, arguments: list[str], destination: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["spark", "archive", *arguments, "folder", "--range", *URL]) == OK
+    assert main(["spark", "archive", *arguments, "folder", "--once", *URL]) == OK
     assert jobs.orders[0]["destination"] == destination
 
 
 def test_an_archive_in_text_names_partitions_and_losses(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     jobs.lost = ["1:0 is gone"]
-    assert main(["spark", "archive", "q", "folder", "--range", "--accept-loss", *URL, "--no-json"]) == DATA_LOSS
+    assert main(["spark", "archive", "q", "folder", "--once", "--accept-loss", *URL, "--no-json"]) == DATA_LOSS
     assert capsys.readouterr().out.splitlines() == [
         "persistent://public/default/orders: 1:0 to 2:5, 7 messages",
         "lost: 1:0 is gone",
@@ -91,7 +91,7 @@ def test_a_signal_while_spark_starts_ends_the_archive_with_its_summary(
 
 def test_a_subscription_that_was_not_moved_is_told(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     jobs.more = {"subscription": "jms-queue", "unmoved": ["t"]}
-    arguments = ["spark", "archive", "q", "folder", "--range", *URL, "--no-json"]
+    arguments = ["spark", "archive", "q", "folder", "--once", *URL, "--no-json"]
     assert main([*arguments, "--consume", "jms-queue"]) == PARTLY
     assert jobs.orders[0]["consume"] == "jms-queue"
     assert capsys.readouterr().out.endswith("; jms-queue was not moved, repeat the command to move it\n")
@@ -101,7 +101,7 @@ def test_a_subscription_that_was_not_moved_is_told(jobs: Jobs, capsys: pytest.Ca
 
 
 def test_a_dry_run_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["spark", "archive", "q", "folder", "--range", "--dry-run", *URL, "--no-json"]) == OK
+    assert main(["spark", "archive", "q", "folder", "--once", "--dry-run", *URL, "--no-json"]) == OK
     assert capsys.readouterr().out.splitlines() == [
         "persistent://public/default/orders: 1:0 to 2:5, 3 entries",
         "3 entries, about 500 bytes to archive",

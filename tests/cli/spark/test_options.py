@@ -18,7 +18,7 @@ from tests.cli.spark.jobs import URL, Jobs
     "command",
     [
         ["check"],
-        ["archive", "q", "x", "--range"],
+        ["archive", "q", "x", "--once"],
         ["verify", "x"],
         ["replay", "x"],
         ["dlq", "report", "x"],
@@ -36,11 +36,10 @@ def test_without_the_extra_one_sentence_says_what_to_install(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["archive", "q", "folder", "--range", "--once", *URL], "--range and --once exclude each other"),
-        (["archive", "q", "folder", "--until", "2026-01-01", *URL], "--until needs --range or --once"),
+        (["archive", "q", "folder", "--until", "2026-01-01", *URL], "--until needs --once"),
         (["archive", "q", "folder", "--interval", "0", *URL], "--interval"),
-        (["archive", "q", "folder", "--range", "-u", "memory:"], "jmsaio broker start"),
-        (["archive", "q", "folder", "--range", *URL, "--conf", "a"], "--conf needs A=B"),
+        (["archive", "q", "folder", "--once", "-u", "memory:"], "jmsaio broker start"),
+        (["archive", "q", "folder", "--once", *URL, "--conf", "a"], "--conf needs A=B"),
         (["replay", "folder", *URL, "--map-destination", "a="], "--map-destination needs A=B"),
         (["replay", "folder", *URL, "--rate", "0"], "--rate"),
         (["replay", "folder", *URL, "--as-new", "--dedup"], "--as-new and --dedup exclude each other"),

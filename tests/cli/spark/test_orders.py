@@ -57,7 +57,6 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("arguments", "pace"),
     [
-        (["--range"], Pace(entries=None)),
         (["--once", "--entries", "7"], Pace(entries=7)),
         (["--entries", "7", "--interval", "5"], Pace(entries=7, interval=5.0)),
     ],

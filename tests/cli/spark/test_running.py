@@ -13,7 +13,7 @@ from tests.cli.spark.jobs import URL, Jobs
 
 def test_lost_messages_have_an_exit_code_of_their_own(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     jobs.failure = DataLossError("messages from 1:0 on are lost")
-    assert main(["spark", "archive", "q", "folder", "--range", *URL]) == DATA_LOSS
+    assert main(["spark", "archive", "q", "folder", "--once", *URL]) == DATA_LOSS
     assert "1:0" in capsys.readouterr().err
 
 
