@@ -28,12 +28,11 @@ from pyspark.sql import functions as f
 from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFoundError
 from jmsaio.spark.jobs.extent import LOSSES, ArchiveOrder, ArchivePlan, count_entries, plan_archive, plan_next
 from jmsaio.spark.jobs.failures import own_errors, reason_of
-from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, read_manifest, write_manifest
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, bounds_json, join_parts, read_manifest, write_manifest
 from jmsaio.spark.jobs.verify import SCHEMA, write_rows
 from jmsaio.spark.model.folder import StorePath, remove
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.options.values import time as read_time
-from jmsaio.spark.planning.batch_planning import source_of
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import read_losses, write_loss
 from jmsaio.spark.planning.offsets import has_enough
@@ -69,32 +68,6 @@ class Pace:
 OnRun = Callable[[Mapping[str, Any]], None]
 
 
-@attrs.frozen
-class ArchiveRun:
-    """Result of a run.
-
-    Attributes:
-        manifest: manifest of the archive after the run.
-        parts: entries read from each partition.
-        files: number of files written.
-        lost: messages that no longer existed when they were to be read, one sentence per loss.
-    """
-
-    manifest: Manifest
-    parts: tuple[ArchivedPart, ...]
-    files: int
-    lost: tuple[str, ...] = ()
-
-    def followed_by(self, later: ArchiveRun) -> ArchiveRun:
-        """Combine this run with a later one of the same archive."""
-        return ArchiveRun(
-            later.manifest,
-            join_parts(self.parts, later.parts),
-            self.files + later.files,
-            (*self.lost, *later.lost),
-        )
-
-
 def archive(
     session: SparkSession,
     order: ArchiveOrder,
@@ -116,8 +89,7 @@ def archive(
     Returns:
         The summary: rows, files, and the contents of the archive. If a later run failed, or ``stop`` ended archiving
         before the end of the stored messages, it has ``stopped``, the reason; the same call continues. With
-        ``consume``, it has ``subscription``, and ``unmoved``, the topics where it was not moved past the archived
-        messages.
+        ``consume``, it has ``subscription``, and ``unmoved``, the topics where that is not past the archived messages.
 
     Raises:
         ConfigurationError: an option is invalid, or the folder has an archive of something else, or a continuous
@@ -131,32 +103,26 @@ def archive(
         raise ConfigurationError("a continuous archive has no end: omit until, or archive only stored messages")
     began = time.monotonic()
     with open_archive(order) as before:
-        runs = _Runs(order, pace, stop, report, ArchiveRun(before, (), 0))
-        stopped = None
+        runs = _Runs(order, pace, stop, report, before, order.manifest())
         try:
             with own_errors():
-                if not runs.add_all(session):
-                    stopped = "interrupted"
+                stopped = None if runs.add_all(session) else "interrupted"
         except Exception as error:
-            if not runs.count:
+            if not runs.added.runs:
                 raise
             stopped = reason_of(error)
         lost = read_losses(order.unreported)
         remove(order.unreported)
-    added = runs.added
     return {
         "job": "archive",
         "destination": order.destination,
         "folder": str(order.folder),
-        "rows": sum(part.rows for part in added.parts),
-        "undecodable": sum(part.undecodable for part in added.parts),
-        "files": added.files,
-        "archived": added.manifest.rows,
-        "lost": [*lost, *added.lost],
-        "partitions": [
-            {"topic": part.topic, "start": str(part.start), "end": str(part.end), "rows": part.rows}
-            for part in added.parts
-        ],
+        "rows": runs.added.rows,
+        "undecodable": sum(part.undecodable for part in runs.added.parts),
+        "files": runs.added.files,
+        "archived": runs.archived.rows,
+        "lost": [*lost, *runs.added.lost],
+        "partitions": [{**bounds_json(part), "rows": part.rows} for part in runs.added.parts],
         "seconds": round(time.monotonic() - began, 3),
         **({} if order.consume is None else {"subscription": order.consume, "unmoved": sorted(runs.unmoved)}),
         **({} if stopped is None else {"stopped": stopped}),
@@ -168,8 +134,8 @@ class _Runs:
     """The runs of one call of ``archive``.
 
     Attributes:
-        added: combined result of all runs.
-        count: number of runs.
+        archived: manifest of the archive.
+        added: manifest of what the runs of this call have added.
         unmoved: topics whose subscription is not past the archived messages.
     """
 
@@ -177,8 +143,8 @@ class _Runs:
     pace: Pace
     stop: Callable[[], bool]
     report: OnRun
-    added: ArchiveRun
-    count: int = 0
+    archived: Manifest
+    added: Manifest
     unmoved: set[str] = attrs.field(factory=set)
     _begun: float = -inf  # when the previous run began
     _is_first: bool = True
@@ -188,7 +154,7 @@ class _Runs:
         """Add runs until everything is archived; return False if ``stop`` ended that."""
         is_endless, until = self.pace.interval is not None, None
         while (plan := self._next_plan()) is not None:
-            if is_endless and self.added.manifest.parts and not plan.stores:
+            if is_endless and self.archived.parts and not plan.stores:
                 raise NotFoundError(f"nothing is left of {self.order.destination}: its topics no longer exist")
             self._accept(plan)
             if is_endless or until is None:
@@ -213,22 +179,17 @@ class _Runs:
         if plan.losses:
             for loss in plan.losses:
                 write_loss(self.order.unreported, str(loss))
-            manifest = write_manifest(self.order.folder, self.added.manifest.after_losses(plan.losses))
-            self.added = attrs.evolve(self.added, manifest=manifest)
+            self.archived = write_manifest(self.order.folder, self.archived.after_losses(plan.losses))
 
     def _add(self, session: SparkSession, ranges: Sequence[Range], behind: int) -> None:
-        """Add one run, and report it.
-
-        Args:
-            behind: number of entries that it leaves.
-        """
+        """Add one run, which leaves ``behind`` entries, and report it."""
         self._begun = time.monotonic()
         frame = session.read.format("jms").schema(SCHEMA).options(**self.order.run_options(ranges)).load()
-        run = store_run(frame, self.order, self.added.manifest, ranges)
-        self.count += 1
-        self.added = self.added.followed_by(run)
+        self.archived, run = store_run(frame, self.order, self.archived, ranges)
+        self.added = self.added.after_run(run.parts, run.lost, run.files)
         self.unmoved.update(part.topic for part in run.parts if self.order.consume is not None)
-        self.report(run_record(self.count, run, time.monotonic() - self._begun, count_entries(ranges), behind))
+        seconds = time.monotonic() - self._begun
+        self.report(run_record(self.added.runs, run, self.archived.rows, seconds, count_entries(ranges), behind))
 
     def _next_plan(self) -> ArchivePlan | None:
         """Plan the next run; wait if a continuous archive has too little for one.
@@ -254,10 +215,10 @@ class _Runs:
         """Return a plan that is large enough for a run, or the first after an outage; or the error of an outage."""
         try:
             async with connected_by(options) as (transport, configuration):
-                source = source_of(options, configuration)
                 while True:
-                    archived, may_miss = self.added.manifest, not self._is_first
-                    plan = await plan_next(transport, source, self.order, archived, options, may_miss=may_miss)
+                    plan = await plan_next(
+                        transport, configuration, self.order, self.archived, options, may_miss=not self._is_first
+                    )
                     self._is_first = False
                     await self._move_subscription(transport.admin, plan.stores)
                     outage.end()
@@ -286,14 +247,16 @@ class _Runs:
             self._cursor = StreamCursor(admin, self.order.consume, False, "consume", "")
             await self._cursor.begin(stores, StartPosition.EARLIEST)
         self._cursor.admin = admin
-        self.unmoved = set(await self._cursor.move(self.added.manifest.ends(), stores, again=True))
+        self.unmoved = set(await self._cursor.move(self.archived.ends(), stores, again=True))
 
 
-def run_record(number: int, run: ArchiveRun, seconds: float, entries: int, behind: int) -> dict[str, Any]:
+def run_record(number: int, run: Manifest, archived: int, seconds: float, entries: int, behind: int) -> dict[str, Any]:
     """Return the record of a run.
 
     Args:
         number: number of the run in this call, from 1.
+        run: manifest of what it added.
+        archived: number of rows in the archive after it.
         seconds: duration of the run.
         entries: number of entries that it read.
         behind: number of entries that it left.
@@ -303,16 +266,16 @@ def run_record(number: int, run: ArchiveRun, seconds: float, entries: int, behin
         ``rows_per_second``, ``entries_behind`` (remaining entries), and ``seconds_left`` for them at this speed,
         without new messages.
     """
-    rows, seconds = sum(part.rows for part in run.parts), max(seconds, 0.001)
+    seconds = max(seconds, 0.001)
     return {
         "job": "archive",
         "run": number,
-        "rows": rows,
+        "rows": run.rows,
         "files": run.files,
-        "archived": run.manifest.rows,
+        "archived": archived,
         "lost": list(run.lost),
         "seconds": round(seconds, 3),
-        "rows_per_second": round(rows / seconds, 1),
+        "rows_per_second": round(run.rows / seconds, 1),
         "entries_behind": behind,
         "seconds_left": round(behind * seconds / max(entries, 1)),
     }
@@ -328,7 +291,9 @@ def pace_text(record: Mapping[str, Any]) -> str:
     return f"{record['run']} runs, {record['archived']} messages, {speed}"
 
 
-def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]) -> ArchiveRun:
+def store_run(
+    frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]
+) -> tuple[Manifest, Manifest]:  # fmt: skip
     """Add the rows of a run to the archive, completely or not at all.
 
     Args:
@@ -336,6 +301,9 @@ def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges:
         order: the order; its times filter the rows.
         archived: manifest before the run.
         ranges: what was read, one range of each topic or partition.
+
+    Returns:
+        The manifest of the archive after the run, and that of what the run added.
     """
     staging = order.folder / _STAGING / archived.writer
     published = f.unix_millis("publish_time")
@@ -344,18 +312,15 @@ def store_run(frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges:
     if order.until is not None:
         frame = frame.where(published < read_time(order.until))
     written, counted = write_rows(frame, staging)
-    ends = archived.ends()
-    rows = [attrs.evolve(part, start=ends.get(part.topic) or part.start) for part in counted]
-    read = [ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in ranges]
-    parts = tuple(attrs.evolve(part, next=part.end) for part in join_parts(rows, read))
+    parts = join_parts(counted, (ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in ranges))
     lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
     for path in written:
         place = order.folder / path.parent.parent.name / path.parent.name
         place.mkdir(parents=True, exist_ok=True)
         path.rename(place / f"{archived.prefix}{path.name}")
     remove(staging)
-    manifest = write_manifest(order.folder, archived.after_run(parts, lost))
-    return ArchiveRun(manifest, parts, len(written), lost)
+    after = write_manifest(order.folder, archived.after_run(parts, lost))
+    return after, order.manifest().after_run(parts, lost, len(written))
 
 
 def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
@@ -367,9 +332,7 @@ def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
     plan = plan_archive(order, _archived(order))
     partitions = [
         {
-            "topic": each.topic,
-            "start": str(each.start),
-            "end": str(each.end),
+            **bounds_json(each),
             "entries": each.entries(),
             "bytes": weigh(each, plan.stores[each.topic].ledgers),
         }

@@ -6,12 +6,13 @@ import json
 import re
 import zlib
 from collections.abc import Container, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 import attrs
 
+from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError
-from jmsaio.model.destinations import Resolved
 from jmsaio.model.temporary_names import JOB_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.spark.jobs.manifest import Manifest
@@ -21,8 +22,8 @@ from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources, look, source_of, start_places
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import Losses
-from jmsaio.spark.planning.offsets import advance, is_trimmed
-from jmsaio.spark.planning.plan import Stored, locate, whole
+from jmsaio.spark.planning.offsets import advance, between, is_trimmed
+from jmsaio.spark.planning.plan import Stored, locate
 from jmsaio.spark.planning.ranges import Loss, Range
 from jmsaio.spark.worker import call_broker
 from jmsaio.transport.base import Transport
@@ -56,11 +57,8 @@ class ArchiveOrder:
         since: publish time of the first messages, in ISO 8601 or ms since the epoch; None: from the oldest message.
         until: publish time from which messages are left out, likewise; None: up to the newest message.
         fail_on_data_loss: fail if messages that should follow the archived ones no longer exist; if False, continue.
-        consume: subscription to move past the archived messages, or None. Not with a selector or times, which leave
-            out messages.
-
-    Raises:
-        ConfigurationError: ``consume`` is set together with one of these.
+        consume: subscription to move past the archived messages, or None. A selector or times, which leave out
+            messages, raise ConfigurationError with it.
     """
 
     connection: Mapping[str, str]
@@ -92,22 +90,22 @@ class ArchiveOrder:
 
     def manifest(self) -> Manifest:
         """Create the manifest of a new archive."""
-        return Manifest(
-            destination=self.destination, selector=self.selector, since=self.since, until=self.until
-        )  # fmt: skip
+        return Manifest(destination=self.destination, selector=self.selector, since=self.since, until=self.until)
 
     def reader_options(self) -> dict[str, str]:
         """Return the options of the data source, except for offsets."""
-        filters = {"selector": self.selector, "endingTime": self.until, "startingTime": self.since}
-        losses = {"failOnDataLoss": "true"}
-        if not self.fail_on_data_loss:
-            losses = {"failOnDataLoss": "false", "dataLossFolder": str(self.losses)}
+        optional = {
+            "selector": self.selector,
+            "endingTime": self.until,
+            "startingTime": self.since,
+            "dataLossFolder": None if self.fail_on_data_loss else str(self.losses),
+        }
         return {
             **self.connection,
             "destination": self.destination,
             "body": "raw",
-            **losses,
-            **{name: text for name, text in filters.items() if text},
+            "failOnDataLoss": str(self.fail_on_data_loss).lower(),
+            **{name: text for name, text in optional.items() if text},
         }
 
     def run_options(self, ranges: Iterable[Range]) -> dict[str, str]:
@@ -151,15 +149,7 @@ class ArchivePlan:
         starts = {each.topic: each.start for each in self.ranges if each.topic in until}
         stores = {topic: self.stores[topic] for topic in starts}
         ends = advance(starts, stores, max_entries=entries, until=until).end
-        return ranges_of(stores, starts, ends)
-
-
-def ranges_of(
-    stores: Mapping[str, Stored], starts: Mapping[str, Place], ends: Mapping[str, Place | None]
-) -> list[Range]:  # fmt: skip
-    """Return the ranges between places that have entries, sorted by topic; an end of None is that of the topic."""
-    ranges = (whole(topic, stores[topic], start, ends.get(topic)) for topic, start in sorted(starts.items()))
-    return [each for each in ranges if each is not None and (not each.ledgers or each.entries())]
+        return between(starts, ends, stores)[0]
 
 
 def count_entries(ranges: Iterable[Range]) -> int:
@@ -177,17 +167,12 @@ def plan_archive(order: ArchiveOrder, archived: Manifest) -> ArchivePlan:
         TransportError: the broker does not answer.
     """
     options = parse_options(order.reader_options(), Use.READ)
-    return call_broker(
-        options,
-        lambda transport, configuration: plan_next(
-            transport, source_of(options, configuration), order, archived, options
-        ),
-    )
+    return call_broker(options, partial(plan_next, order=order, archived=archived, options=options))
 
 
 async def plan_next(
     transport: Transport,
-    source: Resolved,
+    configuration: Configuration,
     order: ArchiveOrder,
     archived: Manifest,
     options: SourceOptions,
@@ -197,10 +182,10 @@ async def plan_next(
     """Plan the next run with an open transport; see ``plan_archive``.
 
     Args:
-        source: topics of the order's destination.
         options: parsed ``ArchiveOrder.reader_options``.
         may_miss: leave out topics that do not exist, as for an archive that has messages.
     """
+    source = source_of(options, configuration)
     topics = await list_sources(transport, source, may_miss=may_miss or bool(archived.parts))
     stores = await look(transport, topics)
     kept = await _kept(transport, order, archived.ends(), stores)
@@ -209,7 +194,8 @@ async def plan_next(
     if starts:
         options = attrs.evolve(options, starting_offsets=starts, starting_time=None)
     places = await start_places(transport, options, stores)
-    return ArchivePlan(stores, tuple(ranges_of(stores, places, {})), tuple(losses))
+    ends = {topic: end for topic in places if (end := stores[topic].end) is not None}
+    return ArchivePlan(stores, tuple(between(places, ends, stores)[0]), tuple(losses))
 
 
 async def _kept(

@@ -18,14 +18,15 @@ from jmsaio.spark.model import schema
 from jmsaio.spark.model.folder import AnyPath, Version, folder_at
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.options import values
-from jmsaio.spark.options.values import time_text
-from jmsaio.spark.planning.ranges import Loss
+from jmsaio.spark.planning.ranges import Loss, Range
 
 #: Name of the file in the archive's folder. Spark ignores names with an underscore when it reads the folder.
 NAME: Final = "_manifest.json"
 #: Version of the JSON form. Version 1 has neither ``id`` nor ``next``.
 VERSION: Final = 2
 _READABLE: Final = (1, VERSION)
+#: Fields that have the same values in all runs of an archive.
+FILTERS: Final = ("destination", "selector", "since", "until")
 #: Beginning of the name of a file in a store: its run, and the writer.
 _FILE: Final = re.compile("run-([0-9]{6,})-([0-9a-f]{12})-")
 
@@ -84,10 +85,7 @@ class Manifest:
     """Contents of an archive.
 
     Attributes:
-        destination: archived destination, as ``queue://name`` or ``topic://name``.
-        selector: selector that messages must match; None: all match.
-        since: publish time of the first messages, as given; None: from the oldest message.
-        until: publish time from which messages are left out, likewise.
+        destination: archived destination; like ``selector``, ``since`` and ``until`` as given in ``ArchiveOrder``.
         tool: name and version of the program that wrote it last.
         schema: version of the columns, ``jmsaio.spark.model.schema.VERSION``.
         runs: number of runs that added something.
@@ -97,6 +95,7 @@ class Manifest:
         writer: in a store, the unique name of the call that can add runs; else "".
         writers: last run that each writer added, by its name.
         stored: version of the object that was read or written; None without one, and outside of stores.
+        files: number of files; known only for what runs have added.
     """
 
     destination: str
@@ -112,6 +111,7 @@ class Manifest:
     writer: str = ""
     writers: Mapping[str, int] = attrs.field(factory=dict)
     stored: Version | None = attrs.field(default=None, eq=False)
+    files: int = attrs.field(default=0, eq=False)
 
     @property
     def prefix(self) -> str:
@@ -132,7 +132,7 @@ class Manifest:
         """Return the start of the next run, by topic; topics that no longer existed are left out."""
         return {part.topic: part.next for part in self.parts if part.next is not None}
 
-    def after_run(self, parts: Iterable[ArchivedPart], lost: Iterable[str] = ()) -> Manifest:
+    def after_run(self, parts: Iterable[ArchivedPart], lost: Iterable[str] = (), files: int = 0) -> Manifest:
         """Return the manifest after another run with these parts."""
         return attrs.evolve(
             self,
@@ -142,6 +142,7 @@ class Manifest:
             parts=join_parts(self.parts, parts),
             id=self.id or uuid.uuid4().hex,
             writers={**self.writers, self.writer: self.runs + 1} if self.writer else self.writers,
+            files=self.files + files,
         )
 
     def after_losses(self, losses: Iterable[Loss]) -> Manifest:
@@ -161,7 +162,7 @@ class Manifest:
         Raises:
             ConfigurationError: it would archive something else. The error names the difference.
         """
-        for name in ("destination", "selector", "since", "until", "schema"):
+        for name in (*FILTERS, "schema"):
             mine, wanted = getattr(self, name), getattr(other, name)
             if mine != wanted:
                 raise ConfigurationError(
@@ -174,7 +175,7 @@ class Manifest:
         return {
             "version": VERSION,
             "id": self.id,
-            **{name: getattr(self, name) for name in ("tool", "schema", *_FILTERS, "runs")},
+            **{name: getattr(self, name) for name in ("tool", "schema", *FILTERS, "runs")},
             "rows": self.rows,
             "lost": list(self.lost),
             "partitions": [part_to_json(part) for part in self.parts],
@@ -195,7 +196,7 @@ class Manifest:
             )
         try:
             return cls(
-                **{name: data[name] for name in ("tool", "schema", *_FILTERS, "runs")},
+                **{name: data[name] for name in ("tool", "schema", *FILTERS, "runs")},
                 lost=tuple(data["lost"]),
                 parts=tuple(part_from_json(part) for part in data["partitions"]),
                 id=str(data.get("id", "")),
@@ -204,9 +205,6 @@ class Manifest:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ConfigurationError(f"this is no manifest of an archive: {type(error).__name__}: {error}") from error
-
-
-_FILTERS: Final = ("destination", "selector", "since", "until")
 
 
 def read_manifest(folder: AnyPath) -> Manifest | None:
@@ -262,15 +260,18 @@ def write_manifest(folder: AnyPath, manifest: Manifest) -> Manifest:
     return manifest
 
 
+def bounds_json(part: ArchivedPart | Range) -> dict[str, Any]:
+    """Return topic, start and end of a part or range as JSON."""
+    return {"topic": part.topic, "start": str(part.start), "end": str(part.end)}
+
+
 def part_to_json(part: ArchivedPart) -> dict[str, Any]:
     """Return a part as JSON; without ``undecodable``."""
     return {
-        "topic": part.topic,
-        "start": str(part.start),
-        "end": str(part.end),
+        **bounds_json(part),
         "rows": part.rows,
-        "first": time_text(part.first),
-        "last": time_text(part.last),
+        "first": values.time_text(part.first),
+        "last": values.time_text(part.last),
         "next": None if part.next is None else str(part.next),
     }
 

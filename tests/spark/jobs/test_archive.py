@@ -19,7 +19,6 @@ import jmsaio
 from jmsaio.errors import ConfigurationError, DataLossError, IllegalStateError, NotFoundError
 from jmsaio.spark.jobs import archive as archiving
 from jmsaio.spark.jobs.archive import (
-    ArchiveRun,
     Pace,
     archive,
     describe_archive,
@@ -254,15 +253,15 @@ def test_rows_of_more_days_than_have_files_side_by_side_are_archived_whole(
         "named_struct('ledger', 1L, 'entry', id, 'batch_index', -1) AS position",
         "timestamp_millis(id % 7 * 86400000) AS publish_time", "string(NULL) AS decode_error", "string(id) AS text",
     )  # fmt: skip
-    run = store_run(
+    archived, run = store_run(
         frame,
         order,
         Manifest(destination="queue://q"),
         [Range("t", Place(1, 0), Place(1, 70))],
     )
-    assert (run.files, run.manifest.rows) == (7, 70)
+    assert (run.files, run.rows, archived.rows) == (7, 70, 70)
     found: dict[str, list[int]] = {}
-    for path in files_of(folder, run.manifest):
+    for path in files_of(folder, archived):
         with open_file(path) as file:
             found[path.parent.name] = [row["position"]["entry"] for row in file.read(["position"]).to_pylist()]
     assert found == {f"date=1970-01-0{day + 1}": list(range(day, 70, 7)) for day in range(7)}
@@ -295,6 +294,7 @@ def test_an_archive_goes_on_with_what_comes_until_it_is_told_to_stop(
     assert (told[0]["entries_behind"], told[0]["seconds_left"]) == (0, 0)
     assert told[0]["rows_per_second"] is not None
     assert (summary["rows"], summary["archived"], "stopped" in summary) == (3, 3, False)
+    assert summary["files"] == sum(each["files"] for each in told) >= 2
     assert (summary["subscription"], summary["unmoved"]) == ("jms-queue", [])
     assert backlog(pulsar_broker, queue, "jms-queue") == 0
     assert [row.JMSMessageID for row in spark.read.parquet(str(tmp_path)).orderBy("position").collect()] == ids
@@ -338,7 +338,9 @@ def test_runs_before_a_failure_stay_and_the_next_call_goes_on(
         archive(spark, order)
     ids = send(pulsar_broker.url, queue, [str(number) for number in range(10)])
 
-    def fail_later(frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]) -> ArchiveRun:
+    def fail_later(
+        frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]
+    ) -> tuple[Manifest, Manifest]:
         if archived.runs:
             raise OSError("no space left")
         return store_run(frame, order, archived, ranges)
@@ -362,29 +364,29 @@ PARTS = (
     ArchivedPart(topic="t", start=Place(1, 0), end=Place(1, 9), rows=6),
     ArchivedPart(topic="u", start=Place(2, 0), end=Place(2, 1)),
 )
-RUN = ArchiveRun(Manifest(destination="queue://q", runs=3, parts=PARTS), PARTS, files=2)
+RUN = Manifest(destination="queue://q", runs=3, parts=PARTS, files=2)
 
 
 def test_runs_that_follow_each_other_are_summed() -> None:
     later = ArchivedPart(topic="u", start=Place(2, 1), end=Place(3, 4), rows=4, undecodable=2)
-    both = RUN.followed_by(ArchiveRun(attrs.evolve(RUN.manifest, runs=4), (later,), files=1, lost=("lost",)))
-    assert both.manifest.runs == 4
+    both = RUN.after_run((later,), ("lost",), files=1)
+    assert both.runs == 4
     assert both.parts == (PARTS[0], ArchivedPart(topic="u", start=Place(2, 0), end=Place(3, 4), rows=4))
-    assert (both.files, both.parts[1].undecodable, both.lost) == (3, 2, ("lost",))
+    assert (both.rows, both.files, both.parts[1].undecodable, both.lost) == (10, 3, 2, ("lost",))
 
 
 def test_time_left_is_what_is_left_at_the_speed_of_the_run() -> None:
-    record = run_record(3, RUN, 2.0, entries=50, behind=100)
+    record = run_record(3, RUN, 12, 2.0, entries=50, behind=100)
     assert record == {
-        "job": "archive", "run": 3, "rows": 6, "files": 2, "archived": 6, "lost": [], "seconds": 2.0,
+        "job": "archive", "run": 3, "rows": 6, "files": 2, "archived": 12, "lost": [], "seconds": 2.0,
         "rows_per_second": 3.0, "entries_behind": 100, "seconds_left": 4,
     }  # fmt: skip
-    assert pace_text(record) == "3 runs, 6 messages, 3.0/s, 100 entries behind, 4 s left"
+    assert pace_text(record) == "3 runs, 12 messages, 3.0/s, 100 entries behind, 4 s left"
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.01])
 def test_nothing_left_takes_no_time(seconds: float) -> None:
-    record = run_record(1, RUN, seconds, entries=50, behind=0)
+    record = run_record(1, RUN, 6, seconds, entries=50, behind=0)
     assert (record["entries_behind"], record["seconds_left"]) == (0, 0)
     assert pace_text(record).endswith(", 0 entries behind")
 

@@ -21,13 +21,13 @@ from jmsaio.spark.jobs.extent import (
     is_ahead,
     locate_all,
     plan_archive,
-    ranges_of,
     subscription_of,
 )
 from jmsaio.spark.jobs.manifest import ArchivedPart
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.batch_planning import plan_batch, source_of
+from jmsaio.spark.planning.offsets import between
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.transport.administration import Ledger
@@ -110,7 +110,8 @@ def test_a_run_has_a_share_of_each_partition_up_to_the_end_of_the_archive() -> N
         "empty": Stored((Ledger(9, 0, 0),), Place(9, 0)),
     }  # fmt: skip
     starts = {"a": Place(1, 2), "b": Place(7, 0), "empty": Place(9, 0)}
-    plan = ArchivePlan(stores, tuple(ranges_of(stores, starts, {})))
+    ends = {topic: store.end for topic, store in stores.items() if store.end is not None}
+    plan = ArchivePlan(stores, tuple(between(starts, ends, stores)[0]))
     assert plan.ends() == {"a": Place(2, 4), "b": Place(7, 6)}
     assert plan.run(None, plan.ends()) == list(plan.ranges)
     first, second = plan.run(9, plan.ends())
