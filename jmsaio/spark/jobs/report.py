@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import time
@@ -18,7 +19,7 @@ from pyspark.sql import Row
 
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import REAL_TOPIC
-from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, require_manifest
+from jmsaio.spark.jobs.manifest import FILTERS, ArchivedPart, Manifest, join_parts, require_manifest
 from jmsaio.spark.jobs.verify import compare, count_files, files_of, open_file
 from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.model.places import Place
@@ -57,28 +58,25 @@ class _Counts:
 
     def add(self, day: str | None, batch: pa.RecordBatch) -> None:
         """Add a batch of messages published on ``day``."""
-        size = pc.fill_null(pc.binary_length(batch.column("payload")), 0)
+        length = pc.fill_null(pc.binary_length(batch.column("payload")), 0)
         real = pc.map_lookup(batch.column("properties"), REAL_TOPIC, "first")
         rows = pa.table(
             {name: batch.column(name) for name in ("topic", "position", "JMSMessageID", "JMSType", "body_type")}
-            | {"day": pa.repeat(pa.scalar(day, pa.string()), len(batch)), "bytes": size.cast(pa.int64())}
+            | {"day": pa.repeat(pa.scalar(day, pa.string()), len(batch)), "bytes": length.cast(pa.int64())}
             | {"origin": pc.replace_substring_regex(real, _PARTITION, "")}
         )
         for part, names in _GROUPED.items():
             grouped = rows.group_by(list(names), use_threads=False).aggregate([([], "count_all"), ("bytes", "sum")])
-            _add(self.groups[part], grouped.to_pylist(), names)
+            found = self.groups[part]
+            for row in grouped.to_pylist():
+                group = tuple(row[name] for name in names)
+                if group in found or len(found) < _GROUPS:
+                    messages, size = found.get(group, (0, 0))
+                    found[group] = messages + row["count_all"], size + row["bytes_sum"]
         for each in pc.value_counts(rows["bytes"]).to_pylist():
             self.sizes[each["values"]] += each["counts"]
         top = rows.take(pc.select_k_unstable(rows, _LARGEST, [("bytes", "descending")]))
         self.largest = heapq.nlargest(_LARGEST, [*self.largest, *map(_shown, top.to_pylist())], key=itemgetter("bytes"))
-
-
-def _add(found: dict[Group, tuple[int, int]], rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> None:
-    for row in rows:
-        group = tuple(row[name] for name in names)
-        if group in found or len(found) < _GROUPS:
-            messages, size = found.get(group, (0, 0))
-            found[group] = messages + row["count_all"], size + row["bytes_sum"]
 
 
 def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,7 +114,7 @@ def report_archive(folder: AnyPath) -> dict[str, Any]:
     return {
         "job": "report",
         "folder": str(folder),
-        **{name: getattr(manifest, name) for name in ("destination", "selector", "since", "until", "runs")},
+        **{name: getattr(manifest, name) for name in (*FILTERS, "runs")},
         "rows": counts.sizes.total(),
         "bytes": sum(size * count for size, count in counts.sizes.items()),
         "undecodable": sum(part.undecodable for part in parts),
@@ -134,12 +132,7 @@ def report_archive(folder: AnyPath) -> dict[str, Any]:
 
 
 def batches(path: AnyPath) -> Iterator[pa.RecordBatch]:
-    """Read the columns of the report; batches have fewer rows if these are large.
-
-    Raises:
-        OSError: the file can't be read.
-        pyarrow.ArrowInvalid: it is damaged, or not a Parquet file.
-    """
+    """Read the columns of the report; batches have fewer rows if these are large. Raises as ``count_files``."""
     with open_file(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         mean = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)
@@ -162,11 +155,7 @@ def _groups(counts: _Counts, part: str) -> list[dict[str, Any]]:
 
 
 def quartiles(sizes: Mapping[int, int]) -> list[int]:
-    """Return the smallest size, the quartiles and the largest size (nearest rank); nothing without messages.
-
-    Args:
-        sizes: number of messages by size.
-    """
+    """Return smallest, quartiles and largest (nearest rank) of messages counted by size; nothing without messages."""
     ordered = sorted(sizes)
     ranks = list(itertools.accumulate(sizes[size] for size in ordered))
     return [ordered[bisect_left(ranks, max(1, -(-ranks[-1] * part // 4)))] for part in range(5)] if ranks else []
@@ -180,33 +169,31 @@ def _problems(
     for path, counted in files.items():
         for part in counted:
             spans[part.topic].append((part.start, part.end, path))
-    alone = {path: _distinct([path]) for path in files}
+    distinct = functools.cache(_distinct)
     found = {}
     for part in parts:
-        groups = overlapping(spans[part.topic])
         found[part.topic] = Row(
             rows=part.rows,
-            positions=sum((alone[one[0]] if len(one) == 1 else _distinct(one))[part.topic] for one in groups),
+            positions=sum(distinct(paths)[part.topic] for paths in overlapping(spans[part.topic])),
             first=part.first,
             last=part.last,
-            low=Row(ledger=part.start.ledger, entry=part.start.entry),
-            high=Row(ledger=part.end.ledger, entry=part.end.entry - 1),
+            low=part.start,
+            high=Place(part.end.ledger, part.end.entry - 1),
         )
     return compare(manifest, found)
 
 
-def overlapping(spans: Iterable[tuple[Place, Place, AnyPath]]) -> list[list[AnyPath]]:
+def overlapping(spans: Iterable[tuple[Place, Place, AnyPath]]) -> list[tuple[AnyPath, ...]]:
     """Group files by overlapping positions: only files of one group can have the same message.
 
     Tasks read separate ranges, so a group has the files of one task, unless the archive is damaged.
     """
-    groups: list[list[AnyPath]] = []
-    reached = None
+    groups: list[tuple[AnyPath, ...]] = []
+    reached = Place(0, 0)
     for start, end, path in sorted(spans):
-        if reached is None or start >= reached:
-            groups.append([])
-            reached = end
-        groups[-1].append(path)
+        if start >= reached:
+            groups.append(())
+        groups[-1] += (path,)
         reached = max(reached, end)
     return groups
 

@@ -232,24 +232,20 @@ def count_batches(batches: Iterable[pa.RecordBatch]) -> tuple[ArchivedPart, ...]
 
 def _count(batch: pa.RecordBatch) -> Iterator[ArchivedPart]:
     """Count the rows of each topic and ledger in a batch."""
-    ledgers, entries, _ = batch.column("position").flatten()
     moments = batch.column("publish_time").cast(_MILLISECONDS, safe=False).view(pa.int64())
-    rows = pa.table(
-        {"topic": batch.column("topic"), "ledger": ledgers, "entry": entries, "time": moments,
-         "error": batch.column("decode_error")}
-    )  # fmt: skip
+    rows = pa.Table.from_batches([batch]).flatten().append_column("time", moments)
     # Entries are compared within their ledger; a batch has few ledgers.
-    groups = rows.group_by(["topic", "ledger"], use_threads=False).aggregate(
-        [([], "count_all"), ("error", "count"), ("time", "min_max"), ("entry", "min_max")]
+    groups = rows.group_by(["topic", "position.ledger"], use_threads=False).aggregate(
+        [([], "count_all"), ("decode_error", "count"), ("time", "min_max"), ("position.entry", "min_max")]
     )
     for group in groups.to_pylist():
-        times, numbers = group["time_min_max"], group["entry_min_max"]
+        times, numbers, ledger = group["time_min_max"], group["position.entry_min_max"], group["position.ledger"]
         yield ArchivedPart(
             topic=group["topic"],
-            start=Place(group["ledger"], numbers["min"]),
-            end=Place(group["ledger"], numbers["max"] + 1),
+            start=Place(ledger, numbers["min"]),
+            end=Place(ledger, numbers["max"] + 1),
             rows=group["count_all"],
             first=times["min"],
             last=times["max"],
-            undecodable=group["error_count"],
+            undecodable=group["decode_error_count"],
         )

@@ -166,7 +166,7 @@ def test_only_files_with_overlapping_positions_are_compared() -> None:
         (Place(1, 5), Place(2, 0), b), (Place(1, 0), Place(1, 5), a), (Place(2, 9), Place(3, 0), d),
         (Place(1, 7), Place(1, 9), c),
     ]  # fmt: skip
-    assert overlapping(spans) == [[a], [b, c], [d]]
+    assert overlapping(spans) == [(a,), (b, c), (d,)]
     assert overlapping([]) == []
 
 
