@@ -8,7 +8,6 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,8 +41,8 @@ class Finding:
 
 def check_driver() -> list[Finding]:
     """Check what needs no session: Java, and the packages of this interpreter."""
-    versions = {name: _version(name) for name in _OLDEST}
-    return [_check_java(), *(check_package(name, found, "here") for name, found in versions.items())]
+    packages = json.loads(_probe({}, 0.0)(0))["packages"]
+    return [_check_java(), *(check_package(name, packages[name], "here") for name in _OLDEST)]
 
 
 def check_session(session: SparkSession, options: Mapping[str, str], timeout: float = 10.0) -> list[Finding]:
@@ -122,7 +121,7 @@ def _check_java() -> Finding:
     if found is None:
         return Finding("java", "missing", f"there is no java: install Java {_OLDEST_JAVA} or later, or set JAVA_HOME")
     version = _java_version(found)
-    if version and _numbers(version)[0] < _OLDEST_JAVA:
+    if version and _numbers(version) < (_OLDEST_JAVA,):
         advice = f"{found} is Java {version}, too old for Spark: set JAVA_HOME to Java {_OLDEST_JAVA} or later"
         return Finding("java", f"{found}, {version}", advice)
     return Finding("java", ", ".join(filter(None, (found, version))))
@@ -139,7 +138,7 @@ def _java_version(java: str) -> str:
 
 
 def _probe(options: dict[str, str], timeout: float) -> Callable[[int], str]:
-    """Return a function that is sent to the worker whole, since jmsaio can be missing there."""
+    """Return a function that reports as ``check_report`` reads it, sent to the worker whole: jmsaio can be missing."""
 
     def probe(_: int) -> str:
         import asyncio
@@ -178,14 +177,6 @@ def _probe(options: dict[str, str], timeout: float) -> Callable[[int], str]:
     return probe
 
 
-def _version(name: str) -> str | None:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
-
-
 def _numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers at the start of a version: (4, 3) for ``4.3.dev1``."""
-    found = re.match(r"[0-9]+(?:\.[0-9]+)*", text)
-    return (0,) if found is None else tuple(map(int, found[0].split(".")))
+    """Return the numbers in a version: (4, 3, 1) for ``4.3.dev1``."""
+    return tuple(map(int, re.findall("[0-9]+", text)))

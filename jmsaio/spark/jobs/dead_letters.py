@@ -49,8 +49,7 @@ class ReportOrder:
     Attributes:
         connection: connection options of the data source, including ``url``.
         destination: ``queue://name`` or ``topic://name`` with the dead letters; also ``multi:`` and ``regex:``.
-        of: name of a subscription: ``destination`` is where messages failed, and the dead letters are those of this
-            subscription. None: ``destination`` has the dead letters.
+        of: as in ``RedriveRequest``.
         properties: names of properties that groups are also split by.
         selector: selector that dead letters must match; None: all match.
         pending: leave out messages that the queue's subscription has acknowledged: the one at the end of the name,
@@ -109,10 +108,7 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
 
 
 def _letters(order: ReportOrder) -> tuple[list[str], str | None]:
-    """Return the full names of the topics with dead letters, and the subscription that a redrive created there.
-
-    The topics are empty if the destination is sufficient; the subscription is None if it is not used.
-    """
+    """Return what ``report_topics`` finds for an order. It is not called if the destination is sufficient."""
     if order.of is None and not order.pending:
         return [], None
 
@@ -196,9 +192,7 @@ def redrive_letters(
         The summary; ``left``, ``unseen`` and ``errors`` are empty if everything was sent.
 
     Raises:
-        InvalidSelectorError: the selector is invalid.
-        NotFoundError: a topic or the subscription does not exist.
-        TransportError: the broker does not answer; nothing was sent.
+        As ``plan_redrive``; nothing was sent.
     """
     began = time.monotonic()
     options = parse_options(connection, Use.WRITE)

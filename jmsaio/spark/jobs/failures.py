@@ -17,11 +17,7 @@ _CAUSE: Final = "Caused by: "
 
 
 def find_cause(text: str) -> JMSError | None:
-    """Return the jmsaio error quoted in a text of Spark; None without one.
-
-    Args:
-        text: text of Spark's exception, with the traceback of the process that failed.
-    """
+    """Return the jmsaio error quoted in a Spark exception's text, which has the failed process's traceback, or None."""
     found = _OURS.findall(text)
     if not found:
         return None

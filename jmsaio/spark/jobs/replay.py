@@ -7,10 +7,11 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import attrs
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.codec.properties import value_of
@@ -159,15 +160,7 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
 
 
 def map_targets(origins: Iterable[ReplayTarget], mapping: Mapping[str, str]) -> list[ReplayTarget]:
-    """Replace the targets of archived destinations.
-
-    Args:
-        origins: the archived destinations.
-        mapping: see ``ReplayOrder.mapping``.
-
-    Raises:
-        ConfigurationError: the mapping names a destination that is not archived.
-    """
+    """Replace targets as ``ReplayOrder.mapping`` says; raise ConfigurationError if it names what is not archived."""
     left, targets = dict(mapping), []
     for one in origins:
         kind, _, name = one.source.partition("://")
@@ -180,14 +173,7 @@ def map_targets(origins: Iterable[ReplayTarget], mapping: Mapping[str, str]) -> 
 
 
 def check_targets(targets: Iterable[ReplayTarget], namespace: str) -> None:
-    """Reject targets that are origins of archived messages.
-
-    Args:
-        namespace: ``tenant/namespace`` for names without one.
-
-    Raises:
-        ConfigurationError: a target is an origin.
-    """
+    """Raise ConfigurationError if a target is an origin of archived messages; short names are in ``namespace``."""
     targets = list(targets)
     sources = {split_partition(each.topic)[0]: each.source for each in targets}
     for each in targets:
@@ -202,11 +188,7 @@ def check_targets(targets: Iterable[ReplayTarget], namespace: str) -> None:
 async def same_partitions(configuration: Configuration, targets: Iterable[ReplayTarget], dedup: bool) -> list[str]:
     """Return the archived destinations whose target has as many partitions as they have, or more.
 
-    Args:
-        dedup: targets must exist and deduplicate.
-
-    Raises:
-        ConfigurationError: ``dedup`` is set, and a target does not exist or does not deduplicate.
+    With ``dedup``, raise ConfigurationError if a target does not exist or does not deduplicate.
     """
     found = []
     async with connected(configuration) as transport:
@@ -253,16 +235,16 @@ def _outgoing(frame: DataFrame, targets: Sequence[ReplayTarget], same: list[str]
     properties = f.coalesce(f.col("properties"), f.expr("map()").cast("map<string,string>"))
     others = f.map_filter(properties, lambda name, _: name != ORIGINAL_ID)
     moves = f.create_map(*[f.lit(text) for each in targets for text in (each.source, each.target)])
-    changed: dict[str, Column] = {
+    begin = f.coalesce(f.unix_millis("JMSTimestamp"), f.unix_millis("publish_time"))
+    life = f.unix_millis("JMSExpiration") - begin
+    changed = {
         "destination": f.element_at(moves, f.col("destination")),
         "partition": f.when(f.col("destination").isin(same), f.col("partition")),
         "properties": f.map_concat(others, f.create_map(f.lit(ORIGINAL_ID), f.col("JMSMessageID"))),
+        "time_to_live": f.when(life > 0, life),
     }
-    names = [each.name for each in WRITE_COLUMNS if each.name in frame.columns]
-    columns = [changed.get(name, f.col(name)).alias(name) for name in names]
-    begin = f.coalesce(f.unix_millis("JMSTimestamp"), f.unix_millis("publish_time"))
-    life = f.unix_millis("JMSExpiration") - begin
-    return frame.select(*columns, f.when(life > 0, life).alias("time_to_live"))
+    written = {each.name for each in WRITE_COLUMNS}
+    return frame.withColumns(changed).drop(*(name for name in frame.columns if name not in written))
 
 
 def pacer(
@@ -293,33 +275,22 @@ def select_rows(frame: DataFrame, selector: str) -> DataFrame:
         InvalidSelectorError: the selector is invalid.
     """
     Selector(selector)  # raises here, not in a task
-    selected = f.udf(_matcher(selector), "boolean", useArrow=False)  # Spark's functions on Arrow batches need pandas
+    matches = partial(_matches, selector)
+    selected = f.udf(matches, "boolean", useArrow=False)  # Spark's functions on Arrow batches need pandas
     columns = [f.col(name) for name in ("properties", "property_types", *_HEADERS)]
     return frame.where(selected(f.unix_millis("JMSTimestamp"), *columns))
 
 
-def _matcher(selector: str) -> Callable[..., bool]:
-    def matches(timestamp: int | None, texts: _Texts, words: _Texts, *headers: object) -> bool:
-        values = {
-            **values_of(texts, words),
-            **dict(zip(_HEADERS, headers, strict=True)),
-            "JMSTimestamp": timestamp or 0,
-        }
-        return Selector(selector).matches(values) is True  # compiled once for each process
-
-    return matches
+def _matches(selector: str, timestamp: int | None, texts: _Texts, words: _Texts, *headers: object) -> bool:
+    values = {
+        **values_of(texts, words),
+        **dict(zip(_HEADERS, headers, strict=True)),
+        "JMSTimestamp": timestamp or 0,
+    }
+    return Selector(selector).matches(values) is True  # compiled once for each process
 
 
 def values_of(texts: _Texts, words: _Texts) -> dict[str, object]:
-    """Return the values of properties.
-
-    Args:
-        texts: the column ``properties``.
-        words: the column ``property_types``.
-    """
+    """Return the values of the columns ``properties`` (texts) and ``property_types`` (words)."""
     kinds = words or {}
-    return {
-        name: text if kinds.get(name) is None else value_of(text, str(kinds[name]))
-        for name, text in (texts or {}).items()
-        if text is not None
-    }
+    return {name: value_of(text, kinds.get(name) or "") for name, text in (texts or {}).items() if text is not None}

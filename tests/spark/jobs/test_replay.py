@@ -22,7 +22,7 @@ from jmsaio.spark.jobs.replay import (
     ORIGINAL_ID,
     ReplayOrder,
     ReplayTarget,
-    _matcher,
+    _matches,
     check_targets,
     map_targets,
     pacer,
@@ -190,5 +190,5 @@ def test_properties_have_the_values_of_their_type_words() -> None:
     ],
 )
 def test_headers_and_properties_are_seen_as_in_jms(selector: str, is_selected: bool) -> None:
-    matches = _matcher(selector)
-    assert matches(1500, {"n": "5", "s": "5"}, {"n": "int"}, "ID:1", None, "x", "PERSISTENT", 7) is is_selected
+    found = _matches(selector, 1500, {"n": "5", "s": "5"}, {"n": "int"}, "ID:1", None, "x", "PERSISTENT", 7)
+    assert found is is_selected
