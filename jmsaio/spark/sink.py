@@ -32,17 +32,28 @@ _Messages = Sequence[WriterCommitMessage | None]
 
 @attrs.frozen
 class Written(WriterCommitMessage):
-    """Number of rows that a task sent.
-
-    Attributes:
-        sent: one item for each topic.
-    """
+    """Rows that a task sent, with one item for each topic."""
 
     sent: tuple[Sent, ...]
 
 
+def _report(messages: _Messages, what: str) -> list[Written]:
+    """Log how many rows of a batch were sent to each topic; return the messages of complete tasks."""
+    done = [message for message in messages if isinstance(message, Written)]
+    rows, duplicates = Counter[str](), Counter[str]()
+    for each in (each for message in done for each in message.sent):
+        rows[each.topic] += each.rows
+        duplicates[each.topic] += each.duplicates
+    for topic, count in sorted(rows.items()):
+        text, about = "%s: %d rows sent to %s, of which the broker had %d already", log_fields(destination=topic)
+        _log.info(text, what, count, topic, duplicates[topic], extra=about)
+    return done
+
+
 class _SinkWriter:
     """Base of both writers. Checks the table when Spark creates the writer, before a task starts.
+
+    Spark passes the number of the batch for a stream only.
 
     Raises:
         ConfigurationError: the table can't be written as messages.
@@ -61,52 +72,28 @@ class _SinkWriter:
 
         return Written(write_batches(self._options, iterator))
 
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
+        """Report the write. Raises IllegalArgumentError if two tasks used the same producer name."""
+        what = _name(batchId)
+        try:
+            check_tasks({name for each in done.sent for name in each.producers} for done in _report(messages, what))
+        except IllegalArgumentError as error:
+            raise IllegalArgumentError(f"{what}: {error}") from error
 
-def _report(messages: _Messages, what: str) -> list[Written]:
-    """Log how many rows of a batch were sent to each topic; return the messages of complete tasks."""
-    done = [message for message in messages if isinstance(message, Written)]
-    rows, duplicates = Counter[str](), Counter[str]()
-    for each in (each for message in done for each in message.sent):
-        rows[each.topic] += each.rows
-        duplicates[each.topic] += each.duplicates
-    for topic, count in sorted(rows.items()):
-        text, about = "%s: %d rows sent to %s, of which the broker had %d already", log_fields(destination=topic)
-        _log.info(text, what, count, topic, duplicates[topic], extra=about)
-    return done
-
-
-def _finish(messages: _Messages, what: str) -> None:
-    try:
-        check_tasks({name for each in done.sent for name in each.producers} for done in _report(messages, what))
-    except IllegalArgumentError as error:
-        raise IllegalArgumentError(f"{what}: {error}") from error
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
+        """Report what stays stored; nothing can be rolled back."""
+        what = _name(batchId)
+        done = _report(messages, f"{what} failed")
+        _log.warning("%s failed: what its %d complete tasks sent stays", what, len(done))
 
 
-def _abort(messages: _Messages, what: str) -> None:
-    """Log what stays stored; nothing can be rolled back."""
-    done = _report(messages, f"{what} failed")
-    _log.warning("%s failed: what its %d complete tasks sent stays", what, len(done))
+def _name(batch: int | None) -> str:
+    return "write" if batch is None else f"batch {batch}"
 
 
 class BatchWriter(_SinkWriter, DataSourceArrowWriter):
     """Writer of a table."""
 
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Report the write. Raises IllegalArgumentError if two tasks used the same producer name."""
-        _finish(messages, "write")
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Report what stays stored."""
-        _abort(messages, "write")
-
 
 class StreamWriter(_SinkWriter, DataSourceStreamArrowWriter):
     """Writer of a stream's batches."""
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Report a batch. Raises IllegalArgumentError if two tasks used the same producer name."""
-        _finish(messages, f"batch {batchId}")
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Report what stays stored."""
-        _abort(messages, f"batch {batchId}")

@@ -7,6 +7,7 @@ dependencies are therefore imported when they are used.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import attrs
@@ -111,11 +112,10 @@ def _read_options(given: Mapping[str, str]) -> SourceOptions:
     """Parse options as a batch's, else as a stream's: Spark does not say yet which it will be."""
     try:
         return parse_options(given, Use.READ)
-    except ConfigurationError as refused:
-        try:
+    except ConfigurationError:
+        with suppress(ConfigurationError):
             return parse_options(given, Use.READ_STREAM)
-        except ConfigurationError:
-            raise refused from None
+        raise
 
 
 #: Types of declared properties by Spark's names.

@@ -28,12 +28,7 @@ T = TypeVar("T")
 
 
 class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reader of a destination, batch by batch. Spark creates one object to plan and one, pickled, for the tasks.
-
-    Args:
-        options: with the columns to read.
-        schema: Spark's schema of these columns.
-    """
+    """Reader of a destination, batch by batch. Spark creates one object to plan and one, pickled, for the tasks."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__(options, schema)

@@ -125,10 +125,9 @@ def worker(options: SourceOptions) -> Worker:
         As ``Worker.open``.
     """
     key = _key(options)
-    found = _workers.get(key)
-    if found is None:
-        found = _workers[key] = Worker.open(options)
-    return found
+    if key not in _workers:
+        _workers[key] = Worker.open(options)
+    return _workers[key]
 
 
 def forget(options: SourceOptions) -> None:

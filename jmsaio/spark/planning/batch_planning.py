@@ -160,18 +160,15 @@ async def _schemas(admin: Admin, wanted: str | int, topic: str) -> list[Schema]:
 
 async def _probe(transport: Transport, topic: str) -> list[str]:
     """Find a topic's partitions without administration: they are numbered, up to the first missing one."""
-    try:
+    with suppress(InvalidDestinationError):
         await transport.end(topic)
-    except InvalidDestinationError:
-        found: list[str] = []
+        return [topic]
+    found: list[str] = []
+    with suppress(NotFoundError):
         for index in itertools.count():
-            try:
-                await transport.end(partition_name(topic, index))
-            except NotFoundError:
-                break
+            await transport.end(partition_name(topic, index))
             found.append(partition_name(topic, index))
-        return found
-    return [topic]
+    return found
 
 
 async def look(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]:
@@ -187,12 +184,12 @@ async def look(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]
 
     Cancelling changes nothing.
     """
-    found = await for_each(topics, partial(look_at, transport))
+    found = await for_each(topics, partial(_look_at, transport))
     return {topic: store for topic, store in found.items() if store is not None}
 
 
-async def look_at(transport: Transport, topic: str) -> Stored | None:
-    """Return what one topic stores now; None if it does not exist. See ``look``."""
+async def _look_at(transport: Transport, topic: str) -> Stored | None:
+    """Return what one topic stores now; None if it does not exist."""
     admin = transport.admin
     if admin is None:
         return stored(None, await transport.end(topic))
@@ -225,10 +222,8 @@ async def first_since(transport: Transport, topic: str, store: Stored, time: int
     try:
         if await reader.at_end():
             return None
-        records = await reader.read(1, _FIRST)
-        if records:
-            place = records[0].message_id
-            return Place(place.ledger, place.entry)
+        for record in await reader.read(1, _FIRST):
+            return Place(record.message_id.ledger, record.message_id.entry)
         if await reader.at_end():
             return None
     finally:
@@ -290,18 +285,12 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
     Cancelling leaves nothing open.
     """
     stores = await look(transport, await list_sources(transport, source))
-    losses = Losses.by(options)
-    _report_missing(options, stores, losses)
+    starts, losses = await start_places(transport, options, stores), Losses.by(options)
 
     async def one(topic: str) -> Range | None:
-        store = stores[topic]
-        start = await _start(transport, topic, store, options, losses)
-        end = _end(topic, store, options.end_of(topic), losses)
-        found = None if start is None else whole(topic, store, start, end)
-        if found is None or options.view is not View.PENDING:
-            return found
-        assert source.subscription is not None  # of a queue
-        return await _pending(transport, found, source.subscription)
+        end = _end(topic, stores[topic], options.end_of(topic), losses)
+        found = whole(topic, stores[topic], starts[topic], end) if topic in starts else None
+        return found if found is None or options.view is not View.PENDING else await _pending(transport, found, source)
 
     ranges = [found for found in (await for_each(stores, one)).values() if found is not None]
     return split(ranges, options.min_partitions, options.max_entries_per_partition)
@@ -358,8 +347,9 @@ def _end(topic: str, store: Stored, mark: Mark, losses: Losses) -> Place | None:
     return place
 
 
-async def _pending(transport: Transport, one: Range, subscription: str) -> Range | None:
+async def _pending(transport: Transport, one: Range, queue: Resolved) -> Range | None:
     if transport.admin is None:
         reason = "option view = pending: only the REST interface reports what a subscription has acknowledged"
         raise ConfigurationError(f"{reason}; set jms.usePulsarAdmin=true and webServiceUrl", key="view")
-    return pending(one, await transport.admin.cursor(one.topic, subscription))
+    assert queue.subscription is not None
+    return pending(one, await transport.admin.cursor(one.topic, queue.subscription))

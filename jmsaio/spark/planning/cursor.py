@@ -125,9 +125,6 @@ class StreamCursor:
         self._checked = True
         return [topic for topic in stores if not done[topic]]
 
-    def _where(self, topic: str) -> dict[str, str | int]:
-        return log_fields(destination=topic, subscription=self.subscription)
-
     async def _try(self, topic: str, last: WireId | None, level: int) -> bool:
         """Move the subscription of one topic, unless nothing lies before it; return False if that failed."""
         try:
@@ -137,17 +134,15 @@ class StreamCursor:
             if last is not None:
                 await self._check_unused(topic)
                 await self.admin.advance(topic, self.subscription, last)
-        except ConfigurationError as refused:
-            if not self._checked:
-                raise
-            text, about = "%s; its cursor is not moved while they are there", self._where(topic)
-            _log.log(level, text, refused, extra=about)
-            return False
         except JMSError as error:
-            if isinstance(error, NotFoundError):
+            text = f"subscription {self.subscription} of {topic} was not moved: {error}"
+            if isinstance(error, ConfigurationError):
+                if not self._checked:
+                    raise
+                text = f"{error}; its cursor is not moved while they are there"
+            elif isinstance(error, NotFoundError):
                 self._there.discard(topic)
-            text, about = "subscription %s of %s was not moved: %s", self._where(topic)
-            _log.log(level, text, self.subscription, topic, error, extra=about)
+            _log.log(level, "%s", text, extra=log_fields(destination=topic, subscription=self.subscription))
             return False
         return True
 

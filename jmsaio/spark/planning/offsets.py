@@ -168,7 +168,8 @@ def advance(
     ends = {topic: None if until is None else until.get(topic) for topic in starts}
     behind = {topic: _behind(topic, place, stores[topic], ends[topic]) for topic, place in starts.items()}
     limit = _limit(behind, max_entries, max_bytes)
-    shares = share({topic: one.entries for topic, one in behind.items()}, limit, _turn(start))
+    turn = sum(place.entry for place in start.values())  # grows with each batch, so that other partitions are first
+    shares = share({topic: one.entries for topic, one in behind.items()}, limit, turn)
     end = {topic: _ahead(topic, place, stores[topic], shares[topic], ends[topic]) for topic, place in starts.items()}
     return Step(waiting | end, sum(shares.values()), tuple(losses))
 
@@ -195,11 +196,6 @@ def _limit(behind: Mapping[str, Behind], max_entries: int | None, max_bytes: int
     if max_bytes is not None and entries and size:
         limits.append(max(1, max_bytes * entries // size))
     return min(limits, default=None)
-
-
-def _turn(start: Offsets) -> int:
-    """Return a number that grows by the entries of each batch, so that the next one starts with other partitions."""
-    return sum(place.entry for place in start.values())
 
 
 def share(left: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Final
 
 import attrs
@@ -155,12 +157,8 @@ def weigh(range: Range, ledgers: Iterable[Ledger]) -> int:
         ledgers: ledgers of its topic; entries of other ledgers are ignored.
     """
     known = {ledger.id: ledger for ledger in ledgers if ledger.entries}
-    sizes = [
-        known[run.ledger].bytes * _length(run) / known[run.ledger].entries
-        for run in range.runs()
-        if run.ledger in known
-    ]
-    return round(sum(sizes))
+    runs = [(known[run.ledger], _length(run)) for run in range.runs() if run.ledger in known]
+    return round(sum(ledger.bytes * entries / ledger.entries for ledger, entries in runs))
 
 
 def pending(range: Range, cursor: Cursor) -> Range | None:
@@ -232,27 +230,21 @@ def _divided(number: int, by: int) -> int:
     return -(-number // by)
 
 
-def _cut(whole: Range, entries: int, pieces: int) -> Iterable[Range]:
+def _cut(whole: Range, entries: int, pieces: int) -> Iterator[Range]:
     """Cut a range into ``pieces`` of about equally many entries, each from its first entry to after its last."""
-    runs, before, index = whole.runs(), 0, 0  # entries in the runs before the current one
-    start = whole.start
-    for piece in range(1, pieces + 1):
-        target = entries * piece // pieces
-        while before + _length(runs[index]) < target:
-            before += _length(runs[index])
-            index += 1
-        run = runs[index]
-        end = Place(run.ledger, run.first + target - before)
-        yield _clipped(attrs.evolve(whole, start=start, end=whole.end if piece == pieces else end))
-        start = _next(runs, index, end)
+    runs = whole.runs()
+    before = [0, *accumulate(map(_length, runs))]  # entries before each run
+
+    def place(number: int) -> Place:
+        """Return the place of the entry with a number in the range."""
+        index = bisect_right(before, number) - 1
+        return Place(runs[index].ledger, runs[index].first + number - before[index])
+
+    for low, high in pairwise(entries * piece // pieces for piece in range(pieces + 1)):
+        last = place(high - 1)
+        start, end = place(low) if low else whole.start, last._replace(entry=last.entry + 1)
+        yield _clipped(attrs.evolve(whole, start=start, end=end if high < entries else whole.end))
 
 
 def _length(run: EntryRun) -> int:
     return run.stop - run.first
-
-
-def _next(runs: Sequence[EntryRun], index: int, end: Place) -> Place:
-    """Return the first entry after ``end``, which lies in a run or at its end."""
-    if end.entry < runs[index].stop or index + 1 == len(runs):
-        return end
-    return Place(runs[index + 1].ledger, runs[index + 1].first)

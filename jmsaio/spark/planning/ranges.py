@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import attrs
@@ -16,6 +17,7 @@ Span = tuple[EntryId, EntryId]
 #: Start of any topic whose oldest ledger is unknown.
 BEGINNING: Final = Place(0, 0)
 _UNBOUND: Final = 2**63
+_end: Final = itemgetter(1)  # of a span, or of a pair of places
 
 
 class EntryRun(NamedTuple):
@@ -75,7 +77,7 @@ class Range:
 def _without(run: EntryRun, spans: Sequence[Span]) -> Iterator[EntryRun]:
     """Yield the parts of a run outside of spans, which are in order."""
     ledger, first, stop = run
-    for index in range(bisect_left(spans, (ledger, first), key=_last), len(spans)):
+    for index in range(bisect_left(spans, (ledger, first), key=_end), len(spans)):
         low, high = spans[index]
         if low >= (ledger, stop):
             break
@@ -84,10 +86,6 @@ def _without(run: EntryRun, spans: Sequence[Span]) -> Iterator[EntryRun]:
         first = high[1] + 1 if high[0] == ledger else stop
     if first < stop:
         yield EntryRun(ledger, first, stop)
-
-
-def _last(span: Span) -> EntryId:
-    return span[1]
 
 
 @attrs.frozen
@@ -153,6 +151,7 @@ class RangeCheck:
     A record that was given up and is received later is still returned: on a busy machine, records can overtake others.
 
     Attributes:
+        last: the last record received or given up; before the first, the one before the start.
         done: the range was read completely.
     """
 
@@ -161,11 +160,7 @@ class RangeCheck:
         self._runs = range.runs()
         self._is_known = bool(range.ledgers)
         start = range.start
-        self._last: tuple[int, int, int] = (
-            start.ledger,
-            start.entry,
-            start.batch - 1,
-        )  # the last record handled
+        self.last = start._replace(batch=start.batch - 1)
         self._size = 0  # number of records in its entry; 0 if unknown
         self._seen: EntryId = (start.ledger, start.entry - 1)  # the last entry received or given up
         self._given_up: list[tuple[Place, Place]] = []  # nothing between the places of a pair was received in time,
@@ -175,12 +170,7 @@ class RangeCheck:
     @property
     def place(self) -> Place:
         """Entry where a reader must start to miss nothing; it redelivers the last entry completely."""
-        return Place(self._last[0], self._last[1])
-
-    @property
-    def last(self) -> Place:
-        """The last record received or given up; before the first, the one before the start."""
-        return Place(*self._last)
+        return self.last._replace(batch=0)
 
     @property
     def is_last(self) -> bool:
@@ -203,17 +193,17 @@ class RangeCheck:
             size = 1 if batch < 0 else size_of(used)
             gap = self._step(Place(ledger, entry, max(batch, 0)), size, used, wanted)
             used += gap is None and not self.done
-        if used and used == len(ids) and 0 < self._size <= self._last[2] + 1 and self.is_last:
+        if used and used == len(ids) and 0 < self._size <= self.last.batch + 1 and self.is_last:
             self.done = True
         return Taken(wanted, used, gap)
 
     def _follow(self, ids: Sequence[WireId], size_of: Callable[[int], int], used: int, wanted: list[int]) -> int:
         """Handle records that directly follow the last one, the usual case; return the index of the first other one."""
         (ledger, number), end = self._seen, self._range.end
-        if self._range.acknowledged or self._last[:2] > self._seen or ledger > end.ledger:
+        if self._range.acknowledged or self.last[:2] > self._seen or ledger > end.ledger:
             return used
         bound = end.entry if ledger == end.ledger else _UNBOUND
-        batch_before, size = (self._last[2], self._size) if self._last[:2] == self._seen else (-1, 0)
+        batch_before, size = (self.last.batch, self._size) if self.last[:2] == self._seen else (-1, 0)
         for index in range(used, len(ids)):
             of, entry, _, batch = ids[index]
             if of != ledger or entry >= bound:
@@ -231,16 +221,16 @@ class RangeCheck:
             index = len(ids)
         if index > used:
             wanted.extend(range(used, index))
-            self._seen, self._last, self._size = (ledger, number), (ledger, number, batch_before), size
+            self._seen, self.last, self._size = (ledger, number), Place(ledger, number, batch_before), size
         return index
 
     def _step(self, place: Place, size: int, index: int, wanted: list[int]) -> Gap | None:
         """Accept or drop any record, end at it, or return the gap before it."""
         here = (place.ledger, place.entry)
         is_next = here == (self._seen[0], self._seen[1] + 1)
-        if place <= self._last:
+        if place <= self.last:
             self._seen = here if is_next else self._seen
-            self._size = size if here == self._last[:2] else self._size
+            self._size = size if here == self.last[:2] else self._size
             if self._is_late(place):
                 wanted.append(index)
             return None
@@ -248,7 +238,7 @@ class RangeCheck:
         if gap is not None or place >= self._range.end:
             self.done = gap is None
             return gap
-        self._last, self._seen, self._size = place, max(self._seen, here), size
+        self.last, self._seen, self._size = place, max(self._seen, here), size
         if not (self._range.acknowledged and _holds(self._range.acknowledged, here)):
             wanted.append(index)
         return None
@@ -276,7 +266,7 @@ class RangeCheck:
         self._given_up.append((self.last, gap.end))
         ledger, entry = self._range.stop if gap.end >= self._range.end else gap.end[:2]
         self._seen = max(self._seen, (ledger, entry - 1))
-        self._last, self._size = gap.end._replace(batch=gap.end.batch - 1), 0
+        self.last, self._size = gap.end._replace(batch=gap.end.batch - 1), 0
 
     def _gap(self, place: Place) -> Gap | None:
         """Return the missing entries before a place."""
@@ -289,7 +279,7 @@ class RangeCheck:
 
     def _holes(self, place: Place, is_end: bool) -> list[Place]:
         """Return the first records missing before a place, in the last entry and in that of the place."""
-        ledger, entry, batch = self._last
+        ledger, entry, batch = self.last
         holes = []
         if place[:2] != (ledger, entry):
             holes += [Place(ledger, entry, batch + 1)] * (batch + 1 < self._size)
@@ -318,11 +308,7 @@ class RangeCheck:
         return found
 
 
-def _end(pair: tuple[Place, Place]) -> Place:
-    return pair[1]
-
-
 def _holds(spans: Sequence[Span], entry: EntryId) -> bool:
     """Return True if an entry lies in one of some spans, which are in order."""
-    index = bisect_left(spans, entry, key=_last)
+    index = bisect_left(spans, entry, key=_end)
     return index < len(spans) and spans[index][0] <= entry
