@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -11,10 +10,8 @@ from jmsaio.codec.schemas.reading import schema_reader
 from jmsaio.model.schema import Schema
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.batch_planning import find_schemas, plan_batch, source_of
-from jmsaio.spark.planning.outage import Outage
-from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.task import TaskReader
-from jmsaio.spark.worker import call_broker, connected_by
+from jmsaio.spark.worker import call_broker
 
 
 class BatchReader(TaskReader, DataSourceReader):
@@ -31,13 +28,13 @@ class BatchReader(TaskReader, DataSourceReader):
             DataLossError: messages to read no longer exist.
             TransportError: the broker does not answer within ``outageTimeout``.
         """
-        outage = Outage(self._options.outage_timeout)
-        return self._tasks(asyncio.run(outage.wait(partial(_plan, self._options))))
-
-
-async def _plan(options: SourceOptions) -> list[Range]:
-    async with connected_by(options) as (transport, configuration):
-        return await plan_batch(transport, source_of(options, configuration), options)
+        options = self._options
+        ranges = call_broker(
+            options,
+            lambda transport, configuration: plan_batch(transport, source_of(options, configuration), options),
+            options.outage_timeout,
+        )
+        return self._tasks(ranges)
 
 
 def check_destination(options: SourceOptions) -> list[Schema]:

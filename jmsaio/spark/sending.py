@@ -41,7 +41,7 @@ from jmsaio.spark.options.table import SCHEMAS
 from jmsaio.spark.planning.batch_planning import find_schemas
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.worker import CONNECTION_ERRORS, call_broker, forget, without_collection, worker
-from jmsaio.transport.base import Route, Sender, SenderOptions, Transport
+from jmsaio.transport.base import Sender, SenderOptions, Transport
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, longest_wait, sender_options
 from jmsaio.transport.subscriptions import precreate
@@ -79,35 +79,31 @@ class _Outlet:
         return Sent(self.topic, self.rows, self.duplicates, () if self.producer is None else (self.producer,))
 
 
-@attrs.define(eq=False)
 class Sending:
     """Sender of the rows of one task, at least once: a repeated task sends them again.
 
     Args:
-        transport: opens the senders.
         configuration: its ``producer`` configures the senders. A queue's subscription is created before its first
             message.
         outage_timeout: seconds to wait for an unreachable broker, also for a row that is being sent.
         schema: schema of the bodies, or None.
     """
 
-    transport: Transport
-    configuration: Configuration
-    outage_timeout: float = 0.0
-    schema: Schema | None = None
-    _outlets: dict[tuple[str, str | None], _Outlet] = attrs.field(init=False, factory=dict)
-    _ended: list[Sent] = attrs.field(init=False, factory=list)
-    _errors: list[JMSError] = attrs.field(init=False, factory=list)
-    _route: Route = attrs.field(init=False)
-    _outage: Outage = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._outage = Outage(self.outage_timeout)
-        producer = self.configuration.producer
-        if (producer.send_timeout or LONGEST_WAIT) < self.outage_timeout:
-            producer = attrs.evolve(producer, send_timeout=self.outage_timeout)
-            self.configuration = attrs.evolve(self.configuration, producer=producer)
-        by_priority = make_route(self.configuration.used_priority_mapping, False, random)
+    def __init__(
+        self, transport: Transport, configuration: Configuration, outage_timeout: float = 0.0,
+        schema: Schema | None = None,
+    ) -> None:  # fmt: skip
+        producer = configuration.producer
+        if (producer.send_timeout or LONGEST_WAIT) < outage_timeout:
+            producer = attrs.evolve(producer, send_timeout=outage_timeout)
+        self.transport = transport
+        self.configuration = attrs.evolve(configuration, producer=producer)
+        self.schema = schema
+        self._outage = Outage(outage_timeout)
+        self._outlets: dict[tuple[str, str | None], _Outlet] = {}
+        self._ended: list[Sent] = []
+        self._errors: list[JMSError] = []
+        by_priority = make_route(configuration.used_priority_mapping, False, random)
 
         def route(record: OutgoingRecord, partitions: int) -> int | None:
             if record.sticky_key is not None:

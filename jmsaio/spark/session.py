@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -48,18 +48,14 @@ def open_session(master: str = MASTER, settings: Mapping[str, str] | None = None
         jmsaio.spark.register(session)
         yield session
         return
-    had_python = _PYTHON in os.environ
-    os.environ.setdefault(_PYTHON, sys.executable)
-    try:
+    with ExitStack() as stack:
+        if _PYTHON not in os.environ:
+            os.environ[_PYTHON] = sys.executable
+            stack.callback(os.environ.pop, _PYTHON)
         session = _make(master, settings or {})
-        try:
-            jmsaio.spark.register(session)
-            yield session
-        finally:
-            session.stop()
-    finally:
-        if not had_python:
-            del os.environ[_PYTHON]
+        stack.callback(session.stop)
+        jmsaio.spark.register(session)
+        yield session
 
 
 def _make(master: str, settings: Mapping[str, str]) -> SparkSession:

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _log = logging.getLogger(__name__)
-#: Spark passes None in place of a failed task's message.
-_Messages = Sequence[WriterCommitMessage | None]
 
 
 @attrs.frozen
@@ -37,9 +35,9 @@ class Written(WriterCommitMessage):
     sent: tuple[Sent, ...]
 
 
-def _report(messages: _Messages, what: str) -> list[Written]:
+def _report(messages: Sequence[WriterCommitMessage | None], what: str) -> list[Written]:
     """Log how many rows of a batch were sent to each topic; return the messages of complete tasks."""
-    done = [message for message in messages if isinstance(message, Written)]
+    done = [message for message in messages if isinstance(message, Written)]  # Spark passes None for a failed task
     rows, duplicates = Counter[str](), Counter[str]()
     for each in (each for message in done for each in message.sent):
         rows[each.topic] += each.rows

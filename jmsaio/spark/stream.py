@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Coroutine
-from types import FrameType
 from typing import Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -82,12 +82,9 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
     def _run(self, call: Callable[[StreamPlanner], Coroutine[Any, Any, T]]) -> T:
         """Run a call of the planner, which the first one creates: tasks have none."""
         if self._worker is None or self._planner is None:
-            signal.signal(signal.SIGTERM, _leave)  # Spark ends this process so, and calls stop() only after a return
+            # Spark ends this process with SIGTERM, and calls stop() only after a return.
+            signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
             self._worker = Worker.open(self._options)
             source = source_of(self._options, self._worker.configuration)
             self._planner = StreamPlanner(self._worker.transport, source, self._options)
         return self._worker.run(call(self._planner))
-
-
-def _leave(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(0)

@@ -78,7 +78,7 @@ def read_ranges(
         readings = [RangeReading(here.transport, each, options, here.configuration, fields) for each in ranges]
         try:
             with without_collection():
-                first = here.run(together(map(_begin, readings)))
+                first = here.run(together(reading.next_columns() for reading in readings))
             first.reverse()
             for span, reading in zip(ranges, readings, strict=True):
                 yield from _batches(options, here, span, reading, first.pop(), schema)
@@ -87,14 +87,6 @@ def read_ranges(
     except CONNECTION_ERRORS:
         forget(options)
         raise
-
-
-async def _begin(reading: RangeReading) -> RowColumns | None:
-    """Return the first rows of a range; close its reader if they are all."""
-    columns = await reading.next_columns()
-    if reading.done:
-        await reading.aclose()
-    return columns
 
 
 def _row_batches(options: SourceOptions, destination: str, topic: str) -> RowBatches:
@@ -108,7 +100,7 @@ def _batches(
     options: SourceOptions, here: Worker, span: Range, reading: RangeReading, columns: RowColumns | None,
     schema: pa.Schema,
 ) -> Generator[pa.RecordBatch, None, None]:  # fmt: skip
-    """Yield the rows of a range, of which the first have been read; close its reader."""
+    """Yield the rows of a range, of which the first have been read."""
     import pyarrow as pa
 
     from jmsaio.spark.arrow.value_column import ValueColumn
@@ -136,4 +128,3 @@ def _batches(
                 arrays.insert(index, values)
             columns = None  # before the garbage collector runs again
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-    here.run(reading.aclose())

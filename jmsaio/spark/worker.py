@@ -52,14 +52,19 @@ async def connected_by(options: SourceOptions) -> AsyncIterator[tuple[Transport,
         yield transport, configuration
 
 
-def call_broker(options: SourceOptions, call: Callable[[Transport, Configuration], Awaitable[T]]) -> T:
-    """Connect as ``connected_by`` does, return the result of a call on an event loop of its own, and disconnect."""
+def call_broker(
+    options: SourceOptions, call: Callable[[Transport, Configuration], Awaitable[T]], outage_timeout: float = 0.0
+) -> T:
+    """Connect as ``connected_by`` does, return the result of a call on an event loop of its own, and disconnect.
+
+    All of it is repeated while the broker is unreachable, for up to ``outage_timeout`` seconds.
+    """
 
     async def run() -> T:
         async with connected_by(options) as (transport, configuration):
             return await call(transport, configuration)
 
-    return asyncio.run(run())
+    return asyncio.run(Outage(outage_timeout).wait(run))
 
 
 @attrs.define(eq=False)
@@ -147,11 +152,10 @@ def without_collection() -> Iterator[None]:
     A batch creates several objects per row; none is part of a cycle, and all are freed at its end. The collector would
     scan them repeatedly, which takes a tenth of a task's time and more, measured.
     """
-    if not gc.isenabled():
-        yield
-        return
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        gc.enable()
+        if was_enabled:
+            gc.enable()

@@ -66,8 +66,6 @@ async def list_sources(
     """Return the full names of a destination's topics without partitions, and of its partitions.
 
     Args:
-        transport: client of the broker.
-        source: the destination's topics.
         may_miss: leave out a topic that does not exist.
         known: topics that had no partitions when they were looked at, which is not asked again.
 
@@ -233,11 +231,7 @@ async def first_since(transport: Transport, topic: str, store: Stored, time: int
 
 @attrs.define(eq=False)
 class Backlog:
-    """Finds the backlog of topics, with the publish time of the oldest unread message, which needs the administration.
-
-    Args:
-        transport: client of the broker.
-    """
+    """Finds the backlog of topics. The publish time of the oldest unread message needs the administration."""
 
     transport: Transport
     _times: dict[str, tuple[Place, str | None]] = attrs.field(init=False, factory=dict)
@@ -272,9 +266,7 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
     """Return the ranges of a batch. Ranges contain only messages that are readable now; empty topics have none.
 
     Args:
-        transport: client of the broker.
         source: topics to read; its subscription determines the pending messages.
-        options: bounds, view and limits.
 
     Raises:
         DataLossError: a given start or end is not stored, and ``fail_on_data_loss`` is set.

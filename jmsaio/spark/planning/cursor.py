@@ -25,7 +25,6 @@ class StreamCursor:
     """Moves a subscription past the messages that a stream has read, so that the broker keeps the rest.
 
     Args:
-        admin: admin client of the broker.
         shared: move it even while it has consumers, which then miss messages that they have not received yet.
         option: name of the option, for errors.
         remedy: alternative to closing the consumers, for errors.
@@ -47,7 +46,6 @@ class StreamCursor:
         Messages acknowledged individually after that position are read again.
 
         Args:
-            stores: what each partition stores.
             position: start of a new subscription.
 
         Returns:
@@ -98,7 +96,6 @@ class StreamCursor:
 
         Args:
             start: end of the messages that were read and stored.
-            stores: what each partition stores.
             again: retry failed topics.
 
         Returns:

@@ -63,11 +63,7 @@ class Behind:
 
 
 def first_unread(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Place]:
-    """Return the first unread place by partition; a partition without an offset starts at its oldest message.
-
-    Args:
-        stores: what each partition stores.
-    """
+    """Return the first unread place by partition; a partition without an offset starts at its oldest message."""
     return {topic: _start(topic, start, store)[0] for topic, store in stores.items()}
 
 
@@ -154,13 +150,10 @@ def advance(
             are not a loss.
     """
     losses = [Loss(topic, place, None, _GONE) for topic, place in start.items() if topic not in stores]
-    starts: dict[str, Place] = {}
-    waiting: dict[str, Place] = {}  # not read in this batch
+    starts: dict[str, Place] = {}  # of the partitions that are read in this batch
     for topic, store in stores.items():
-        is_new = topic not in start
-        if store.end is None or (is_new and store.is_unused) or (until is not None and topic not in until):
-            if not is_new:
-                waiting[topic] = start[topic]
+        is_unused = store.end is None or (topic not in start and store.is_unused)
+        if is_unused or (until is not None and topic not in until):
             continue
         starts[topic], loss = _start(topic, start, store)
         if loss is not None and not (topic in kept and is_trimmed(loss, store)):
@@ -171,6 +164,7 @@ def advance(
     turn = sum(place.entry for place in start.values())  # grows with each batch, so that other partitions are first
     shares = share({topic: one.entries for topic, one in behind.items()}, limit, turn)
     end = {topic: _ahead(topic, place, stores[topic], shares[topic], ends[topic]) for topic, place in starts.items()}
+    waiting = {topic: place for topic, place in start.items() if topic in stores and topic not in end}
     return Step(waiting | end, sum(shares.values()), tuple(losses))
 
 

@@ -130,9 +130,7 @@ def beyond(topic: str, place: Place, store: Stored, reason: str) -> Loss | None:
     """Return the loss if reading is to end after the readable messages; otherwise None.
 
     Args:
-        topic: full name of a topic without partitions, or of one partition.
         place: end of the read, as returned by ``locate``.
-        store: ledgers and ends of the topic.
     """
     if store.end is not None and place <= store.end:
         return None

@@ -77,10 +77,9 @@ _HOLE: Final = "readers receive only a part of their batch"
 
 
 class RangeReading:
-    """Reader of one range. Close it at the end, also after cancellation.
+    """Reader of one range. Close it, also after cancellation, unless all rows were returned.
 
     Args:
-        transport: client of the broker.
         configuration: configuration of the connection, with that of the reader.
         fields: fields of raw rows that are read.
 
@@ -119,11 +118,6 @@ class RangeReading:
         self._silences = 0  # number of readers opened further back for it,
         self._silent_looks = _LOOKS  # and remaining number of such readers
 
-    @property
-    def done(self) -> bool:
-        """True if all rows were returned."""
-        return self._check.done and not self._waiting
-
     async def aclose(self) -> None:
         """Close the reader. Idempotent. Cancelling does not interrupt closing."""
         reader, self._reader = self._reader, None
@@ -133,6 +127,8 @@ class RangeReading:
 
     async def next_columns(self) -> RowColumns | None:
         """Return the next rows, up to ``batch_rows`` or ``batch_bytes``; None at the end of the range.
+
+        The reader is closed with the last rows.
 
         Raises:
             DataLossError: messages of the range no longer exist, and ``fail_on_data_loss`` is set.
@@ -150,6 +146,8 @@ class RangeReading:
             maker.take(self._selected(options.batch_rows - maker.size))
         else:
             await self._fit_queue()
+        if self._check.done and not self._waiting:
+            await self.aclose()
         return maker.columns() if maker.size else None
 
     def _selected(self, limit: int) -> Iterator[ReceivedRecord]:
@@ -315,13 +313,10 @@ class RangeReading:
 
     async def _may_end_chunks(self, gap: Gap) -> bool:
         """Return True if a chunked message ends in a gap; if that can't be determined, True only once."""
-        once = not self._silences
-        if self._transport.admin is None:
-            return once
-        try:
-            return await self._last_chunk(gap, counts=False) is not None
-        except JMSSecurityError:  # without the right to read what is stored
-            return once
+        if self._transport.admin is not None:
+            with contextlib.suppress(JMSSecurityError):  # without the right to read what is stored
+                return await self._last_chunk(gap, counts=False) is not None
+        return not self._silences
 
     async def _is_over(self) -> bool:
         """Return True if the broker has no message after the last one. A reader can miss that after some markers.

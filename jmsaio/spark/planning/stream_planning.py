@@ -6,8 +6,6 @@ from collections.abc import Container, Mapping
 from functools import partial
 from typing import Any, Final
 
-import attrs
-
 from jmsaio.errors import JMSError
 from jmsaio.model.destinations import Resolved
 from jmsaio.spark.model.places import Place
@@ -46,43 +44,33 @@ _REST: Final = 10.0
 _LATE: Final = 5.0
 
 
-@attrs.define(eq=False)
 class StreamPlanner:
-    """Planner of one stream's batches. Lives in the one process that plans, as long as the query runs.
+    """Planner of one stream's batches. Lives in the one process that plans, as long as the query runs."""
 
-    Args:
-        transport: transport of that process.
-        source: topics to read.
-    """
-
-    transport: Transport
-    source: Resolved
-    options: SourceOptions
-    _stores: Mapping[str, Stored] = attrs.field(init=False, factory=dict)
-    _looked: float | None = attrs.field(init=False, default=None)
-    _took: float = attrs.field(init=False, default=0.0)  # seconds that it took to look
-    _looked_at: float = attrs.field(init=False, default=0.0)  # in seconds since the epoch
-    _has_asked: bool = attrs.field(init=False, default=False)  # for the ends, since that look
-    _begun: float | None = attrs.field(init=False, default=None)  # when the previous batch was planned
-    _until: Offsets | None = attrs.field(init=False, default=None)
-    _ends: dict[str, Place] = attrs.field(init=False, factory=dict)  # known ends of the options
-    _has_ended: bool = attrs.field(init=False, default=False)
-    _from: Offsets = attrs.field(init=False, factory=dict)  # start and
-    _reached: Offsets = attrs.field(init=False, factory=dict)  # end of the newest batch
-    _cursor: StreamCursor | None = attrs.field(init=False, default=None)
-    _behind: Mapping[str, Behind] = attrs.field(init=False, factory=dict)
-    _batch: Behind = attrs.field(init=False, default=Behind(0, 0))  # backlog before the newest batch
-    _outage: Outage = attrs.field(init=False)
-    _backlog: Backlog = attrs.field(init=False)
-    _reported: tuple[Offsets, float | None] | None = attrs.field(init=False, default=None)  # what ``_behind`` is for
-    _losses: Losses = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._backlog, self._losses = Backlog(self.transport), Losses.by(self.options)
-        self._outage = Outage(self.options.outage_timeout)
-        name, admin = self.options.subscription, self.transport.admin
-        if name is not None and admin is not None:
-            self._cursor = StreamCursor(admin, name, self.options.shared_cursor)
+    def __init__(self, transport: Transport, source: Resolved, options: SourceOptions) -> None:
+        self.transport = transport
+        self.source = source
+        self.options = options
+        self._stores: Mapping[str, Stored] = {}
+        self._looked: float | None = None
+        self._took = 0.0  # seconds that it took to look
+        self._looked_at = 0.0  # in seconds since the epoch
+        self._has_asked = False  # for the ends, since that look
+        self._begun: float | None = None  # when the previous batch was planned
+        self._until: Offsets | None = None
+        self._ends: dict[str, Place] = {}  # known ends of the options
+        self._has_ended = False
+        self._from: Offsets = {}  # start and
+        self._reached: Offsets = {}  # end of the newest batch
+        self._behind: Mapping[str, Behind] = {}
+        self._batch = Behind(0, 0)  # backlog before the newest batch
+        self._reported: tuple[Offsets, float | None] | None = None  # what ``_behind`` is for
+        self._outage = Outage(options.outage_timeout)
+        self._backlog = Backlog(transport)
+        self._losses = Losses.by(options)
+        self._cursor: StreamCursor | None = None
+        if options.subscription is not None and transport.admin is not None:
+            self._cursor = StreamCursor(transport.admin, options.subscription, options.shared_cursor)
 
     async def initial(self) -> dict[str, Any]:
         """Return the start of a new query: its subscription's position if that exists, else that of the options.
