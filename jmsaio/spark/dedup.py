@@ -46,8 +46,8 @@ def with_dedup(frame: DataFrame, job: str) -> DataFrame:
     if missing:
         needs = "with_dedup needs the columns topic and position, as the source jms reads them"
         raise IllegalArgumentError(f"{needs}; {' and '.join(missing)} is missing")
-    named = frame.withColumn("dedup_producer", F.concat(F.lit(f"{job}:"), F.col("topic")))
-    numbered = named.withColumn("dedup_sequence", _sequence())
+    producer = F.concat(F.lit(f"{job}:"), F.col("topic"))
+    numbered = frame.withColumns({"dedup_producer": producer, "dedup_sequence": _sequence()})
     before = Window.partitionBy("dedup_producer").orderBy("dedup_sequence")
     return numbered.withColumn("dedup_previous", F.lag("dedup_sequence").over(before))
 
@@ -61,10 +61,6 @@ def _sequence() -> Column:
     for part, bits in parts:
         fits = fits & (part >= 0) & (part < 1 << bits)
     number = F.shiftleft(ledger, ENTRY_BITS + BATCH_BITS).bitwiseOR(F.shiftleft(entry, BATCH_BITS)).bitwiseOR(batch)
-    refused = F.raise_error(
-        F.concat(
-            F.lit("with_dedup: position "), F.coalesce(F.col("position").cast("string"), F.lit("NULL")),
-            F.lit(" makes no dedup_sequence; number the rows by a column of your own"),
-        )
-    )  # fmt: skip
+    text = "with_dedup: position %s makes no dedup_sequence; number the rows by a column of your own"
+    refused = F.raise_error(F.format_string(text, F.coalesce(F.col("position").cast("string"), F.lit("NULL"))))
     return F.when(fits, number).otherwise(refused.cast("long"))

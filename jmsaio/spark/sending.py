@@ -59,7 +59,6 @@ class _Outlet:
 
     topic: str
     errors: list[JMSError]
-    producer: str | None
     sender: Sender = attrs.field(init=False)
     rows: int = 0
     duplicates: int = 0
@@ -74,9 +73,6 @@ class _Outlet:
         self.rows += len(numbers)
         if place is not None and place.duplicate:
             self.duplicates += len(numbers)
-
-    def sent(self) -> Sent:
-        return Sent(self.topic, self.rows, self.duplicates, () if self.producer is None else (self.producer,))
 
 
 class Sending:
@@ -164,7 +160,7 @@ class Sending:
         if subscription is not None and config.precreate_queue_subscription:
             timers = LoopTimers(self.transport.clock)
             await self._outage.wait(partial(precreate, self.transport, config, topic, subscription, timers))
-        outlet = _Outlet(topic, self._errors, row.producer)
+        outlet = _Outlet(topic, self._errors)
         options = attrs.evolve(sender_options(config, self._route, outlet.settled), schema=self.schema)
         if row.producer is not None:  # the broker stores only the sequence id of the first message of a batch
             named = attrs.evolve(config.producer, producer_name=row.producer, batching_enabled=False)
@@ -224,10 +220,11 @@ class Sending:
             )
 
     async def _end(self, key: tuple[str, str | None]) -> None:
-        outlet = self._outlets[key]
+        outlet, (_, producer) = self._outlets[key], key
         await drain(outlet.sender, self.configuration)
         del self._outlets[key]
-        self._ended.append(outlet.sent())
+        producers = () if producer is None else (producer,)
+        self._ended.append(Sent(outlet.topic, outlet.rows, outlet.duplicates, producers))
         await outlet.sender.aclose(self.configuration.close_timeout)
 
 

@@ -16,9 +16,7 @@ from pyspark.sql.streaming.datasource import (
     ReadMinRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import StructType
 
-from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.batch_planning import source_of
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.spark.task import TaskReader
@@ -30,10 +28,8 @@ T = TypeVar("T")
 class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of a destination, batch by batch. Spark creates one object to plan and one, pickled, for the tasks."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        super().__init__(options, schema)
-        self._worker: Worker | None = None
-        self._planner: StreamPlanner | None = None
+    _worker: Worker | None = None
+    _planner: StreamPlanner | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset where a new query starts."""

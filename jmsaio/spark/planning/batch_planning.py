@@ -282,7 +282,9 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
     async def one(topic: str) -> Range | None:
         end = _end(topic, stores[topic], options.end_of(topic), losses)
         found = whole(topic, stores[topic], starts[topic], end) if topic in starts else None
-        return found if found is None or options.view is not View.PENDING else await _pending(transport, found, source)
+        if found is not None and options.view is View.PENDING:
+            return await _pending(transport, found, source)
+        return found
 
     ranges = [found for found in (await for_each(stores, one)).values() if found is not None]
     return split(ranges, options.min_partitions, options.max_entries_per_partition)

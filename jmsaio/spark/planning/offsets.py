@@ -185,10 +185,10 @@ def _was_empty(loss: Loss | None, ended: Loss | None, store: Stored) -> bool:
 
 def _limit(behind: Mapping[str, Behind], max_entries: int | None, max_bytes: int | None) -> int | None:
     """Return the maximum number of entries of a batch."""
-    entries, size = sum(one.entries for one in behind.values()), sum(one.bytes for one in behind.values())
+    total = Behind.total(behind.values())
     limits = [] if max_entries is None else [max_entries]
-    if max_bytes is not None and entries and size:
-        limits.append(max(1, max_bytes * entries // size))
+    if max_bytes is not None and total.entries and total.bytes:
+        limits.append(max(1, max_bytes * total.entries // total.bytes))
     return min(limits, default=None)
 
 

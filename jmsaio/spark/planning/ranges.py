@@ -158,7 +158,6 @@ class RangeCheck:
     def __init__(self, range: Range) -> None:
         self._range = range
         self._runs = range.runs()
-        self._is_known = bool(range.ledgers)
         start = range.start
         self.last = start._replace(batch=start.batch - 1)
         self._size = 0  # number of records in its entry; 0 if unknown
@@ -175,7 +174,7 @@ class RangeCheck:
     @property
     def is_last(self) -> bool:
         """True if only the rest of the last entry can be missing. Without ledgers: False before its ledger."""
-        if not self._is_known and self._seen[0] < self._range.end.ledger:
+        if not self._range.ledgers and self._seen[0] < self._range.end.ledger:
             return self.done
         return self.done or not self._missing_before(self._range.stop)
 
@@ -293,7 +292,7 @@ class RangeCheck:
         ledger, number = self._seen
         if entry <= (ledger, number + 1):
             return []
-        if not self._is_known:
+        if not self._range.ledgers:
             run = EntryRun(entry[0], number + 1 if entry[0] == ledger else 0, entry[1])
             return [run] if run.first < run.stop else []
         found = []

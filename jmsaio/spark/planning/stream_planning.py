@@ -49,6 +49,7 @@ class StreamPlanner:
 
     def __init__(self, transport: Transport, source: Resolved, options: SourceOptions) -> None:
         self.transport = transport
+        self._clock = transport.clock
         self.source = source
         self.options = options
         self._stores: Mapping[str, Stored] = {}
@@ -144,7 +145,7 @@ class StreamPlanner:
             self._reached = start
             return dict(written)
         if step.end != start:
-            self._begun = self._now()
+            self._begun = self._clock.steady()
         self._reached = step.end
         return to_json(step.end)
 
@@ -218,9 +219,9 @@ class StreamPlanner:
 
     def _is_enough(self, start: Offsets, stores: Mapping[str, Stored], step: Step) -> bool:
         if self._begun is None:
-            self._begun = self._now()
+            self._begun = self._clock.steady()
         waiting = sum(one.entries for one in lag(start, stores).values())
-        waited = self._now() - self._begun
+        waited = self._clock.steady() - self._begun
         return has_enough(waiting, self.options.min_entries_per_trigger, waited, self.options.max_trigger_delay)
 
     async def _look(self, fresh: bool = False, rest: float = 0.0) -> Mapping[str, Stored]:
@@ -230,19 +231,16 @@ class StreamPlanner:
             fresh: request it now.
             rest: minimum seconds between requests, as a multiple of the seconds that the last one took.
         """
-        now = self._now()
+        now = self._clock.steady()
         pause = max(self.options.offset_poll_interval, rest * self._took)
         if fresh or self._looked is None or now - self._looked >= pause:
-            began = self.transport.clock.now()
+            began = self._clock.now()
             may_miss = self._looked is not None
             topics = await list_sources(self.transport, self.source, may_miss=may_miss, known=self._stores)
             self._stores = await look(self.transport, topics)
             self._looked, self._looked_at, self._has_asked = now, began, False
-            self._took = self._now() - now
+            self._took = self._clock.steady() - now
         return self._stores
-
-    def _now(self) -> float:
-        return self.transport.clock.steady()
 
 
 def _all_stored(until: Mapping[str, Place | None] | None, stores: Mapping[str, Stored]) -> bool:
