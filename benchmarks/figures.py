@@ -58,6 +58,16 @@ PARTS = {
         Pair("layer: receive / asyncio", "layer.receive-uvloop", "layer.receive", "cpu_us"),
         Pair("layer: listener / asyncio", "layer.listener-uvloop", "layer.listener", "cpu_us"),
     ),
+    "Spark, rows a second: longer is better": (
+        Pair("one task / loop by hand", "spark.read-one", "spark.loop-columns"),
+        Pair("two tasks / one task", "spark.read-two", "spark.read-one"),
+        Pair("three columns / all columns", "spark.three", "spark.read-one"),
+        Pair("three without properties / all columns", "spark.three-raw", "spark.read-one"),
+        Pair("1,000 rows of 10 topics / of one", "spark.topics-10", "spark.topics-1"),
+        Pair("1,000 rows of 100 topics / of one", "spark.topics-100", "spark.topics-1"),
+        Pair("1,000 rows of 100 partitions / of one topic", "spark.partitions-100", "spark.topics-1"),
+        Pair("write, one task / raw send_async", "spark.write", "spark.send-raw"),
+    ),
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 from benchmarks import chart
 from benchmarks.catalog import all_scenarios, beside_uvloop
 from benchmarks.figures import PARTS, Compared, Figures, figures_of, read_figures, write_figures
+from benchmarks.spark.catalog import spark_scenarios
 from jmsaio.bench.report import Report, Sample, write_json
 from jmsaio.bench.statistics import Spread
 from jmsaio.bench.workload import Workload
@@ -35,8 +36,9 @@ def test_chart_and_table_of_the_guide_are_up_to_date() -> None:
 
 
 def test_each_compared_row_exists() -> None:
-    rows = all_scenarios("pulsar://broker:6650", "http://broker:8080", None)
-    names = {row.name for row in beside_uvloop(rows)}
+    broker = "pulsar://broker:6650"
+    rows = all_scenarios(broker, "http://broker:8080", None)
+    names = {row.name for row in [*beside_uvloop(rows), *spark_scenarios(broker, broker)]}
     assert {name for pairs in PARTS.values() for pair in pairs for name in (pair.row, pair.reference)} <= names
 
 
