@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from jmsaio.errors import MessageTooLargeError
@@ -17,6 +18,13 @@ from jmsaio.transport.memory.broker.partition import (
 )
 from tests.kit.records import texts
 from tests.transport.memory.bench import TOPIC, Bench, FakePort, acknowledge
+
+
+@pytest.mark.parametrize("properties", [{}, {"region": "EU", "größe": "5"}])
+def test_a_record_weighs_the_same_whether_its_characters_are_counted_or_not(properties: dict[str, str]) -> None:
+    characters = len("".join([*properties, *properties.values()]))
+    record = OutgoingRecord(b"body", properties, "key")
+    assert weigh(record) == weigh(attrs.evolve(record, characters=characters)) == 7 + characters + OVERHEAD
 
 
 def test_without_subscription_nothing_is_kept(bench: Bench) -> None:
