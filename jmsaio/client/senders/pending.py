@@ -96,6 +96,11 @@ class SendOrigin:
     timestamp: int
     counts: SendCounts
 
+    def confirmed(self, number: int) -> None:
+        """Count confirmed sends, all at once: a broker confirms many together."""
+        self.counts.confirmed += number
+        self.sends.ended(number)
+
 
 class PendingSend(asyncio.Future[Receipt]):
     """The future of one message in flight, and the token by which the transport identifies it.
@@ -153,6 +158,12 @@ class PendingSends:
     def _end_turn(self) -> None:
         self.alone = False
 
+    def ended(self, number: int) -> None:
+        """Subtract sends that have their outcome."""
+        self.count -= number
+        if not self.count:
+            self._none_left.wake()
+
     @staticmethod
     def settled(group: Sequence[PendingSend], place: WireId | None, error: JMSError | None) -> None:
         """Report the outcome to sends, of any sessions. See ``SenderOptions.settled``."""
@@ -163,23 +174,24 @@ class PendingSends:
         index: int | None = None  # batch index, if more of its entry follow
         if place is not None and len(group) > 1:
             ledger, entry, partition, index = place
+        last, number = group[0].origin, 0
         for send in group:
             origin = send.origin
+            if origin is not last:
+                last.confirmed(number)
+                last, number = origin, 0
+            number += 1
             if not send.done():  # done only if the application cancelled it
                 message_id = send.message_id
                 if message_id is None and place is not None:
                     message_id = str(place)
                 send.set_result(new(Receipt, (message_id, place, origin.destination, origin.timestamp)))
-            origin.counts.confirmed += 1
             if origin.work is not None:
                 origin.work.send_ended(None)
-            sends = origin.sends
-            sends.count -= 1
-            if not sends.count:
-                sends._none_left.wake()
             if index is not None:
                 index += 1
                 place = new(WireId, (ledger, entry, partition, index))
+        last.confirmed(number)
 
     async def settle(self, timeout: float) -> None:
         """Wait up to ``timeout`` seconds until every send has its outcome. Cancelling changes nothing.
@@ -229,7 +241,4 @@ def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
                 send.exception()  # commit raises it; asyncio need not log that it was never awaited
         if origin.work is not None:
             origin.work.send_ended(own)
-        sends = origin.sends
-        sends.count -= 1
-        if not sends.count:
-            sends._none_left.wake()
+        origin.sends.ended(1)

@@ -60,6 +60,17 @@ async def test_a_receipt_without_message_id_names_the_place() -> None:
     assert (await unplaced).jms_message_id is None
 
 
+async def test_sends_confirmed_together_count_for_their_own_producers_and_sessions() -> None:
+    """A connection's sessions share a sender, so a broker's answer can confirm sends of several."""
+    mine, others = PendingSends(), PendingSends()
+    group = [started(mine), started(others), started(others), started(mine)]
+    group[2].origin = group[1].origin
+    unanswered = started(mine)
+    mine.settled(group, _PLACE, None)
+    assert (mine.count, others.count) == (1, 0)
+    assert [send.origin.counts.confirmed for send in (*group, unanswered)] == [1, 2, 2, 1, 0]
+
+
 async def test_settle_waits_for_the_last_outcome_whoever_asks() -> None:
     sends = PendingSends()
     first, last = started(sends), started(sends)
