@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from jmsaio.config import DeadLetterPolicy
@@ -201,8 +203,11 @@ async def test_what_is_given_back_too_often_becomes_a_dead_letter(harness: Harne
         [received] = await inbox.take(1)
         got += texts([received])
         inbox.receiver.negative_acknowledge([received], 0.0)
-    [letter] = await dead.take(1)
-    assert (texts([letter]), letter.properties["a"]) == (["fails"], "1")
+    async with asyncio.timeout(GUARD):
+        while not (letters := dead.receiver.receive(1)):
+            inbox.receiver.negative_acknowledge(inbox.receiver.receive(1), 0.0)  # if it could not be moved at once
+            await asyncio.sleep(0.05)
+    assert (texts(letters), letters[0].properties["a"]) == (["fails"], "1")
     await inbox.receiver.settle(GUARD)
     await inbox.close()
     assert await (await harness.inbox(topic, type=type_)).rest() == []

@@ -114,6 +114,7 @@ class DeadLetters:
     _senders: dict[str, Sender] = attrs.field(factory=dict, init=False)
     _waiting: list[tuple[PulsarRecord, int, Ended, Mapping[str, str] | None]] = attrs.field(factory=list, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _failing: bool = attrs.field(default=False, init=False)  # the last letter could not be stored
 
     @property
     def limit(self) -> int:
@@ -158,9 +159,8 @@ class DeadLetters:
                 record.event_time,
             )
             sender.send(letter, (record, ended))
-        except JMSError:
-            # It is redelivered by the broker, and moved then.
-            ended(record, False)
+        except JMSError as error:
+            self._settled([(record, ended)], None, error)
 
     async def _sender(self, origin: str) -> Sender:
         topic = self._policy.dead_letter_topic or dead_letter_topic(origin, self._subscription)
@@ -171,7 +171,7 @@ class DeadLetters:
                 await subscribe_once(self._open_receiver, topic, name)
             else:
                 await self._keep(topic)
-            options = SenderOptions(ProducerConfig(), _settled)
+            options = SenderOptions(ProducerConfig(), self._settled)
             sender = self._senders[topic] = await self._open_sender(topic, options)
         return sender
 
@@ -185,8 +185,20 @@ class DeadLetters:
         left = deadline - loop.time()
         await asyncio.gather(*(sender.aclose(left) for sender in self._senders.values()), return_exceptions=True)
 
+    def _settled(
+        self, letters: Sequence[tuple[PulsarRecord, Ended]], message_id: WireId | None, error: JMSError | None
+    ) -> None:  # fmt: skip
+        """Call ``ended`` for each of the letters with its outcome; log the first failure after a success.
 
-def _settled(letters: Sequence[tuple[PulsarRecord, Ended]], message_id: WireId | None, error: JMSError | None) -> None:
-    """Call ``ended`` for each of the letters with its outcome."""
-    for record, ended in letters:
-        ended(record, error is None)
+        A record whose letter could not be stored is redelivered, and moved then.
+        """
+        if error is not None and not self._failing:
+            record, _ = letters[0]
+            _log.warning(
+                "the dead letter of message %s of %s can't be stored: %s; it is redelivered, and moved then",
+                record.message_id, record.topic, error,
+                extra=log_fields(destination=record.topic, subscription=self._subscription),
+            )  # fmt: skip
+        self._failing = error is not None
+        for record, ended in letters:
+            ended(record, error is None)

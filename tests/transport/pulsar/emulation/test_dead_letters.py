@@ -57,6 +57,26 @@ async def test_a_dead_letter_waits_for_a_consumer_that_comes_later(kit: Kit) -> 
     assert len(await (await kit.box(SubscriptionType.SHARED, topic, name="keep")).take(1)) == 1
 
 
+async def test_letters_that_cannot_be_stored_are_told_once_and_their_messages_stay(
+    kit: Kit, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic = "persistent://public/no-such-namespace/dead"
+    box = await kit.box(dead_letter=DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=topic))
+    sender, outcomes = await kit.sender(), Outcomes()
+    sender.send(OutgoingRecord(b"x", {}), outcomes)
+    with caplog.at_level(logging.WARNING, "jmsaio.transport.pulsar.emulation"):
+        for _ in range(2):
+            box.receiver.negative_acknowledge(await box.take(1), 0.1)
+        with anyio.fail_after(HANG):
+            while not caplog.messages:
+                await anyio.sleep(0.05)
+        await box.nothing()
+    [told] = caplog.messages
+    assert f"of {kit.topic} can't be stored: " in told and "no-such-namespace" in told
+    await box.receiver.aclose(HANG)
+    assert len(await (await kit.box()).take(1)) == 1
+
+
 async def test_a_subscription_whose_only_consumer_is_there_keeps_the_letters(kit: Kit) -> None:
     """No other consumer can join it, and none is needed."""
     topic = new_topic("dead")
