@@ -31,6 +31,11 @@ _LOCAL: Final[Mapping[str, str]] = {
 }
 
 
+def is_started() -> bool:
+    """Return whether Spark runs already: there is an active session, or ``spark-submit`` runs this process."""
+    return SparkSession.getActiveSession() is not None or _SUBMITTED in os.environ
+
+
 @contextmanager
 def open_session(master: str = MASTER, settings: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """Return a session with ``format("jms")`` registered; stop it at the end if it was created here.

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jmsaio.spark.arrow.columns import TIMESTAMP
+from jmsaio.spark.jobs.files import count_files
 from jmsaio.spark.jobs.manifest import Manifest, write_manifest
-from jmsaio.spark.jobs.verify import count_files
 
 SCHEMA = pa.schema(
     {

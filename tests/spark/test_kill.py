@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from jmsaio.spark.jobs.files import files_of, open_file
 from jmsaio.spark.jobs.manifest import require_manifest
 from jmsaio.spark.jobs.report import report_archive
-from jmsaio.spark.jobs.verify import files_of, open_file
 from jmsaio.spark.model.folder import AnyPath
 from tests.spark.kill import run_rounds
 from tests.spark.kill_driver import end_session, processes_of
@@ -44,13 +44,19 @@ def moved(folder: AnyPath) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("has_come", [staged, moved])
+@pytest.mark.parametrize(
+    ("has_come", "entries", "count"),
+    [(staged, 8, 40), (moved, 8, 40), (staged, 1100, 1200), (moved, 1100, 1200)],
+    ids=["staged", "moved", "staged by Spark", "moved by Spark"],
+)
 def test_a_killed_archive_loses_and_repeats_nothing(
-    pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath, has_come: Callable[[AnyPath], bool]
-) -> None:
+    pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath,
+    has_come: Callable[[AnyPath], bool], entries: int, count: int,
+) -> None:  # fmt: skip
+    """Small runs are those of the command's own process."""
     queue = name("killed")
-    ids = send(pulsar_broker.url, queue, [str(number) for number in range(40)])
-    arguments = ["spark", "archive", queue, str(folder), "--once", "--entries", "8", "-u", pulsar_broker.url]
+    ids = send(pulsar_broker.url, queue, [str(number) for number in range(count)])
+    arguments = ["spark", "archive", queue, str(folder), "--once", "--entries", f"{entries}", "-u", pulsar_broker.url]
     command = [sys.executable, "-m", "jmsaio", *arguments]
     with subprocess.Popen(command, env=environment(), start_new_session=True, stdout=subprocess.DEVNULL) as killed:
         while not has_come(folder):

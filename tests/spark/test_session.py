@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import jmsaio.spark
 from jmsaio.spark import session as sessions
-from jmsaio.spark.session import open_session, set_for_now, tasks_done
+from jmsaio.spark.session import is_started, open_session, set_for_now, tasks_done
 
 
 def test_a_session_that_is_there_is_used_as_it_is_and_goes_on(spark: SparkSession) -> None:
@@ -36,6 +36,7 @@ def test_a_session_of_our_own_is_stopped_and_runs_this_interpreter(monkeypatch: 
 
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    assert not is_started()
     monkeypatch.setattr(sessions, "_make", make)
     monkeypatch.setattr(jmsaio.spark, "register", lambda session: made.append("registered"))
     with pytest.raises(ValueError, match="inside"), open_session(settings={"a": "b"}):
@@ -46,6 +47,9 @@ def test_a_session_of_our_own_is_stopped_and_runs_this_interpreter(monkeypatch: 
 
 def test_what_spark_submit_configured_is_not_changed(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert is_started()
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    assert is_started()
     session = sessions._make("local[7]", {"spark.sql.shuffle.partitions": "5"})
     assert session.sparkContext is spark.sparkContext
     assert session.conf.get("spark.sql.shuffle.partitions") == "2"

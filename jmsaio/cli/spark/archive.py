@@ -118,11 +118,12 @@ def archive(
     Runs until interrupted; with --once, archives what is stored now and exits. Each run resumes where the previous one
     ended; every message is archived exactly once. After a failure, repeat the command to resume. Ctrl-C or SIGTERM
     finishes the current run; a second signal aborts it. Driver and workers must share FOLDER, or reach its URL, such as
-    s3a://bucket/folder.
+    s3a://bucket/folder. Spark starts when there is more to archive than the driver writes within a second.
     """
     from jmsaio.spark.jobs.archive import Pace, describe_archive
     from jmsaio.spark.jobs.archive import archive as archive_messages
     from jmsaio.spark.jobs.extent import ArchiveOrder, subscription_of
+    from jmsaio.spark.session import is_started
 
     if until is not None and not (once or dry_run):
         raise click.UsageError("--until needs --once: without it the archive runs until interrupted")
@@ -135,9 +136,15 @@ def archive(
     if dry_run:
         return _write_archive(output, describe_archive(order))
     pace = Pace(entries=entries, interval=None if once else interval)
-    with stop_by_signal() as stop, running(output, master, chosen) as (session, show):  # starting takes seconds
-        stop.listen()
+    with stop_by_signal() as stop, running(output, master, chosen) as (start, show):  # starting takes seconds
+
+        def start_and_listen() -> Any:
+            session = start()
+            stop.listen()
+            return session
+
         report = (lambda record: None) if once else _reporter(output, show)
+        session = start_and_listen() if is_started() else start_and_listen
         summary = archive_messages(session, order, pace, stop=stop, report=report)
     return _write_archive(output, summary)
 
@@ -180,8 +187,8 @@ def verify(folder: AnyPath, master: str, conf: tuple[str, ...], as_json: bool | 
     from jmsaio.spark.jobs.verify import verify as verify_archive
 
     output = make_output(as_json)
-    with running(output, master, pairs("--conf", conf)) as (session, _):
-        summary = verify_archive(session, folder)
+    with running(output, master, pairs("--conf", conf)) as (start, _):
+        summary = verify_archive(start(), folder)
     if not output.as_json:
         for sentence in summary["problems"]:
             output.line(printable(sentence))

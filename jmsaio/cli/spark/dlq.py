@@ -76,8 +76,8 @@ def report(
         selector=selector, pending=pending, bodies=bodies, groups=groups,
     )  # fmt: skip
     output = make_output(False if markdown else as_json)
-    with running(output, master, pairs("--conf", conf)) as (session, _):
-        summary = report_dead_letters(session, order)
+    with running(output, master, pairs("--conf", conf)) as (start, _):
+        summary = report_dead_letters(start(), order)
     if picture is not None and summary["groups"]:
         from jmsaio.bench.drawing import draw
 
@@ -138,6 +138,6 @@ def redrive(
     if dry_run:
         summary = redrive_letters(None, connection, request)
     else:
-        with running(output, master, chosen) as (session, _):
-            summary = redrive_letters(session, connection, request)
+        with running(output, master, chosen) as (start, _):
+            summary = redrive_letters(start(), connection, request)
     return write_outcome(output, summary)

@@ -53,8 +53,8 @@ def replay(
         selector=selector, rate=rate, allow_same=allow_same, dedup=dedup,
     )  # fmt: skip
     output = make_output(as_json)
-    with running(output, master, pairs("--conf", conf)) as (session, _):
-        summary = replay_archive(session, order, dry_run=dry_run)
+    with running(output, master, pairs("--conf", conf)) as (start, _):
+        summary = replay_archive(start(), order, dry_run=dry_run)
     if not output.as_json:
         for each in summary["destinations"]:
             output.line(printable(f"{each['source']} to {each['target']}: {each['rows']}"))

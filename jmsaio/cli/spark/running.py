@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
@@ -18,17 +18,28 @@ from jmsaio.spark.jobs.failures import reason_of
 @contextmanager
 def running(
     output: Output, master: str, settings: Mapping[str, str]
-) -> Iterator[tuple[Any, Callable[[str], None]]]:  # fmt: skip
-    """Open a session and a progress line with a function that sets its text; convert Spark's errors to one sentence."""
+) -> Iterator[tuple[Callable[[], Any], Callable[[str], None]]]:  # fmt: skip
+    """Yield a function that starts a session, and one that sets the text of the progress line.
+
+    The session ends with the block. Spark's errors become one sentence.
+    """
     from jmsaio.spark.session import open_session, tasks_done
 
     try:
-        with _progress(output) as progress:
-            task = progress.add_task("starting Spark", total=None)
-            with open_session(master, settings) as session:
+        with _progress(output) as progress, ExitStack() as stack:
+            task = progress.add_task("working", total=None)
+
+            def show(text: str) -> None:
+                progress.update(task, description=text)
+
+            def start() -> Any:
+                show("starting Spark")
+                session = stack.enter_context(open_session(master, settings))
                 progress.columns = (*progress.columns, _Tasks(functools.partial(tasks_done, session)))
-                progress.update(task, description="working")
-                yield session, lambda text: progress.update(task, description=text)
+                show("working")
+                return session
+
+            yield start, show
     except Exception as error:
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise

@@ -17,29 +17,35 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import chain
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFoundError
+from jmsaio.spark.arrow.columns import TIMESTAMP
 from jmsaio.spark.jobs.extent import LOSSES, ArchiveOrder, ArchivePlan, count_entries, plan_archive, plan_next
 from jmsaio.spark.jobs.failures import own_errors, reason_of
+from jmsaio.spark.jobs.files import ARROW_SCHEMA, SCHEMA, write_batches, write_rows
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, bounds_json, join_parts, read_manifest, write_manifest
-from jmsaio.spark.jobs.verify import SCHEMA, write_rows
-from jmsaio.spark.model.folder import StorePath, remove
+from jmsaio.spark.model.folder import AnyPath, StorePath, remove
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.options.values import time as read_time
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import read_losses, write_loss
 from jmsaio.spark.planning.offsets import has_enough
 from jmsaio.spark.planning.outage import Outage
-from jmsaio.spark.planning.plan import Stored, weigh
+from jmsaio.spark.planning.plan import SMALL_BYTES, SMALL_ENTRIES, Stored, are_small, share_tasks, weigh
 from jmsaio.spark.planning.ranges import Range
-from jmsaio.spark.worker import connected_by
+from jmsaio.spark.task import read_ranges
+from jmsaio.spark.worker import connected_by, forget
 from jmsaio.transport.administration import Admin, StartPosition
 
 #: Folder where a run writes, in the archive's folder; the underscore hides it from readers of the folder.
@@ -64,12 +70,16 @@ class Pace:
     interval: float | None = None
 
 
+#: A session with ``format("jms")`` registered, or a function that starts one.
+Session: TypeAlias = SparkSession | Callable[[], SparkSession]
+#: Writes the rows of a run below a folder; returns the files, and what they contain.
+Write: TypeAlias = Callable[[AnyPath], tuple[list[AnyPath], tuple[ArchivedPart, ...]]]
 #: Function called with the record of each run, and when an outage begins or ends, in the caller's thread.
 OnRun = Callable[[Mapping[str, Any]], None]
 
 
 def archive(
-    session: SparkSession,
+    session: Session,
     order: ArchiveOrder,
     pace: Pace = Pace(),
     *,
@@ -79,7 +89,9 @@ def archive(
     """Archive the messages of a destination that are not archived yet.
 
     Args:
-        session: a session with ``format("jms")`` registered.
+        session: a session, or a function that starts one. It is called for the first run that is not small: this
+            process does small ones itself, since starting a session takes many seconds. The first run of a continuous
+            archive is small.
         order: archive order. A folder without an archive gets one.
         pace: size and interval of the runs.
         stop: called before each run, and once a second while there is too little for one; once it returns True,
@@ -103,10 +115,10 @@ def archive(
         raise ConfigurationError("a continuous archive has no end: omit until, or archive only stored messages")
     began = time.monotonic()
     with open_archive(order) as before:
-        runs = _Runs(order, pace, stop, report, before, order.manifest())
+        runs = _Runs(session, order, pace, stop, report, before, order.manifest())
         try:
             with own_errors():
-                stopped = None if runs.add_all(session) else "interrupted"
+                stopped = None if runs.add_all() else "interrupted"
         except Exception as error:
             if not runs.added.runs:
                 raise
@@ -139,6 +151,7 @@ class _Runs:
         unmoved: topics whose subscription is not past the archived messages.
     """
 
+    session: Session
     order: ArchiveOrder
     pace: Pace
     stop: Callable[[], bool]
@@ -150,7 +163,7 @@ class _Runs:
     _is_first: bool = True
     _cursor: StreamCursor | None = None
 
-    def add_all(self, session: SparkSession) -> bool:
+    def add_all(self) -> bool:
         """Add runs until everything is archived; return False if ``stop`` ended that."""
         is_endless, until = self.pace.interval is not None, None
         while (plan := self._next_plan()) is not None:
@@ -159,12 +172,12 @@ class _Runs:
             self._accept(plan)
             if is_endless or until is None:
                 until = plan.ends()
-            ranges = plan.run(self.pace.entries, until)
+            ranges = plan.run(*self._size(), until)
             if self.stop():
                 return is_endless or not ranges
             if ranges:
-                behind = count_entries(plan.run(None, until)) - count_entries(ranges)
-                self._add(session, ranges, behind)
+                behind = count_entries(plan.run(None, None, until)) - count_entries(ranges)
+                self._add(ranges, behind)
                 if is_endless or behind or self.order.consume is not None:  # another plan moves the subscription
                     continue
             if not is_endless:
@@ -181,11 +194,24 @@ class _Runs:
                 write_loss(self.order.unreported, str(loss))
             self.archived = write_manifest(self.order.folder, self.archived.after_losses(plan.losses))
 
-    def _add(self, session: SparkSession, ranges: Sequence[Range], behind: int) -> None:
+    def _size(self) -> tuple[int | None, int | None]:
+        """Return the maximum entries and bytes of the next run."""
+        if callable(self.session) and self.pace.interval is not None and not self.added.runs:
+            return min(self.pace.entries or SMALL_ENTRIES, SMALL_ENTRIES), SMALL_BYTES
+        return self.pace.entries, None
+
+    def _write(self, ranges: Sequence[Range]) -> Write:
+        """Return the function that reads and writes a run: in this process, or in Spark."""
+        if callable(self.session):
+            if are_small(ranges):
+                return partial(write_here, self.order, ranges)
+            self.session = self.session()
+        return partial(write_rows, _rows_in_spark(self.session, self.order, ranges))
+
+    def _add(self, ranges: Sequence[Range], behind: int) -> None:
         """Add one run, which leaves ``behind`` entries, and report it."""
         self._begun = time.monotonic()
-        frame = session.read.format("jms").schema(SCHEMA).options(**self.order.run_options(ranges)).load()
-        self.archived, run = store_run(frame, self.order, self.archived, ranges)
+        self.archived, run = store_run(self._write(ranges), self.order, self.archived, ranges)
         self.added = self.added.after_run(run.parts, run.lost, run.files)
         self.unmoved.update(part.topic for part in run.parts if self.order.consume is not None)
         seconds = time.monotonic() - self._begun
@@ -291,14 +317,46 @@ def pace_text(record: Mapping[str, Any]) -> str:
     return f"{record['run']} runs, {record['archived']} messages, {speed}"
 
 
+def _rows_in_spark(session: SparkSession, order: ArchiveOrder, ranges: Sequence[Range]) -> DataFrame:
+    """Return the rows of a run, with all columns and ``body=raw``."""
+    frame = session.read.format("jms").schema(SCHEMA).options(**order.run_options(ranges)).load()
+    published = f.unix_millis("publish_time")
+    if order.since is not None:
+        frame = frame.where(published >= read_time(order.since))
+    if order.until is not None:
+        frame = frame.where(published < read_time(order.until))
+    return frame
+
+
+def write_here(
+    order: ArchiveOrder, ranges: Sequence[Range], staging: AnyPath
+) -> tuple[list[AnyPath], tuple[ArchivedPart, ...]]:  # fmt: skip
+    """Write the rows of a run in this process, as ``write_rows`` does in Spark."""
+    options = parse_options(order.run_options(ranges), Use.READ)
+    try:
+        found = (batch for each in share_tasks(ranges) for batch in read_ranges(options, each, ARROW_SCHEMA))
+        written = dict(write_batches((_within(batch, order) for batch in found), staging))
+    finally:
+        forget(options)  # tasks have their own connections
+    return [*written], join_parts((), chain.from_iterable(written.values()))
+
+
+def _within(batch: pa.RecordBatch, order: ArchiveOrder) -> pa.RecordBatch:
+    """Return the rows within the times of an order."""
+    for text, fits in ((order.since, pc.greater_equal), (order.until, pc.less)):
+        if text is not None:
+            batch = batch.filter(fits(batch["publish_time"], pa.scalar(read_time(text) * 1000, TIMESTAMP)))
+    return batch
+
+
 def store_run(
-    frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]
+    write: Write, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]
 ) -> tuple[Manifest, Manifest]:  # fmt: skip
     """Add the rows of a run to the archive, completely or not at all.
 
     Args:
-        frame: rows with all columns and ``body=raw``.
-        order: the order; its times filter the rows.
+        write: writes the rows.
+        order: the order.
         archived: manifest before the run.
         ranges: what was read, one range of each topic or partition.
 
@@ -306,12 +364,7 @@ def store_run(
         The manifest of the archive after the run, and that of what the run added.
     """
     staging = order.folder / _STAGING / archived.writer
-    published = f.unix_millis("publish_time")
-    if order.since is not None:
-        frame = frame.where(published >= read_time(order.since))
-    if order.until is not None:
-        frame = frame.where(published < read_time(order.until))
-    written, counted = write_rows(frame, staging)
+    written, counted = write(staging)
     parts = join_parts(counted, (ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in ranges))
     lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
     for path in written:
@@ -331,11 +384,7 @@ def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
     """
     plan = plan_archive(order, _archived(order))
     partitions = [
-        {
-            **bounds_json(each),
-            "entries": each.entries(),
-            "bytes": weigh(each, plan.stores[each.topic].ledgers),
-        }
+        {**bounds_json(each), "entries": each.entries(), "bytes": weigh(each, plan.stores[each.topic].ledgers)}
         for each in plan.ranges
     ]
     return {

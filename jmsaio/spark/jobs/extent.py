@@ -139,16 +139,17 @@ class ArchivePlan:
         """Return the ends of the ranges, by topic."""
         return {each.topic: each.end for each in self.ranges}
 
-    def run(self, entries: int | None, until: Mapping[str, Place]) -> list[Range]:
+    def run(self, entries: int | None, size: int | None, until: Mapping[str, Place]) -> list[Range]:
         """Return the ranges of the next run.
 
         Args:
             entries: maximum entries, divided in proportion to the topics' ranges; None: no limit.
+            size: maximum bytes, estimated; None: no limit.
             until: ends by topic; other topics are left out.
         """
         starts = {each.topic: each.start for each in self.ranges if each.topic in until}
         stores = {topic: self.stores[topic] for topic in starts}
-        ends = advance(starts, stores, max_entries=entries, until=until).end
+        ends = advance(starts, stores, max_entries=entries, max_bytes=size, until=until).end
         return between(starts, ends, stores)[0]
 
 

@@ -24,8 +24,8 @@ from jmsaio.selector import Selector
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
 from jmsaio.spark.dedup import with_dedup
 from jmsaio.spark.jobs.failures import own_errors
+from jmsaio.spark.jobs.files import read_archive
 from jmsaio.spark.jobs.manifest import Manifest, require_manifest
-from jmsaio.spark.jobs.verify import read_archive
 from jmsaio.spark.model.destination_text import parse_destination_text, with_kind
 from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.options.parse import Use, parse_options

@@ -19,8 +19,9 @@ from pyspark.sql import Row
 
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import REAL_TOPIC
+from jmsaio.spark.jobs.files import count_files, files_of, open_file
 from jmsaio.spark.jobs.manifest import FILTERS, ArchivedPart, Manifest, join_parts, require_manifest
-from jmsaio.spark.jobs.verify import compare, count_files, files_of, open_file
+from jmsaio.spark.jobs.verify import compare
 from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.values import time_text

@@ -17,7 +17,11 @@ from tests.cli.spark.jobs import Finding, Jobs, Order, Pace
 def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     jobs = Jobs()
     modules = {
-        "session": SimpleNamespace(open_session=jobs.open_session, tasks_done=jobs.tasks_done),
+        "session": SimpleNamespace(
+            open_session=jobs.open_session,
+            tasks_done=jobs.tasks_done,
+            is_started=lambda: jobs.started,
+        ),
         "jobs.archive": SimpleNamespace(
             describe_archive=jobs.describe_archive,
             archive=jobs.archive,

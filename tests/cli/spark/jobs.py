@@ -74,6 +74,8 @@ class Jobs:
     failure: Exception | None = None
     more: dict[str, Any] = attrs.field(factory=dict)
     early: signal.Signals | None = None
+    started: bool = False
+    small: bool = False
     signal: signal.Signals = signal.SIGINT
     asked: list[Any] = attrs.field(factory=list)
     orders: list[dict[str, Any]] = attrs.field(factory=list)
@@ -95,9 +97,13 @@ class Jobs:
         return self.worker
 
     def archive(
-        self, session: str, order: Order, pace: Pace, *, stop: Stop | None = None, report: Report | None = None
-    ) -> dict[str, Any]:
+        self, session: str | Callable[[], str], order: Order, pace: Pace, *, stop: Stop | None = None,
+        report: Report | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
         self.orders.append(order.given)
+        assert callable(session) is not self.started
+        if callable(session) and not self.small:
+            assert session() == "session"
         if pace.entries is not None:
             assert stop is not None and report is not None
             self.asked.append(pace)

@@ -109,6 +109,16 @@ def test_a_dry_run_starts_no_session(jobs: Jobs, capsys: pytest.CaptureFixture[s
     assert jobs.asked == []
 
 
+@pytest.mark.parametrize("started", [True, False])
+def test_a_small_archive_needs_no_session_unless_there_is_one(
+    jobs: Jobs, started: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs.small, jobs.started = True, started
+    assert main(["spark", "archive", "q", "folder", "--once", *URL, "--json"]) == OK
+    assert last(capsys)["rows"] == 7
+    assert len(jobs.asked) == 1 + started
+
+
 def test_an_archive_is_verified_and_problems_are_told(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["spark", "verify", "folder", "--no-json"]) == OK
     assert capsys.readouterr().out == "9 messages, all there\n"

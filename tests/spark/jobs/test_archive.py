@@ -6,6 +6,7 @@ import datetime
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 import jmsaio
 from jmsaio.errors import ConfigurationError, DataLossError, IllegalStateError, NotFoundError
+from jmsaio.spark import worker as workers
 from jmsaio.spark.jobs import archive as archiving
 from jmsaio.spark.jobs.archive import (
     Pace,
+    Write,
     archive,
     describe_archive,
     open_archive,
@@ -28,11 +31,13 @@ from jmsaio.spark.jobs.archive import (
     store_run,
 )
 from jmsaio.spark.jobs.extent import ArchiveOrder, plan_archive
+from jmsaio.spark.jobs.files import files_of, open_file, read_archive, write_rows
 from jmsaio.spark.jobs.manifest import NAME, ArchivedPart, Manifest, read_manifest, write_manifest
 from jmsaio.spark.jobs.report import report_archive
-from jmsaio.spark.jobs.verify import files_of, open_file, read_archive, verify, write_rows
+from jmsaio.spark.jobs.verify import verify
 from jmsaio.spark.model.folder import AnyPath, StorePath, folder_at
 from jmsaio.spark.model.places import Place
+from jmsaio.spark.planning import plan
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.testing import FaultProxy
 from tests.spark.store import KEY, SECRET, make_bucket, start_server, variables
@@ -254,7 +259,7 @@ def test_rows_of_more_days_than_have_files_side_by_side_are_archived_whole(
         "timestamp_millis(id % 7 * 86400000) AS publish_time", "string(NULL) AS decode_error", "string(id) AS text",
     )  # fmt: skip
     archived, run = store_run(
-        frame,
+        partial(write_rows, frame),
         order,
         Manifest(destination="queue://q"),
         [Range("t", Place(1, 0), Place(1, 70))],
@@ -265,6 +270,67 @@ def test_rows_of_more_days_than_have_files_side_by_side_are_archived_whole(
         with open_file(path) as file:
             found[path.parent.name] = [row["position"]["entry"] for row in file.read(["position"]).to_pylist()]
     assert found == {f"date=1970-01-0{day + 1}": list(range(day, 70, 7)) for day in range(7)}
+
+
+def no_session() -> SparkSession:
+    """Take the place of a function that starts Spark."""
+    raise AssertionError("a small run needs no session")
+
+
+def test_what_this_process_archives_is_what_spark_archives(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:  # fmt: skip
+    """All columns and the folders, of several queues, from a time on; and another run adds to it."""
+    queues = [name("small"), name("other")]
+    data = jmsaio.MapMessage({"a": 5, "b": "\u00e9"})
+    data.set_long_property("n", 2**40)
+    send(pulsar_broker.url, queues[0], ["too early"])
+    time.sleep(0.01)
+    since = str(round(time.time() * 1000))
+    ids = send(pulsar_broker.url, queues[0], ["a", data])
+    ids += send(pulsar_broker.url, queues[1], [jmsaio.BytesMessage(b"\x00"), jmsaio.Message()])
+
+    def order(folder: AnyPath) -> ArchiveOrder:
+        destination = f"queue://multi:{','.join(queues)}"
+        connection = {"url": pulsar_broker.url}
+        return ArchiveOrder(connection=connection, destination=destination, folder=folder, since=since)
+
+    other = tmp_path_factory.mktemp("spark")
+    here, there = archive(no_session, order(folder), ONE_RUN), archive(spark, order(other), ONE_RUN)
+    assert {**here, "folder": "", "seconds": 0} == {**there, "folder": "", "seconds": 0}
+    assert (here["rows"], workers._workers) == (4, {})
+    found, wanted = rows_of(spark, folder), rows_of(spark, other)
+    assert [row.asDict() for row in found] == [row.asDict() for row in wanted]
+    assert {row.JMSMessageID for row in found} == set(ids)
+    ids += send(pulsar_broker.url, queues[1], ["b"])
+    assert (archive(spark, order(folder), ONE_RUN)["archived"], archive(no_session, order(folder))["rows"]) == (5, 0)
+    assert {row.JMSMessageID for row in rows_of(spark, folder)} == set(ids)
+    assert verify(spark, folder)["problems"] == report_archive(folder)["problems"] == []
+
+
+def test_the_first_run_of_an_archive_that_goes_on_is_small_and_spark_starts_for_the_next(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for module in (archiving, plan):
+        monkeypatch.setattr(module, "SMALL_ENTRIES", 2)
+    queue = name("begins")
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=folder)
+    ids = send(pulsar_broker.url, queue, ["1", "2", "3", "4", "5"])
+    runs: list[tuple[int, bool]] = []
+    started: list[SparkSession] = []
+
+    def start() -> SparkSession:
+        started.append(spark)
+        return spark
+
+    summary = archive(
+        start, order, Pace(entries=3, interval=0.1),
+        stop=lambda: len(runs) == 2, report=lambda record: runs.append((record["rows"], bool(started))),
+    )  # fmt: skip
+    assert (runs, len(started), summary["rows"]) == ([(2, False), (3, True)], 1, 5)
+    assert [row.JMSMessageID for row in rows_of(spark, folder)] == ids
 
 
 def test_an_archive_that_goes_on_has_no_end(spark: SparkSession, tmp_path: Path) -> None:
@@ -339,11 +405,11 @@ def test_runs_before_a_failure_stay_and_the_next_call_goes_on(
     ids = send(pulsar_broker.url, queue, [str(number) for number in range(10)])
 
     def fail_later(
-        frame: DataFrame, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]
+        write: Write, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]
     ) -> tuple[Manifest, Manifest]:
         if archived.runs:
             raise OSError("no space left")
-        return store_run(frame, order, archived, ranges)
+        return store_run(write, order, archived, ranges)
 
     with monkeypatch.context() as patch:
         patch.setattr(archiving, "store_run", fail_later)

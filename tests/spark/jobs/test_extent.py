@@ -113,12 +113,14 @@ def test_a_run_has_a_share_of_each_partition_up_to_the_end_of_the_archive() -> N
     ends = {topic: store.end for topic, store in stores.items() if store.end is not None}
     plan = ArchivePlan(stores, tuple(between(starts, ends, stores)[0]))
     assert plan.ends() == {"a": Place(2, 4), "b": Place(7, 6)}
-    assert plan.run(None, plan.ends()) == list(plan.ranges)
-    first, second = plan.run(9, plan.ends())
+    assert plan.run(None, None, plan.ends()) == list(plan.ranges)
+    first, second = plan.run(9, None, plan.ends())
     assert (first.start, first.end, second.start, second.end) == (Place(1, 2), Place(1, 8), Place(7, 0), Place(7, 3))
     assert count_entries((first, second)) == 9
-    (only,) = plan.run(None, {"b": Place(7, 2)})
+    (only,) = plan.run(None, None, {"b": Place(7, 2)})
     assert (only.topic, only.start, only.end) == ("b", Place(7, 0), Place(7, 2))
+    small = plan.run(9, 250, plan.ends())  # an entry of both topics has 49 bytes on average
+    assert count_entries(small) == 5
 
 
 def delete(broker: TestBroker, queue: str) -> None:
