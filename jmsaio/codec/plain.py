@@ -41,6 +41,11 @@ Parts = TypeVar("Parts")
 
 #: Properties, and the total length of all names and values.
 Counted = tuple[dict[str, str], int]
+#: Parts of a stamp that many records share: its properties before and after the id, the total length of both, event
+#: time, delivery time, priority and sticky key.
+MapParts = tuple[dict[str, str], dict[str, str], int, int, int | None, int, int | None]
+#: The same with packed properties, without their length.
+PackedParts = tuple[bytes, bytes, int, int | None, int, int | None]
 
 #: Name of a property to the name of its mark; "" for the group, which is the record's key.
 _PLAIN: Final[dict[str, str]] = {}
@@ -147,28 +152,23 @@ def packed_properties(given: Mapping[str, object]) -> bytes | None:
     return b"".join(packed)
 
 
-def plain_parts(kind: str, stamp: Stamp) -> tuple[dict[str, str], dict[str, str], int]:
-    """Return the properties of a stamp without an id, before and after the id, and the total length of both.
-
-    ``kind`` is the message's kind on the wire.
-    """
+def plain_parts(kind: str, stamp: Stamp) -> MapParts:
+    """Return the parts of a stamp without an id; ``kind`` is the message's kind on the wire."""
     behind = stamped(kind, stamp)
     characters = sum(len(name) + len(value) for name, value in behind.items())
-    return {name: behind.pop(name) for name in (MESSAGE_TYPE, CONNECTION_ID, DELIVERY_TIME)}, behind, characters
+    before = {name: behind.pop(name) for name in (MESSAGE_TYPE, CONNECTION_ID, DELIVERY_TIME)}
+    return before, behind, characters, stamp.event_time, stamp.deliver_at, stamp.priority, stamp.sticky_key
 
 
-def packed_parts(kind: str, stamp: Stamp) -> tuple[bytes, bytes]:
-    """Return the packed properties of a stamp without an id, before and after the id."""
-    before, behind, _ = plain_parts(kind, stamp)
-    return pack(before), pack(behind)
+def packed_parts(kind: str, stamp: Stamp) -> PackedParts:
+    """Return the parts of a stamp without an id, its properties packed."""
+    before, behind, _, event_time, deliver_at, priority, sticky = plain_parts(kind, stamp)
+    return pack(before), pack(behind), event_time, deliver_at, priority, sticky
 
 
-def write_plain(
-    payload: bytes, parts: tuple[dict[str, str], dict[str, str], int], own_id: str | None, properties: Counted,
-    stamp: Stamp,
-) -> OutgoingRecord:  # fmt: skip
-    """Create the record of a payload from its stamp's properties, its id, or None, and the application's properties."""
-    before, behind, characters = parts
+def write_plain(payload: bytes, parts: MapParts, own_id: str | None, properties: Counted) -> OutgoingRecord:
+    """Create the record of a payload from its stamp's parts, its id, or None, and the application's properties."""
+    before, behind, characters, event_time, deliver_at, priority, sticky = parts
     wire = before.copy()
     if own_id is not None:
         wire[MESSAGE_ID] = own_id
@@ -179,21 +179,17 @@ def write_plain(
     if more:
         wire |= given
         characters += more
-    _, _, _, event_time, _, deliver_at, _, priority, _, sticky, _ = stamp
     return OutgoingRecord(payload, wire, None, event_time, deliver_at, priority, sticky, None, characters)
 
 
-def write_packed(
-    payload: bytes, parts: tuple[bytes, bytes], own_id: str | None, properties: bytes, stamp: Stamp
-) -> PackedRecord:
-    """Create the record of a payload from its stamp's packed properties, its id, or None, and the application's."""
-    before, behind = parts
+def write_packed(payload: bytes, parts: PackedParts, own_id: str | None, properties: bytes) -> PackedRecord:
+    """Create the record of a payload from its stamp's parts, its id, or None, and packed properties."""
+    before, behind, event_time, deliver_at, priority, sticky = parts
     if own_id is None:
         packed = b"".join((before, behind, properties))
     else:
         text = own_id.encode()
         packed = b"".join((before, _ID[len(text)], text, behind, properties))
-    _, _, _, event_time, _, deliver_at, _, priority, _, sticky, _ = stamp
     return PackedRecord(payload, packed, None, event_time, deliver_at, priority, sticky)
 
 
@@ -211,13 +207,11 @@ class PlainWriter(Generic[Written, Parts]):
     none: Written
     properties: Callable[[Mapping[str, object]], Written | None]
     parts: Callable[[str, Stamp], Parts]
-    write: Callable[[bytes, Parts, str | None, Written, Stamp], OutgoingRecord]
+    write: Callable[[bytes, Parts, str | None, Written], OutgoingRecord]
 
 
-MAPS: Final[PlainWriter[Counted, tuple[dict[str, str], dict[str, str], int]]] = PlainWriter(
-    ({}, 0), plain_properties, plain_parts, write_plain
-)
-PACKED: Final[PlainWriter[bytes, tuple[bytes, bytes]]] = PlainWriter(b"", packed_properties, packed_parts, write_packed)
+MAPS: Final[PlainWriter[Counted, MapParts]] = PlainWriter(({}, 0), plain_properties, plain_parts, write_plain)
+PACKED: Final[PlainWriter[bytes, PackedParts]] = PlainWriter(b"", packed_properties, packed_parts, write_packed)
 
 
 def _mark(name: str) -> str:

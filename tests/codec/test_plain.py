@@ -55,7 +55,7 @@ def fast(body: str | bytes, given: dict[str, Any], stamp: Stamp, writer: Any) ->
         return None
     kind, shared = "text" if isinstance(body, str) else "bytes", stamp._replace(message_id=None)
     payload = body.encode() if isinstance(body, str) else body
-    record: OutgoingRecord = writer.write(payload, writer.parts(kind, shared), stamp.message_id, written, shared)
+    record: OutgoingRecord = writer.write(payload, writer.parts(kind, shared), stamp.message_id, written)
     return record
 
 

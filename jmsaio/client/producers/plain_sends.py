@@ -194,7 +194,7 @@ class PlainSends:
         if common.numbered:
             stamper.sequence = sequence = stamper.sequence + 1
             message_id = f"{stamper.prefix}{sequence}"
-        record = writer.write(payload, parts, message_id, written, common.stamp)  # type: ignore[arg-type]  # bytes
+        record = writer.write(payload, parts, message_id, written)  # type: ignore[arg-type]  # bytes
         send = PendingSend(loop=loop)
         send.message_id, send.origin = message_id, common.origin
         sender.send(record, send, common.transaction)

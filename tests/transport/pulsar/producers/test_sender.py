@@ -358,7 +358,7 @@ async def test_the_window_counts_the_same_whether_the_codec_has_counted_the_char
     counted = MAPS.properties(properties)
     assert counted is not None
     by_hand = encode(TextMessage("body", properties=properties), stamp)
-    by_codec = MAPS.write(b"body", MAPS.parts("text", stamp._replace(message_id=None)), "ID:1", counted, stamp)
+    by_codec = MAPS.write(b"body", MAPS.parts("text", stamp._replace(message_id=None)), "ID:1", counted)
     assert (by_hand.characters, by_codec == by_hand) == (0, True)
     options = SenderOptions(config=ProducerConfig(), settled=lambda *_: None, window_records=10, window_bytes=10_000)
     bridge = Bridge()
