@@ -118,7 +118,7 @@ def archive(
     Runs until interrupted; with --once, archives what is stored now and exits. Each run resumes where the previous one
     ended; every message is archived exactly once. After a failure, repeat the command to resume. Ctrl-C or SIGTERM
     finishes the current run; a second signal aborts it. Driver and workers must share FOLDER, or reach its URL, such as
-    s3a://bucket/folder. Spark starts when there is more to archive than the driver writes within a second.
+    s3a://bucket/folder. Spark starts for the first run of more than 1,000 entries or 4 MB.
     """
     from jmsaio.spark.jobs.archive import Pace, describe_archive
     from jmsaio.spark.jobs.archive import archive as archive_messages

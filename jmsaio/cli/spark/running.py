@@ -25,21 +25,28 @@ def running(
     """
     from jmsaio.spark.session import open_session, tasks_done
 
-    try:
-        with _progress(output) as progress, ExitStack() as stack:
-            task = progress.add_task("working", total=None)
+    with _one_sentence(), _progress(output) as progress, ExitStack() as stack:
+        task = progress.add_task("working", total=None)
 
-            def show(text: str) -> None:
-                progress.update(task, description=text)
+        def show(text: str) -> None:
+            progress.update(task, description=text)
 
-            def start() -> Any:
-                show("starting Spark")
+        def start() -> Any:
+            show("starting Spark")
+            with _one_sentence():
                 session = stack.enter_context(open_session(master, settings))
-                progress.columns = (*progress.columns, _Tasks(functools.partial(tasks_done, session)))
-                show("working")
-                return session
+            progress.columns = (*progress.columns, _Tasks(functools.partial(tasks_done, session)))
+            show("working")
+            return session
 
-            yield start, show
+        yield start, show
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Convert Spark's errors to one sentence, with advice."""
+    try:
+        yield
     except Exception as error:
         if not type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise

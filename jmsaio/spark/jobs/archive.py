@@ -89,9 +89,8 @@ def archive(
     """Archive the messages of a destination that are not archived yet.
 
     Args:
-        session: a session, or a function that starts one. It is called for the first run that is not small: this
-            process does small ones itself, since starting a session takes many seconds. The first run of a continuous
-            archive is small.
+        session: a session, or a function that starts one, called for the first run that is not small: this process
+            does small ones itself, since a session starts slowly. The first run of a continuous archive is small.
         order: archive order. A folder without an archive gets one.
         pace: size and interval of the runs.
         stop: called before each run, and once a second while there is too little for one; once it returns True,
@@ -210,11 +209,12 @@ class _Runs:
 
     def _add(self, ranges: Sequence[Range], behind: int) -> None:
         """Add one run, which leaves ``behind`` entries, and report it."""
-        self._begun = time.monotonic()
+        begun = time.monotonic()
         self.archived, run = store_run(self._write(ranges), self.order, self.archived, ranges)
         self.added = self.added.after_run(run.parts, run.lost, run.files)
         self.unmoved.update(part.topic for part in run.parts if self.order.consume is not None)
-        seconds = time.monotonic() - self._begun
+        seconds = time.monotonic() - begun
+        self._begun = -inf if behind and callable(self.session) else begun  # what a small run leaves follows at once
         self.report(run_record(self.added.runs, run, self.archived.rows, seconds, count_entries(ranges), behind))
 
     def _next_plan(self) -> ArchivePlan | None:
@@ -333,10 +333,11 @@ def write_here(
 ) -> tuple[list[AnyPath], tuple[ArchivedPart, ...]]:  # fmt: skip
     """Write the rows of a run in this process, as ``write_rows`` does in Spark."""
     options = parse_options(order.run_options(ranges), Use.READ)
+    found = (batch for each in share_tasks(ranges) for batch in read_ranges(options, each, ARROW_SCHEMA))
     try:
-        found = (batch for each in share_tasks(ranges) for batch in read_ranges(options, each, ARROW_SCHEMA))
         written = dict(write_batches((_within(batch, order) for batch in found), staging))
     finally:
+        found.close()
         forget(options)  # tasks have their own connections
     return [*written], join_parts((), chain.from_iterable(written.values()))
 
