@@ -241,8 +241,11 @@ async def test_sends_that_end_in_an_outage_name_it(
     with pytest.raises(SendInDoubtError) as doubt:
         await pending
     assert len(told) == 1 and isinstance(told[0], SendInDoubtError)
-    for error in (late.value, doubt.value, told[0]):
-        assert "is lost" in str(error) and isinstance(error.__cause__, BrokerUnavailableError)
+    close_error: BaseException | None = late.value
+    if "did not close within" in str(close_error):  # if this machine pauses, the close is late, too
+        close_error = late.value.__cause__
+    for error in (close_error, doubt.value, told[0]):
+        assert "is lost" in str(error) and error is not None and isinstance(error.__cause__, BrokerUnavailableError)
 
 
 async def test_a_group_may_hold_sends_of_several_sessions() -> None:
