@@ -16,9 +16,9 @@ from jmsaio.cli.states import open_admin, write_states
 from jmsaio.cli.transfer import carry_out, transfer_options
 from jmsaio.codec.properties import EXPIRED_AT
 from jmsaio.config import Configuration, load
+from jmsaio.model.destination_text import parse_destination_text
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, REAL_TOPIC
-from jmsaio.spark.model.destination_text import parse_destination_text
 
 
 @click.group(invoke_without_command=True)

@@ -25,6 +25,7 @@ from jmsaio.errors import (
     SendError,
     SendInDoubtError,
 )
+from jmsaio.model.destination_text import parse_destination_text
 from jmsaio.model.destinations import Queue, resolve
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.schema import Schema
@@ -34,7 +35,6 @@ from jmsaio.spark.arrow.records import OutgoingRow, RecordMaker
 from jmsaio.spark.arrow.value_column import written_schema
 from jmsaio.spark.arrow.write_columns import find_columns
 from jmsaio.spark.model.dedup import Sent, choose_partition
-from jmsaio.spark.model.destination_text import parse_destination_text
 from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import SourceOptions, Use
 from jmsaio.spark.options.table import SCHEMAS

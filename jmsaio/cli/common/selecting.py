@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from jmsaio.spark.model.destination_text import with_kind
+from jmsaio.model.destination_text import with_kind
 
 P = ParamSpec("P")
 T = TypeVar("T")

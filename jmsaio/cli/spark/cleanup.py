@@ -12,7 +12,7 @@ from jmsaio.cli.common.output import json_option, make_output, printable
 from jmsaio.cli.common.selecting import full_name, of_option, topic_option
 from jmsaio.cli.spark.options import needs_extra, read_source
 from jmsaio.cli.spark.running import write_summary
-from jmsaio.spark.model.destination_text import parse_destination_text
+from jmsaio.model.destination_text import parse_destination_text
 
 
 @click.command()

@@ -16,7 +16,7 @@ from jmsaio.cli.common.selecting import full_name, of_option, selector_option, t
 from jmsaio.cli.spark.letter_table import markdown_of, panels_of, samples_of, table_of
 from jmsaio.cli.spark.options import pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
-from jmsaio.spark.model.destination_text import parse_destination_text
+from jmsaio.model.destination_text import parse_destination_text
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -26,10 +26,10 @@ from jmsaio.maintenance.dead_letters import (
 )
 from jmsaio.maintenance.redrive import Redriven, redrive
 from jmsaio.maintenance.transfers import describe, redrive_all
+from jmsaio.model.destination_text import parse_destination_text
 from jmsaio.model.destinations import resolve
 from jmsaio.model.wire import REAL_TOPIC
 from jmsaio.spark.jobs.failures import own_errors
-from jmsaio.spark.model.destination_text import parse_destination_text
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.worker import call_broker, forget, worker
 from jmsaio.transport.base import Transport

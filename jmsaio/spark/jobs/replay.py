@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from jmsaio.codec.properties import value_of
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, NotFoundError
+from jmsaio.model.destination_text import parse_destination_text, with_kind
 from jmsaio.model.destinations import resolve
 from jmsaio.model.headers import FIELDS, Holds
 from jmsaio.model.partitions import split_partition
@@ -26,7 +27,6 @@ from jmsaio.spark.dedup import with_dedup
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.jobs.files import read_archive
 from jmsaio.spark.jobs.manifest import Manifest, require_manifest
-from jmsaio.spark.model.destination_text import parse_destination_text, with_kind
 from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources

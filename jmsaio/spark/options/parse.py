@@ -15,10 +15,10 @@ from jmsaio.config.options import nearest
 from jmsaio.config.schemes import SCHEMES
 from jmsaio.config.sources import split_url
 from jmsaio.errors import ConfigurationError, InvalidDestinationError
+from jmsaio.model.destination_text import KINDS, join_names, parse_destination_text
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.partitions import split_partition
 from jmsaio.selector import Selector
-from jmsaio.spark.model.destination_text import KINDS, join_names, parse_destination_text
 from jmsaio.spark.model.folder import folder_at
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column

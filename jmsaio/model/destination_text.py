@@ -1,4 +1,4 @@
-"""Destinations as texts: ``queue://name`` or ``topic://name``, in the column ``destination`` and the option."""
+"""Destinations as texts: ``queue://name`` or ``topic://name``, as commands and Spark take and write them."""
 
 from __future__ import annotations
 

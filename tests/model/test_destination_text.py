@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.errors import InvalidDestinationError
+from jmsaio.model.destination_text import destination_text, join_names, parse_destination_text, with_kind
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.spark.model.destination_text import destination_text, join_names, parse_destination_text, with_kind
 
 
 @pytest.mark.parametrize(
