@@ -49,8 +49,6 @@ DEDUP: Final = ("dedup_producer", "dedup_sequence", "dedup_previous")
 FIELD_WORDS: Final[Mapping[pa.DataType, str | None]] = {
     pa.large_string(): None, **{ARROW[kind]: word for kind, word in PROPERTY_TYPES.items()},
 }  # fmt: skip
-
-
 _TEXT: Final = (pa.string(), pa.large_string())
 _FITS: Final[Mapping[Type, Callable[[pa.DataType], bool]]] = {
     Type.STRING: _TEXT.__contains__,

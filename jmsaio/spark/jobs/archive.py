@@ -24,28 +24,22 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import attrs
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import SparkSession
 
 from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFoundError
-from jmsaio.spark.arrow.columns import TIMESTAMP
 from jmsaio.spark.jobs.extent import LOSSES, ArchiveOrder, ArchivePlan, count_entries, plan_archive, plan_next
 from jmsaio.spark.jobs.failures import own_errors, reason_of
-from jmsaio.spark.jobs.files import ARROW_SCHEMA, SCHEMA, write_batches, write_rows
+from jmsaio.spark.jobs.files import Written, write_here, write_in_spark
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, bounds_json, join_parts, read_manifest, write_manifest
 from jmsaio.spark.model.folder import AnyPath, StorePath, remove
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.options.values import time as read_time
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import read_losses, write_loss
 from jmsaio.spark.planning.offsets import has_enough
 from jmsaio.spark.planning.outage import Outage
-from jmsaio.spark.planning.plan import SMALL_BYTES, SMALL_ENTRIES, Stored, are_small, share_tasks, weigh
+from jmsaio.spark.planning.plan import SMALL_BYTES, SMALL_ENTRIES, Stored, are_small, share_tasks, split, weigh
 from jmsaio.spark.planning.ranges import Range
-from jmsaio.spark.task import read_ranges
-from jmsaio.spark.worker import connected_by, forget
+from jmsaio.spark.worker import connected_by
 from jmsaio.transport.administration import Admin, StartPosition
 
 #: Folder where a run writes, in the archive's folder; the underscore hides it from readers of the folder.
@@ -72,8 +66,8 @@ class Pace:
 
 #: A session with ``format("jms")`` registered, or a function that starts one.
 Session: TypeAlias = SparkSession | Callable[[], SparkSession]
-#: Writes the rows of a run below a folder; returns the files, and what they contain.
-Write: TypeAlias = Callable[[AnyPath], tuple[list[AnyPath], tuple[ArchivedPart, ...]]]
+#: Writes the rows of a run as files below a folder.
+Write: TypeAlias = Callable[[AnyPath], Written]
 #: Function called with the record of each run, and when an outage begins or ends, in the caller's thread.
 OnRun = Callable[[Mapping[str, Any]], None]
 
@@ -114,7 +108,8 @@ def archive(
         raise ConfigurationError("a continuous archive has no end: omit until, or archive only stored messages")
     began = time.monotonic()
     with open_archive(order) as before:
-        runs = _Runs(session, order, pace, stop, report, before, order.manifest())
+        options = parse_options(order.reader_options(), Use.READ)
+        runs = _Runs(session, order, options, pace, stop, report, before, order.manifest())
         try:
             with own_errors():
                 stopped = None if runs.add_all() else "interrupted"
@@ -152,6 +147,7 @@ class _Runs:
 
     session: Session
     order: ArchiveOrder
+    options: SourceOptions
     pace: Pace
     stop: Callable[[], bool]
     report: OnRun
@@ -201,11 +197,13 @@ class _Runs:
 
     def _write(self, ranges: Sequence[Range]) -> Write:
         """Return the function that reads and writes a run: in this process, or in Spark."""
+        limits = self.options.min_partitions, self.options.max_entries_per_partition
+        tasks = share_tasks(split(ranges, *limits), *limits)
         if callable(self.session):
             if are_small(ranges):
-                return partial(write_here, self.order, ranges)
+                return partial(write_here, self.options, tasks)
             self.session = self.session()
-        return partial(write_rows, _rows_in_spark(self.session, self.order, ranges))
+        return partial(write_in_spark, self.session, self.options, tasks)
 
     def _add(self, ranges: Sequence[Range], behind: int) -> None:
         """Add one run, which leaves ``behind`` entries, and report it."""
@@ -223,10 +221,9 @@ class _Runs:
         At the first call, an unreachable broker is an error; later, it is waited for. Returns None if ``stop`` ends
         that wait.
         """
-        options = parse_options(self.order.reader_options(), Use.READ)
-        outage, is_out = Outage(0 if self._is_first else options.outage_timeout), False
+        outage, is_out = Outage(0 if self._is_first else self.options.outage_timeout), False
         while True:
-            found = asyncio.run(self._plan(options, outage, is_out))
+            found = asyncio.run(self._plan(outage, is_out))
             if isinstance(found, JMSError) is not is_out:
                 is_out = not is_out
                 self.report({"job": "archive", "unreachable": str(found) if is_out else None})
@@ -237,13 +234,13 @@ class _Runs:
                 return None
             time.sleep(_POLL)
 
-    async def _plan(self, options: SourceOptions, outage: Outage, was_out: bool) -> ArchivePlan | JMSError:
+    async def _plan(self, outage: Outage, was_out: bool) -> ArchivePlan | JMSError:
         """Return a plan that is large enough for a run, or the first after an outage; or the error of an outage."""
         try:
-            async with connected_by(options) as (transport, configuration):
+            async with connected_by(self.options) as (transport, configuration):
                 while True:
                     plan = await plan_next(
-                        transport, configuration, self.order, self.archived, options, may_miss=not self._is_first
+                        transport, configuration, self.order, self.archived, self.options, may_miss=not self._is_first
                     )
                     self._is_first = False
                     await self._move_subscription(transport.admin, plan.stores)
@@ -317,39 +314,6 @@ def pace_text(record: Mapping[str, Any]) -> str:
     return f"{record['run']} runs, {record['archived']} messages, {speed}"
 
 
-def _rows_in_spark(session: SparkSession, order: ArchiveOrder, ranges: Sequence[Range]) -> DataFrame:
-    """Return the rows of a run, with all columns and ``body=raw``."""
-    frame = session.read.format("jms").schema(SCHEMA).options(**order.run_options(ranges)).load()
-    published = f.unix_millis("publish_time")
-    if order.since is not None:
-        frame = frame.where(published >= read_time(order.since))
-    if order.until is not None:
-        frame = frame.where(published < read_time(order.until))
-    return frame
-
-
-def write_here(
-    order: ArchiveOrder, ranges: Sequence[Range], staging: AnyPath
-) -> tuple[list[AnyPath], tuple[ArchivedPart, ...]]:  # fmt: skip
-    """Write the rows of a run in this process, as ``write_rows`` does in Spark."""
-    options = parse_options(order.run_options(ranges), Use.READ)
-    found = (batch for each in share_tasks(ranges) for batch in read_ranges(options, each, ARROW_SCHEMA))
-    try:
-        written = dict(write_batches((_within(batch, order) for batch in found), staging))
-    finally:
-        found.close()
-        forget(options)  # tasks have their own connections
-    return [*written], join_parts((), chain.from_iterable(written.values()))
-
-
-def _within(batch: pa.RecordBatch, order: ArchiveOrder) -> pa.RecordBatch:
-    """Return the rows within the times of an order."""
-    for text, fits in ((order.since, pc.greater_equal), (order.until, pc.less)):
-        if text is not None:
-            batch = batch.filter(fits(batch["publish_time"], pa.scalar(read_time(text) * 1000, TIMESTAMP)))
-    return batch
-
-
 def store_run(
     write: Write, order: ArchiveOrder, archived: Manifest, ranges: Iterable[Range]
 ) -> tuple[Manifest, Manifest]:  # fmt: skip
@@ -365,8 +329,9 @@ def store_run(
         The manifest of the archive after the run, and that of what the run added.
     """
     staging = order.folder / _STAGING / archived.writer
-    written, counted = write(staging)
-    parts = join_parts(counted, (ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in ranges))
+    written = dict(write(staging))
+    inspected = (ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in ranges)
+    parts = join_parts(join_parts((), chain.from_iterable(written.values())), inspected)
     lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
     for path in written:
         place = order.folder / path.parent.parent.name / path.parent.name

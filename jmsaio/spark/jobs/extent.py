@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import zlib
 from collections.abc import Container, Iterable, Mapping
@@ -93,7 +92,7 @@ class ArchiveOrder:
         return Manifest(destination=self.destination, selector=self.selector, since=self.since, until=self.until)
 
     def reader_options(self) -> dict[str, str]:
-        """Return the options of the data source, except for offsets."""
+        """Return the options of a reader of the data source, with all columns."""
         optional = {
             "selector": self.selector,
             "endingTime": self.until,
@@ -106,18 +105,6 @@ class ArchiveOrder:
             "body": "raw",
             "failOnDataLoss": str(self.fail_on_data_loss).lower(),
             **{name: text for name, text in optional.items() if text},
-        }
-
-    def run_options(self, ranges: Iterable[Range]) -> dict[str, str]:
-        """Return the options of the data source for a run that reads some ranges, one of each topic."""
-        options, ranges = self.reader_options(), list(ranges)
-        for name in ("startingTime", "endingTime"):  # they would override offsets; the rows are filtered when stored
-            options.pop(name, None)
-        return {
-            **options,
-            "destination": f"{self.destination.partition('://')[0]}://multi:{','.join(each.topic for each in ranges)}",
-            "startingOffsets": json.dumps({each.topic: str(each.start) for each in ranges}),
-            "endingOffsets": json.dumps({each.topic: str(each.end) for each in ranges}),
         }
 
 

@@ -12,7 +12,6 @@ from jmsaio.errors import JMSError
 
 #: Last line of a traceback in an exception of Spark.
 _OURS: Final = re.compile(r"^\s*(?:\S+Exception: )?jmsaio\.(?:errors\.)?(\w+): (.+)$", re.MULTILINE)
-
 _CAUSE: Final = "Caused by: "
 
 

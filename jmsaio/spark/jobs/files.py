@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import itertools
 import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.spark.arrow.columns import schema_of
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, part_from_json, part_to_json
-from jmsaio.spark.model.folder import AnyPath, StorePath
+from jmsaio.spark.model.folder import AnyPath, folder_at
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.model.schema import Body, columns_of, ddl
-from jmsaio.spark.session import set_for_now
+from jmsaio.spark.options.parse import SourceOptions
+from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.task import read_ranges
+from jmsaio.spark.worker import forget
 
 _COLUMNS: Final = ("topic", "publish_time", "position", "decode_error")
 _MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
-#: Columns of the rows, which Spark would otherwise request from a process of its own for each run.
-SCHEMA: Final = ddl(columns_of(Body.RAW))
 ARROW_SCHEMA: Final = schema_of(columns_of(Body.RAW))
 #: Rows read per batch.
 _ROWS: Final = 65_536
@@ -37,56 +39,59 @@ _ROWS: Final = 65_536
 _ESCAPED: Final = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _UNNAMED: Final = "__HIVE_DEFAULT_PARTITION__"
 _DAY: Final = 86_400_000
-#: A task writes the files of up to four days at the same time. Only for more days, its rows must be sorted first.
-_SETTINGS: Final[Mapping[str, str]] = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.sql.maxConcurrentOutputFileWriters": "4",
-}
-#: Bytes of a row group, which is kept in memory until it is written: four of them have Parquet's usual size.
-_ROW_GROUP: Final = 32 * 1024 * 1024
-#: Bytes that a task keeps in memory until it writes them as objects.
-_OBJECTS: Final = 64 * 1024 * 1024
+#: Bytes of rows that a task keeps in memory until it writes them.
+_KEPT: Final = 64 * 1024 * 1024
+#: Files, and what each contains.
+Written: TypeAlias = Iterable[tuple[AnyPath, tuple[ArchivedPart, ...]]]
 
 
-def write_rows(frame: DataFrame, staging: AnyPath) -> tuple[list[AnyPath], tuple[ArchivedPart, ...]]:
-    """Write rows as Parquet files by destination and day (UTC).
+def write_in_spark(
+    session: SparkSession, options: SourceOptions, tasks: Sequence[Sequence[Range]], staging: AnyPath
+) -> Written:  # fmt: skip
+    """Write the rows of ranges in Spark's tasks, as ``write_here`` does. A task that failed can have left other files.
 
-    Returns:
-        The files, and what they contain. A task that failed can have left others in a store.
+    Args:
+        session: any session.
+        tasks: ranges of each task.
     """
-    if isinstance(staging, Path):
-        with set_for_now(frame.sparkSession, _SETTINGS):
-            writer = frame.withColumn("date", _day()).write.option("parquet.block.size", _ROW_GROUP)
-            writer.partitionBy("destination", "date").mode("overwrite").parquet(str(staging))
-        written = sorted(staging.glob("*/*/*.parquet"))
-        return [*written], count_files(written)
-    found = frame.mapInArrow(functools.partial(_write, staging), "url STRING, parts STRING").collect()
-    parts = [
-        attrs.evolve(part_from_json(part), undecodable=part["undecodable"])
-        for row in found for part in json.loads(row.parts)
-    ]  # fmt: skip
-    return [StorePath(row.url) for row in found], join_parts((), parts)
+    write = f.udf(partial(_write_task, options, tasks, staging.absolute()), "string", useArrow=False)
+    for row in session.range(0, len(tasks), 1, len(tasks)).select(write.asNondeterministic()("id")).collect():
+        for path, parts in json.loads(row[0]):
+            yield folder_at(path), tuple(map(part_from_json, parts))
 
 
-def _day() -> Column:
-    return f.expr("date_from_unix_date(CAST(unix_millis(publish_time) DIV 86400000 AS INT))")  # UTC, in any session
+def _write_task(options: SourceOptions, tasks: Sequence[Sequence[Range]], staging: AnyPath, number: int) -> str:
+    written = _write_ranges(options, tasks[number], staging)
+    return json.dumps([
+        [str(path), [{**part_to_json(part), "undecodable": part.undecodable} for part in parts]]
+        for path, parts in written
+    ])  # fmt: skip
 
 
-def _write(staging: StorePath, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the rows of a task; yield URLs and contents of its objects."""
-    for path, counted in write_batches(batches, staging):
-        parts = [{**part_to_json(part), "undecodable": part.undecodable} for part in counted]
-        yield pa.record_batch([[str(path)], [json.dumps(parts)]], ["url", "parts"])
+def write_here(options: SourceOptions, tasks: Iterable[Sequence[Range]], staging: AnyPath) -> Written:
+    """Write the rows of ranges in this process, as Parquet files by destination and day (UTC).
+
+    Raises:
+        As ``read_ranges``.
+    """
+    try:
+        for ranges in tasks:
+            yield from _write_ranges(options, ranges, staging)
+    finally:
+        forget(options)  # each planning has its own connection
 
 
-def write_batches(
-    batches: Iterable[pa.RecordBatch], staging: AnyPath
-) -> Iterator[tuple[AnyPath, tuple[ArchivedPart, ...]]]:
-    """Write rows as ``write_rows`` does, but in this process; yield each file and what it contains."""
+def _write_ranges(options: SourceOptions, ranges: Sequence[Range], staging: AnyPath) -> Written:
+    with closing(read_ranges(options, ranges, ARROW_SCHEMA)) as batches:
+        yield from write_batches(batches, staging)
+
+
+def write_batches(batches: Iterable[pa.RecordBatch], staging: AnyPath) -> Written:
+    """Write rows as files below a folder; yield each with its contents."""
     kept: list[pa.RecordBatch] = []
     for batch in itertools.chain(batches, [None]):
         kept += [] if batch is None else [batch]
-        if kept and (batch is None or sum(each.nbytes for each in kept) >= _OBJECTS):
+        if kept and (batch is None or sum(each.nbytes for each in kept) >= _KEPT):
             table = pa.Table.from_batches(kept)
             places = _places(table)
             if isinstance(staging, Path):  # as in Spark's files: the folder names it
@@ -134,13 +139,13 @@ def read_archive(session: SparkSession, folder: AnyPath, manifest: Manifest) -> 
     if isinstance(folder, Path):
         return session.read.parquet(str(folder))
     urls = session.createDataFrame([(str(path),) for path in files], "url STRING").repartition(min(len(files), 256))
-    return urls.mapInArrow(_read, SCHEMA).withColumn("date", _day())
+    day = f.expr("date_from_unix_date(CAST(unix_millis(publish_time) DIV 86400000 AS INT))")  # UTC, in any session
+    return urls.mapInArrow(_read, ddl(columns_of(Body.RAW))).withColumn("date", day)
 
 
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    names = [column.name for column in columns_of(Body.RAW)]
-    for path in (StorePath(url) for batch in batches for url in batch.column("url").to_pylist()):
-        yield from _batches(path, names)
+    for url in (url for batch in batches for url in batch.column("url").to_pylist()):
+        yield from _batches(folder_at(url), ARROW_SCHEMA.names)
 
 
 def count_files(paths: Iterable[AnyPath]) -> tuple[ArchivedPart, ...]:

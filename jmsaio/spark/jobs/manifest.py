@@ -288,6 +288,7 @@ def part_from_json(data: Mapping[str, Any]) -> ArchivedPart:
         first=None if data["first"] is None else values.time(data["first"]),
         last=None if data["last"] is None else values.time(data["last"]),
         next=None if following is None else parse_place(following, what),
+        undecodable=data.get("undecodable", 0),
     )
 
 

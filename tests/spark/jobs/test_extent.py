@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,13 +24,10 @@ from jmsaio.spark.jobs.extent import (
 )
 from jmsaio.spark.jobs.manifest import ArchivedPart
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.planning.batch_planning import plan_batch, source_of
+from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.offsets import between
 from jmsaio.spark.planning.plan import Stored
-from jmsaio.spark.planning.ranges import Range
 from jmsaio.transport.administration import Ledger
-from jmsaio.transport.registry import connected
 from tests.spark.use import send
 from tests.support.broker import TestBroker
 
@@ -41,23 +37,20 @@ ORDER = ArchiveOrder(
     connection={"url": "pulsar://h"}, destination="queue://orders", folder=Path("x"), selector="a = 1",
     since="2026-01-01", until="2026-02-01",
 )  # fmt: skip
-RANGES = (Range(TOPIC, Place(3, 4), Place(3, 9)), Range("other-partition-1", Place(7, 0), Place(7, 3)))
 
 
-def test_a_run_reads_its_ranges_and_their_times_are_filtered_later() -> None:
-    options = ORDER.run_options(RANGES)
+def test_a_run_reads_all_columns_of_what_is_chosen() -> None:
+    options = ORDER.reader_options()
     assert options == {
-        "url": "pulsar://h", "destination": f"queue://multi:{TOPIC},other-partition-1", "body": "raw",
-        "failOnDataLoss": "true", "selector": "a = 1",
-        "startingOffsets": f'{{"{TOPIC}": "3:4", "other-partition-1": "7:0"}}',
-        "endingOffsets": f'{{"{TOPIC}": "3:9", "other-partition-1": "7:3"}}',
+        "url": "pulsar://h", "destination": "queue://orders", "body": "raw", "failOnDataLoss": "true",
+        "selector": "a = 1", "startingTime": "2026-01-01", "endingTime": "2026-02-01",
     }  # fmt: skip
     parsed = parse_options(options, Use.READ)
-    assert (parsed.start_of(TOPIC), parsed.end_of(TOPIC)) == (Place(3, 4), Place(3, 9))
+    assert (parsed.start_of(TOPIC), parsed.end_of(TOPIC)) == (1_767_225_600_000, 1_769_904_000_000)
 
 
 def test_tasks_note_accepted_losses_in_the_folder_of_the_archive_wherever_they_work() -> None:
-    options = attrs.evolve(ORDER, fail_on_data_loss=False).run_options(RANGES)
+    options = attrs.evolve(ORDER, fail_on_data_loss=False).reader_options()
     assert (options["failOnDataLoss"], options["dataLossFolder"]) == ("false", f"{Path.cwd()}/x/_losses")
     parse_options(options, Use.READ)
 
@@ -165,18 +158,7 @@ def test_an_archive_goes_on_where_the_newest_ledger_is_empty(pulsar_broker: Test
             part = ArchivedPart(topic=extent.topic, start=extent.start, end=end[extent.topic])
             again = plan_archive(order, order.manifest().after_run([part]))
             assert (again.losses, again.ranges) == ((), ())
-        assert count_entries(planned(parse_options(order.run_options(first.ranges), Use.READ))) == 2
-
-
-def planned(options: SourceOptions) -> list[Range]:
-    """The ranges of a batch with these options."""
-
-    async def plan() -> list[Range]:
-        configuration = options.configuration()
-        async with connected(configuration) as transport:
-            return await plan_batch(transport, source_of(options, configuration), options)
-
-    return asyncio.run(plan())
+        assert count_entries(first.ranges) == 2
 
 
 def test_a_deleted_topic_does_not_block_the_others(pulsar_broker: TestBroker, name: Name) -> None:
@@ -194,10 +176,7 @@ def test_a_deleted_topic_does_not_block_the_others(pulsar_broker: TestBroker, na
     with pytest.raises(DataLossError, match=queues[1]):
         plan_archive(order, archived)
     plan = plan_archive(attrs.evolve(order, fail_on_data_loss=False), archived)
-    assert [each.entries() for each in plan.ranges] == [1]
-    run = order.run_options(plan.ranges)
-    assert run["destination"] == f"queue://multi:persistent://public/default/{queues[0]}"
-    assert count_entries(planned(parse_options(run, Use.READ))) == 1
+    assert [(each.topic, each.entries()) for each in plan.ranges] == [(f"persistent://public/default/{queues[0]}", 1)]
     accepted = archived.after_losses(plan.losses)
     assert plan_archive(order, accepted).losses == ()
 

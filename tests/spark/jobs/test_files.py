@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 
 from jmsaio.spark.arrow.columns import TIMESTAMP
 from jmsaio.spark.jobs import files as counts
-from jmsaio.spark.jobs.files import count_files, write_batches, write_rows
+from jmsaio.spark.jobs.files import count_files, write_batches
 from jmsaio.spark.jobs.manifest import ArchivedPart, join_parts
 from jmsaio.spark.model.places import Place
 
@@ -68,7 +68,7 @@ COLUMNS = ["destination", "topic", "position", "publish_time", "decode_error", "
 NAMES = ["queue://a b", "topic://persistent://t/n/x{1}%[^]=#'\"\\*?", "queue://\u00fc~+&,;@!$()|<>`"]
 
 
-def test_both_writers_name_folders_alike(spark: SparkSession, tmp_path: Path) -> None:
+def test_folders_have_the_names_that_spark_gives_them(spark: SparkSession, tmp_path: Path) -> None:
     literals = [f.lit(name) for name in NAMES]
     frame = spark.range(0, 60, 1, 1).select(
         f.element_at(f.array(*literals), (f.col("id") % 3 + 1).cast("int")).alias("destination"),
@@ -77,14 +77,16 @@ def test_both_writers_name_folders_alike(spark: SparkSession, tmp_path: Path) ->
         f.expr("IF(id < 50, timestamp_millis((id % 5 - 2) * 40000000), NULL)").alias("publish_time"),
         f.expr("string(NULL)").alias("decode_error"),
     )
-    paths, parts = write_rows(frame, tmp_path / "spark")
+    days = frame.withColumn("date", f.expr("date_from_unix_date(CAST(unix_millis(publish_time) DIV 86400000 AS INT))"))
+    days.write.partitionBy("destination", "date").parquet(str(tmp_path / "spark"))
+    paths = [*(tmp_path / "spark").glob("*/*/*.parquet")]
     batches = frame.toArrow().cast(ARROW)  # Spark's types of text and bytes differ in their size
     written = dict(write_batches(batches.to_batches(7), tmp_path / "here"))
     assert {path.parent.relative_to(tmp_path / "here") for path in written} == {
         path.parent.relative_to(tmp_path / "spark") for path in paths
     }
     (mine,) = join_parts((), chain.from_iterable(written.values()))
-    assert (attrs.evolve(mine, next=mine.end),) == parts  # files are in no order
+    assert (attrs.evolve(mine, next=mine.end),) == count_files(paths)  # files are in no order
     here, there = (
         {tuple(row) for row in spark.read.parquet(str(tmp_path / each)).select(*COLUMNS).collect()}
         for each in ("here", "spark")
