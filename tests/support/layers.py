@@ -39,6 +39,7 @@ OWNERS = {
     "matplotlib": ("jmsaio.bench",),
     "textual": ("jmsaio.cli.top", "jmsaio.cli.top_screens"),
     "pyarrow": ("jmsaio.spark",),
+    "hdfs_native": ("jmsaio.spark.model.folder",),
     "obstore": ("jmsaio.spark.model.folder",),
     "pyspark": ("jmsaio.spark",),
     "threading": ("jmsaio.transport", "jmsaio.launcher", "jmsaio.bench"),

@@ -12,6 +12,7 @@ import pytest
 
 from jmsaio import launcher
 from jmsaio.launcher.maven import fetch_jars
+from tests.spark.hdfs import HADOOP
 from tests.support.broker import external_broker
 from tests.support.workers import is_worker, once, shared_folder
 
@@ -57,7 +58,7 @@ def _lacking(session: pytest.Session) -> list[str]:
 
 
 def _unfetched(session: pytest.Session) -> list[str]:
-    """Fetch the broker and the Java client; the reason if that fails."""
+    """Fetch the broker, the Java client and Hadoop; the reason if that fails."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
 
     def progress(line: str) -> None:
@@ -66,7 +67,7 @@ def _unfetched(session: pytest.Session) -> list[str]:
 
     try:
         launcher.fetch(progress)
-        fetch_jars(launcher.JAVA_CLIENT, progress)
+        fetch_jars((*launcher.JAVA_CLIENT, *HADOOP), progress)
     except launcher.LauncherError as error:
         return [error.reason]
     return []

@@ -1,22 +1,24 @@
-"""Folders of archives: paths, and URLs in object stores that replace an object only on a condition."""
+"""Folders of archives: paths, and URLs in object stores that replace an object only on a condition, or in HDFS."""
 
 from __future__ import annotations
 
 import re
 import shutil
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from jmsaio.errors import ConfigurationError, IllegalStateError
 
 #: Beginning of a URL, also if a path has merged its two slashes.
 _URL: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]+:/")
-#: URLs of stores with conditional writes, without credentials.
-_STORED: Final = re.compile("((s3a?|gs)://[^/@:?#]+|abfss?://[^/@:?#]+@[^/@:?#]+)/[^?#]*[^?#/]/*")
+#: URLs of stores with conditional writes and of HDFS, without credentials.
+_STORED: Final = re.compile("((s3a?|gs)://[^/@:?#]+|abfss?://[^/@:?#]+@[^/@:?#]+|hdfs://[^/@?#]+)/[^?#]*[^?#/]/*")
 _SECRET: Final = re.compile("//.*@|[?#].*", re.DOTALL)
 #: Version of an object, as its store names it.
 Version: TypeAlias = Mapping[str, Any]
@@ -39,6 +41,11 @@ class StorePath(PurePosixPath):
     def resolve(self) -> StorePath:
         """Return the same URL for all schemes that name the same object."""
         return StorePath(re.sub("^(s3|abfs)[as]:", r"\1:", str(self)))
+
+    @property
+    def _key(self) -> str:
+        """The name of the object in its store."""
+        return "/".join(self.parts[2:])
 
     def mkdir(self, **_: object) -> None:
         """Do nothing: a store has no folders."""
@@ -68,8 +75,12 @@ class StorePath(PurePosixPath):
 
         with self._call("put") as put, suppress(AlreadyExistsError, PreconditionError):
             return _version(put(data, mode=version or "create"))
+        return self._require(data)  # an earlier attempt was successful, but its answer was lost
+
+    def _require(self, data: bytes) -> Version:
+        """Return the current version, if it has this content."""
         found, now = self.read()
-        if found == data:  # an earlier attempt was successful, but its answer was lost
+        if found == data:
             return now
         raise IllegalStateError(f"another run archives into {self.parent}: wait for its end, or name another folder")
 
@@ -77,7 +88,7 @@ class StorePath(PurePosixPath):
         """Copy the object, and delete this one; raise IllegalStateError if another run deleted it."""
         try:
             with self._call("rename") as rename:
-                rename("/".join(target.parts[2:]))
+                rename(cast("StorePath", target)._key)
         except FileNotFoundError:
             raise IllegalStateError(f"another run archives into the same folder: it deleted {self}") from None
 
@@ -85,6 +96,11 @@ class StorePath(PurePosixPath):
         """Delete the object, if it exists."""
         with suppress(FileNotFoundError), self._call("delete") as delete:
             delete()
+
+    def unlink_all(self) -> None:
+        """Delete all objects below this."""
+        for path in self.files():
+            path.unlink()
 
     def files(self) -> list[StorePath]:
         """Return all objects below this, sorted."""
@@ -98,16 +114,98 @@ class StorePath(PurePosixPath):
 
     @contextmanager
     def _call(self, name: str) -> Iterator[Any]:
-        """Yield a function of obstore, bound to this object; errors have the status of an answer, but no more of it."""
+        """Yield a function of the store for this object; errors have the status of an answer, but no more of it."""
+        try:
+            yield partial(self._function(name), self._key)
+        except Exception as error:
+            reason = re.sub(r"(status code: \d+ [\w ]+).*|\?\S*|\\n\\t.*", r"\1", str(error).partition("\n")[0])
+            kind = next((each for each in (FileNotFoundError, FileExistsError) if isinstance(error, each)), OSError)
+            raise kind(f"{self}: {reason}") from None
+
+    def _function(self, name: str) -> Any:
+        """Return a function of obstore, bound to the store."""
         import obstore
 
-        try:
-            store = _store("//".join(self.parts[:2]))
-            yield lambda *more, **options: getattr(obstore, name)(store, "/".join(self.parts[2:]), *more, **options)
-        except Exception as error:
-            reason = re.sub(r"(status code: \d+ [\w ]+).*|\?\S*", r"\1", str(error).partition("\n")[0])
-            kind = FileNotFoundError if isinstance(error, FileNotFoundError) else OSError
-            raise kind(f"{self}: {reason}") from None
+        return partial(getattr(obstore, name), _store("//".join(self.parts[:2])))
+
+
+class HdfsPath(StorePath):
+    """A URL in HDFS.
+
+    HDFS replaces nothing on a condition, but its renames fail if the target exists. So each version of a file that
+    ``replace_version`` writes has a name with its number. Older ones are deleted after a newer one was written: a
+    writer that is late, and finds its number unused, finds the newer one, too.
+    """
+
+    @property
+    def _key(self) -> str:
+        return f"/{super()._key}"
+
+    def _function(self, name: str) -> Any:
+        """Return a method of the client."""
+        return getattr(_client("//".join(self.parts[:2])), name)
+
+    def mkdir(self, **_: object) -> None:
+        """Create the folder, if it is missing."""
+        with self._call("mkdirs") as make:
+            make(create_parent=True)
+
+    def read(self) -> tuple[bytes, Version]:
+        """Return the newest version that ``replace_version`` wrote."""
+        while number := max(self._versions().values(), default=0):
+            with suppress(FileNotFoundError):  # replaced twice since it was listed
+                return self._numbered(number).read_bytes(), {"number": number}
+        raise FileNotFoundError(f"{self}: there is no version of it")
+
+    def read_bytes(self) -> bytes:
+        """Return the content."""
+        with self._call("read") as open_file:
+            return bytes(open_file().read())
+
+    def write_bytes(self, data: bytes) -> None:
+        """Write the file. Readers can see a part of it until this returns."""
+        from hdfs_native import WriteOptions
+
+        with self._call("create") as create, create(WriteOptions(overwrite=True, create_parent=True)) as file:
+            file.write(data)
+
+    def replace_version(self, data: bytes, version: Version | None) -> Version:
+        """Write the version after this one, as ``StorePath`` does."""
+        number = 1 if version is None else version["number"] + 1
+        new = self.with_name(f"{self.name}.new-{uuid.uuid4().hex}")
+        with suppress(FileExistsError, FileNotFoundError, IllegalStateError):  # another writer deletes this one's
+            new.write_bytes(data)
+            new.rename(self._numbered(number))
+        new.unlink()
+        now = self._require(data)
+        for path, each in self._versions().items():
+            if each < number - 1:  # readers can have listed the previous one
+                path.unlink()
+        return now
+
+    def unlink_all(self) -> None:
+        """Delete the folder and all below it."""
+        with self._call("delete") as delete:
+            delete(True)
+
+    def files(self) -> list[StorePath]:
+        """Return all files below this, sorted."""
+        found = self._list()
+        return sorted(chain.from_iterable(path.files() if is_folder else [path] for path, is_folder in found.items()))
+
+    def _numbered(self, number: int) -> HdfsPath:
+        return self.with_name(f"{self.name}.{number}")
+
+    def _versions(self) -> dict[HdfsPath, int]:
+        """Return the numbers of all versions, and 0 for files that will become one."""
+        found = [path for path in self.parent._list() if path.name.startswith(f"{self.name}.")]
+        return {path: int(number) if (number := path.suffix[1:]).isdecimal() else 0 for path in found}
+
+    def _list(self) -> dict[HdfsPath, bool]:
+        """Return what the folder contains, and whether each is a folder; nothing if it does not exist."""
+        with suppress(FileNotFoundError), self._call("list_status") as find:
+            return {HdfsPath(*self.parts[:2], each.path[1:]): each.isdir for each in find()}
+        return {}
 
 
 def _version(found: Mapping[str, Any]) -> Version:
@@ -120,6 +218,14 @@ def _store(root: str) -> Any:
     from obstore.store import from_url
 
     return from_url(root)
+
+
+@cache
+def _client(root: str) -> Any:
+    """Return the client of the HDFS at a URL. It reads the settings of Hadoop."""
+    from hdfs_native import Client
+
+    return Client(root)
 
 
 #: A folder or a file of an archive.
@@ -135,13 +241,14 @@ def folder_at(text: str) -> AnyPath:
     if _URL.match(text) is None:
         return Path(text)
     if _STORED.fullmatch(text) is not None:
-        if any(find_spec(name) is None for name in ("obstore", "pandas")):
+        kind, package = (HdfsPath, "hdfs_native") if text.startswith("hdfs:") else (StorePath, "obstore")
+        if any(find_spec(name) is None for name in (package, "pandas")):
             raise ConfigurationError(f"{text} needs packages, also on workers: pip install 'jmsaio[store]'")
-        return StorePath(text)
+        return kind(text)
     raise ConfigurationError(
         f"folder {_SECRET.sub('//', text)!r} looks like a URL that archives can't use: give s3a://BUCKET/FOLDER, "
-        "s3://, gs:// or abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER, with credentials in the environment, or "
-        "the path of a folder that is mounted here and on all workers"
+        "s3://, gs://, abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER or hdfs://NAMENODE/FOLDER, with "
+        "credentials in the environment, or the path of a folder that is mounted here and on all workers"
     )
 
 
@@ -150,5 +257,4 @@ def remove(folder: AnyPath) -> None:
     if isinstance(folder, Path):
         shutil.rmtree(folder, ignore_errors=True)
     else:
-        for path in folder.files():
-            path.unlink()
+        folder.unlink_all()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pickle
 import traceback
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from jmsaio.errors import ConfigurationError, IllegalStateError
 from jmsaio.spark.model import folder as folders
-from jmsaio.spark.model.folder import StorePath, folder_at, remove
+from jmsaio.spark.model.folder import StorePath, Version, folder_at, remove
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.losses import Losses, read_losses
 from jmsaio.spark.planning.ranges import Loss
@@ -28,6 +30,7 @@ def test_a_path_is_a_folder_of_this_machine(text: str) -> None:
         "s3a://bucket/folder", "s3://bucket/a/b", "gs://bucket/folder",
         "abfs://container@account.dfs.core.windows.net/folder",
         "abfss://container@account.dfs.core.windows.net/folder",
+        "hdfs://name/folder", "hdfs://name:8020/a/b",
     ],
 )  # fmt: skip
 def test_a_url_of_a_store_with_conditional_writes_is_a_folder(url: str) -> None:
@@ -45,7 +48,7 @@ def test_urls_of_the_same_folder_resolve_to_one() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "hdfs://name/folder", "hdfs:/folder", "file:///tmp/folder", "https://account.blob.core.windows.net/c/f",
+        "hdfs:///folder", "hdfs:/folder", "file:///tmp/folder", "https://account.blob.core.windows.net/c/f",
         "s3a:/bucket/folder", "s3a://bucket", "s3a://bucket/", "wasbs://container/f", "abfs://container/folder",
     ],
 )  # fmt: skip
@@ -58,7 +61,8 @@ def test_another_url_is_refused_with_what_to_write(url: str) -> None:
 @pytest.mark.parametrize(
     "url",
     ["s3a://key:se/cret@bucket/folder", "s3://secret@bucket/folder", "s3a://bucket/folder?key=secret",
-     "https://account.blob.core.windows.net/c/f?sig=secret", "abfs://secret:c@account/folder#secret"],
+     "https://account.blob.core.windows.net/c/f?sig=secret", "abfs://secret:c@account/folder#secret",
+     "hdfs://user:secret@name/folder"],
 )  # fmt: skip
 def test_credentials_in_a_url_are_refused_and_not_shown(url: str) -> None:
     with pytest.raises(ConfigurationError, match="credentials in the environment") as refused:
@@ -74,14 +78,16 @@ def test_objects_are_written_found_moved_and_deleted(store: StorePath) -> None:
     assert [path.read_bytes().decode() for path in found] == [str(path)[len(str(store)) + 1 :] for path in found]
     assert list(store.glob("*.txt")) == [store / "a.txt"]
     assert list(store.glob("*/*/c.txt")) == [found[1]]
+    (store / "moved").mkdir(parents=True, exist_ok=True)
     found[1].rename(store / "moved" / "c.txt")
     assert found[1] not in store.files() and (store / "moved" / "c.txt") in store.files()
     (store / "a.txt").unlink()
     (store / "a.txt").unlink()
     remove(store / "b")
     assert store.files() == [store / "moved" / "c.txt"]
-    with pytest.raises(FileNotFoundError, match=f"^{store}/a.txt: "):
-        (store / "a.txt").read()
+    for read in ((store / "a.txt").read, (store / "a.txt").read_bytes):
+        with pytest.raises(FileNotFoundError, match=f"^{store}/a.txt: "):
+            read()
 
 
 def test_one_of_two_that_replace_the_same_version_does(store: StorePath) -> None:
@@ -96,6 +102,50 @@ def test_one_of_two_that_replace_the_same_version_does(store: StorePath) -> None
     assert path.replace_version(b"2", first) == second  # an attempt before, whose answer was lost
 
 
+def test_of_many_that_replace_the_same_version_in_hdfs_one_does(hdfs: str) -> None:
+    folder = folder_at(f"{hdfs}/many")
+    assert isinstance(folder, StorePath)
+    path, done = folder / "x", list[bytes]()
+    versions: list[Version | None] = [None]
+
+    def replace(writer: int) -> None:
+        for number in range(8):
+            with suppress(IllegalStateError):
+                path.replace_version(data := b"%d %d" % (writer, number), versions[-1])
+                done.append(data)
+
+    for _ in range(5):
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(replace, range(4)))
+        found, version = path.read()
+        versions.append(version)
+        assert (len(done), found) == (len(versions) - 1, done[-1])
+    for late in versions[:-1]:  # also with the numbers of versions that were deleted
+        with pytest.raises(IllegalStateError):
+            path.replace_version(b"late", late)
+    assert path.read() == (found, version)
+
+
+def test_versions_in_hdfs_that_nobody_needs_are_deleted(hdfs: str) -> None:
+    folder = folder_at(f"{hdfs}/versions")
+    assert isinstance(folder, StorePath)
+    path, version = folder / "x.json", None
+    (folder / "x.json.new-1").write_bytes(b"of a writer that was killed")
+    (folder / "x.jsonl").write_bytes(b"")
+    for number in range(12):
+        version = path.replace_version(b"%d" % number, version)
+    assert [each.name for each in folder.files()] == ["x.json.11", "x.json.12", "x.jsonl"]
+    assert path.read() == (b"11", {"number": 12})
+
+
+def test_errors_of_hdfs_have_one_line(hdfs: str) -> None:
+    path = folder_at(f"{hdfs}/errors/x")
+    path.write_bytes(b"")
+    with pytest.raises(OSError, match=r"^hdfs://.*/errors/x/y: .*is not a directory") as refused:
+        (path / "y").mkdir(parents=True)
+    assert "at org.apache" not in str(refused.value) and refused.value.__cause__ is None
+
+
 def test_losses_are_noted_in_a_store(store: StorePath) -> None:
     losses = Losses(False, str(store))
     loss = Loss("t", Place(1, 0), None, "gone")
@@ -103,19 +153,25 @@ def test_losses_are_noted_in_a_store(store: StorePath) -> None:
     assert (read_losses(store), losses.total()) == ((str(loss),), 1)
 
 
-def test_errors_have_the_status_of_an_answer_and_nothing_else_of_it(store: StorePath) -> None:
+@pytest.mark.usefixtures("server")
+def test_errors_have_the_status_of_an_answer_and_nothing_else_of_it() -> None:
     missing = StorePath("s3://no-such-bucket/folder")
     with pytest.raises(OSError, match=r"^s3://no-such-bucket/folder: .*404 Not Found$"):
         missing.write_bytes(b"x")
     answer = f"Error performing GET https://h/x?sig={SECRET} - status code: 403 Forbidden: <E>{KEY}</E>\n\nDebug: {KEY}"
     with pytest.raises(OSError, match=r"GET https://h/x - status code: 403 Forbidden$") as refused:
-        with store._call("get"):
+        with missing._call("get"):
             raise RuntimeError(answer)
     shown = "".join(traceback.format_exception(refused.value))
     assert KEY not in shown and SECRET not in shown
 
 
-def test_a_url_without_the_packages_for_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "find_spec", lambda name: None)
+@pytest.mark.parametrize(
+    ("url", "package"), [("s3a://bucket/folder", "obstore"), ("hdfs://name/folder", "hdfs_native")]
+)
+def test_a_url_without_the_packages_for_it_says_what_to_install(
+    url: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "find_spec", lambda name: None if name == package else name)
     with pytest.raises(ConfigurationError, match=r"pip install 'jmsaio\[store\]'"):
-        folder_at("s3a://bucket/folder")
+        folder_at(url)
