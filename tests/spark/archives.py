@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from jmsaio.spark.arrow.columns import TIMESTAMP
-from jmsaio.spark.jobs.files import count_files
-from jmsaio.spark.jobs.manifest import Manifest, write_manifest
+from jmsaio.spark.jobs.files import COUNTED, count_batches, open_file
+from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, write_manifest
 
 SCHEMA = pa.schema(
     {
@@ -51,6 +51,15 @@ def write_file(folder: Path, rows: list[dict[str, Any]], name: str = "run-000001
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows, SCHEMA), path)
     return path
+
+
+def count_files(paths: list[Path], rows: int = 1000) -> tuple[ArchivedPart, ...]:
+    """Count the rows of files by topic, so many rows at a time."""
+    files = [open_file(path) for path in paths]
+    found = count_batches(batch for file in files for batch in file.iter_batches(rows, columns=list(COUNTED)))
+    for file in files:
+        file.close()
+    return found
 
 
 def write_archive(folder: Path, *files: list[dict[str, Any]], **changes: Any) -> list[Path]:

@@ -31,7 +31,7 @@ from jmsaio.spark.jobs.extent import LOSSES, ArchiveOrder, ArchivePlan, count_en
 from jmsaio.spark.jobs.failures import own_errors, reason_of
 from jmsaio.spark.jobs.files import Written, write_here, write_in_spark
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, bounds_json, join_parts, read_manifest, write_manifest
-from jmsaio.spark.model.folder import AnyPath, StorePath, remove
+from jmsaio.spark.model.folder import AnyPath, StorePath, remove, sync
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.cursor import StreamCursor
 from jmsaio.spark.planning.losses import read_losses, write_loss
@@ -336,7 +336,8 @@ def store_run(
     for path in written:
         place = order.folder / path.parent.parent.name / path.parent.name
         place.mkdir(parents=True, exist_ok=True)
-        path.rename(place / f"{archived.prefix}{path.name}")
+        path.rename(target := place / f"{archived.prefix}{path.name}")
+        sync((target, *target.parents[:3]))
     remove(staging)
     after = write_manifest(order.folder, archived.after_run(parts, lost))
     return after, order.manifest().after_run(parts, lost, len(written))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import uuid
 from collections.abc import Iterable, Mapping
@@ -15,7 +14,7 @@ import attrs
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.version import __version__
 from jmsaio.spark.model import schema
-from jmsaio.spark.model.folder import AnyPath, Version, folder_at
+from jmsaio.spark.model.folder import AnyPath, Version, folder_at, sync
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.options import values
 from jmsaio.spark.planning.ranges import Loss, Range
@@ -251,12 +250,11 @@ def write_manifest(folder: AnyPath, manifest: Manifest) -> Manifest:
     text = json.dumps(manifest.to_json(), indent=2, ensure_ascii=False) + "\n"
     if not isinstance(folder, Path):
         return attrs.evolve(manifest, stored=(folder / NAME).replace_version(text.encode(), manifest.stored))
-    path, new = folder / NAME, folder / f"{NAME}.new"
-    with new.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    new = folder / f"{NAME}.new"
+    new.write_text(text, encoding="utf-8")
+    sync([new])
+    new.replace(folder / NAME)
+    sync([folder])
     return manifest
 
 

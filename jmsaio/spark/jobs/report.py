@@ -19,14 +19,14 @@ from pyspark.sql import Row
 
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import REAL_TOPIC
-from jmsaio.spark.jobs.files import count_files, files_of, open_file
+from jmsaio.spark.jobs.files import COUNTED, count_batches, files_of, open_file
 from jmsaio.spark.jobs.manifest import FILTERS, ArchivedPart, Manifest, join_parts, require_manifest
 from jmsaio.spark.jobs.verify import compare
 from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.values import time_text
 
-_COLUMNS: Final = ("topic", "position", "JMSMessageID", "JMSType", "body_type", "properties", "payload")
+_COLUMNS: Final = (*COUNTED, "JMSMessageID", "JMSType", "body_type", "properties", "payload")
 _PARTITION: Final = "-partition-[0-9]{1,9}$"
 #: Parts of the report with messages and bytes by group, and the columns that name a group.
 _GROUPED: Final[Mapping[str, Sequence[str]]] = {
@@ -104,10 +104,11 @@ def report_archive(folder: AnyPath) -> dict[str, Any]:
     manifest = require_manifest(folder)
     counts, files = _Counts(), dict[AnyPath, tuple[ArchivedPart, ...]]()
     for path in files_of(folder, manifest):
+        files[path] = ()
         try:
             for batch in batches(path):
                 counts.add(_day(path), batch)
-            files[path] = count_files([path])
+                files[path] = join_parts(files[path], count_batches([batch]))
         except (OSError, KeyError, pa.ArrowException) as error:
             reason = next(iter(str(error).splitlines()), type(error).__name__)
             raise JMSError(f"{path} can't be read: {reason}; restore it, or move it elsewhere") from error
@@ -133,7 +134,7 @@ def report_archive(folder: AnyPath) -> dict[str, Any]:
 
 
 def batches(path: AnyPath) -> Iterator[pa.RecordBatch]:
-    """Read the columns of the report; batches have fewer rows if these are large. Raises as ``count_files``."""
+    """Read the columns of the report; batches have fewer rows if these are large."""
     with open_file(path) as file:
         groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
         mean = max((group.total_byte_size // max(group.num_rows, 1) for group in groups), default=0)

@@ -254,16 +254,20 @@ def test_a_selector_and_times_stay_those_of_the_archive(
         archive_in_one_run(spark, other)
 
 
-def test_rows_of_many_days_are_archived_whole(folder: AnyPath) -> None:
-    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=folder)
+def table_of_days() -> pa.Table:
+    """70 rows of seven days."""
     times = pa.array([number % 7 * 86_400_000_000 for number in range(70)], TIMESTAMP)
-    table = pa.table({
+    return pa.table({
         "destination": ["queue://q"] * 70, "topic": ["t"] * 70, "publish_time": times,
         "position": [{"ledger": 1, "entry": number, "batch": -1} for number in range(70)],
         "decode_error": pa.nulls(70, pa.string()), "text": [str(number) for number in range(70)],
     })  # fmt: skip
+
+
+def test_rows_of_many_days_are_archived_whole(folder: AnyPath) -> None:
+    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=folder)
     archived, run = store_run(
-        partial(write_batches, table.to_batches(30)),
+        partial(write_batches, table_of_days().to_batches(30)),
         order,
         Manifest(destination="queue://q"),
         [Range("t", Place(1, 0), Place(1, 70))],
@@ -274,6 +278,21 @@ def test_rows_of_many_days_are_archived_whole(folder: AnyPath) -> None:
         with open_file(path) as file:
             found[path.parent.name] = [row["position"]["entry"] for row in file.read(["position"]).to_pylist()]
     assert found == {f"date=1970-01-0{day + 1}": list(range(day, 70, 7)) for day in range(7)}
+
+
+def test_what_a_manifest_counts_survives_a_loss_of_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each file and folder is on the disk before the manifest that counts it."""
+    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=tmp_path)
+    synced: list[Path] = []
+    monkeypatch.setattr("os.fsync", lambda number: synced.append(Path(f"/proc/self/fd/{number}").readlink()))
+    archived, _ = store_run(
+        partial(write_batches, table_of_days().to_batches()), order, order.manifest(),
+        [Range("t", Place(1, 0), Place(1, 70))],
+    )  # fmt: skip
+    files = files_of(tmp_path, archived)
+    before = synced[: synced.index(tmp_path / f"{NAME}.new")]
+    assert {*before} == {tmp_path, *files, *(path for file in files for path in (file.parent, file.parent.parent))}
+    assert synced[len(before) + 1 :] == [tmp_path]  # the folder that has the new name
 
 
 def no_session() -> SparkSession:

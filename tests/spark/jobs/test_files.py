@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from jmsaio.spark.arrow.columns import TIMESTAMP
-from jmsaio.spark.jobs import files as counts
-from jmsaio.spark.jobs.files import count_files, write_batches
+from jmsaio.spark.jobs.files import write_batches
 from jmsaio.spark.jobs.manifest import ArchivedPart, join_parts
 from jmsaio.spark.model.places import Place
+from tests.spark.archives import count_files
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 POSITION = pa.struct([("ledger", pa.int64()), ("entry", pa.int64()), ("batch", pa.int32())])
@@ -97,13 +97,10 @@ def test_folders_have_the_names_that_spark_gives_them(spark: SparkSession, tmp_p
 
 @pytest.mark.parametrize("together", [1, 2, 100])
 @pytest.mark.parametrize("cut", [1, 3, 6])
-def test_rows_are_counted_by_topic_across_batches_and_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, together: int, cut: int
-) -> None:
-    monkeypatch.setattr(counts, "_ROWS", together)
+def test_rows_are_counted_by_topic_across_batches_and_files(tmp_path: Path, together: int, cut: int) -> None:
     parts = [ROWS[:cut], ROWS[cut:]]
     paths = [write(tmp_path / f"{number}.parquet", rows) for number, rows in enumerate(parts) if rows]
-    found = count_files(paths)
+    found = count_files(paths, together)
     assert found == (
         ArchivedPart(topic="t", start=Place(1, 3), end=Place(2, 5), rows=4, first=-7, last=6),
         ArchivedPart(topic="u", start=Place(8, 1), end=Place(8, 2), rows=2, first=3, last=3),
@@ -118,10 +115,3 @@ def test_rows_without_a_time_have_none(tmp_path: Path) -> None:
 
 def test_no_files_have_no_rows() -> None:
     assert count_files([]) == ()
-
-
-def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "one.parquet"
-    path.write_bytes(b"no Parquet")
-    with pytest.raises(pa.ArrowInvalid):
-        count_files([path])
