@@ -1,9 +1,9 @@
 """Archives of a destination in Parquet files, run by run: each run resumes where the previous one ended.
 
-Each run is a batch read, which is added completely or not at all; earlier runs are kept if a later one fails. A run
-writes beside the archive, adds its number to the names of its files, moves them to their places, and writes the
-manifest last. Files with the number of a run that is not in the manifest are left over from a crash: the next run
-deletes them, so that each message is archived exactly once.
+Each run is added completely or not at all; earlier runs are kept if a later one fails. A run writes beside the archive,
+adds its number to the names of its files, moves them to their places, and writes the manifest last. Files with the
+number of a run that is not in the manifest are left over from a crash: the next run deletes them, so that each message
+is archived exactly once.
 
 Stores have no locks. Instead, ``archive`` writes its unique name into the manifest, which it replaces only if nobody
 else did since; and its files have that name. So another call that began before can't add a run any more.
@@ -30,7 +30,15 @@ from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFo
 from jmsaio.spark.jobs.extent import LOSSES, ArchiveOrder, ArchivePlan, count_entries, plan_archive, plan_next
 from jmsaio.spark.jobs.failures import own_errors, reason_of
 from jmsaio.spark.jobs.files import Written, write_here, write_in_spark
-from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, bounds_json, join_parts, read_manifest, write_manifest
+from jmsaio.spark.jobs.manifest import (
+    NAME,
+    ArchivedPart,
+    Manifest,
+    bounds_json,
+    join_parts,
+    read_manifest,
+    write_manifest,
+)
 from jmsaio.spark.model.folder import AnyPath, StorePath, remove, sync
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.cursor import StreamCursor
@@ -64,7 +72,7 @@ class Pace:
     interval: float | None = None
 
 
-#: A session with ``format("jms")`` registered, or a function that starts one.
+#: A session, or a function that starts one.
 Session: TypeAlias = SparkSession | Callable[[], SparkSession]
 #: Writes the rows of a run as files below a folder.
 Write: TypeAlias = Callable[[AnyPath], Written]
@@ -333,11 +341,11 @@ def store_run(
     inspected = (ArchivedPart(topic=each.topic, start=each.start, end=each.end) for each in ranges)
     parts = join_parts(join_parts((), chain.from_iterable(written.values())), inspected)
     lost = tuple(sentence for sentence in read_losses(order.losses) if sentence not in archived.lost)
-    for path in written:
-        place = order.folder / path.parent.parent.name / path.parent.name
+    places = {path: order.folder / path.parent.parent.name / path.parent.name for path in written}
+    for path, place in places.items():
         place.mkdir(parents=True, exist_ok=True)
-        path.rename(target := place / f"{archived.prefix}{path.name}")
-        sync((target, *target.parents[:3]))
+        path.rename(place / f"{archived.prefix}{path.name}")
+    sync({order.folder, *places.values(), *(place.parent for place in places.values())})
     remove(staging)
     after = write_manifest(order.folder, archived.after_run(parts, lost))
     return after, order.manifest().after_run(parts, lost, len(written))
@@ -381,7 +389,9 @@ def open_archive(order: ArchiveOrder) -> Iterator[Manifest]:
     if not isinstance(order.folder, Path):
         yield _claim(order.folder, archived)
         return
+    new = [each for each in (order.folder, *order.folder.parents) if not each.exists()]
     order.folder.mkdir(parents=True, exist_ok=True)
+    sync(each.parent for each in new)
     with (order.folder / _LOCK).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -401,6 +411,8 @@ def _claim(folder: StorePath, archived: Manifest) -> Manifest:
 
     They are listed before. Later ones can be those of a run that takes over next.
     """
+    if archived.stored is None and any(folder.glob("destination=*/*/*.parquet")):
+        raise ConfigurationError(f"{folder} has files of an archive, but no {NAME}: restore it, or name another folder")
     left = [path for path in folder.files() if not archived.has(path.name)]
     left += [path for name in (_STAGING, LOSSES) for path in (folder / name).files()]
     before = write_manifest(folder, attrs.evolve(archived, writer=uuid.uuid4().hex[:12]))
@@ -414,6 +426,8 @@ def _claim(folder: StorePath, archived: Manifest) -> Manifest:
             )
     for path in left:
         path.unlink()
+    if archived.writer:
+        remove(folder / _STAGING / archived.writer)
     return claimed
 
 

@@ -20,9 +20,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from jmsaio.errors import JMSError
 from jmsaio.spark.arrow.columns import schema_of
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, join_parts, part_from_json, part_to_json
-from jmsaio.spark.model.folder import AnyPath, folder_at
+from jmsaio.spark.model.folder import AnyPath, folder_at, sync
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.model.schema import Body, columns_of, ddl
 from jmsaio.spark.options.parse import SourceOptions
@@ -41,7 +42,7 @@ _ESCAPED: Final = re.compile(r"""[\x00-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 _UNNAMED: Final = "__HIVE_DEFAULT_PARTITION__"
 _DAY: Final = 86_400_000
 #: Bytes of rows that a task keeps in memory until it writes them.
-_KEPT: Final = 64 * 1024 * 1024
+_KEPT: Final = 32 * 1024 * 1024
 #: Files, and what each contains.
 Written: TypeAlias = Iterable[tuple[AnyPath, tuple[ArchivedPart, ...]]]
 
@@ -49,12 +50,7 @@ Written: TypeAlias = Iterable[tuple[AnyPath, tuple[ArchivedPart, ...]]]
 def write_in_spark(
     session: SparkSession, options: SourceOptions, tasks: Sequence[Sequence[Range]], staging: AnyPath
 ) -> Written:  # fmt: skip
-    """Write the rows of ranges in Spark's tasks, as ``write_here`` does. A task that failed can have left other files.
-
-    Args:
-        session: any session.
-        tasks: ranges of each task.
-    """
+    """Write the rows of the ranges of each task in Spark, as ``write_here`` does. A failed task can leave files."""
     write = f.udf(partial(_write_task, options, tasks, staging.absolute()), "string", useArrow=False)
     for row in session.range(0, len(tasks), 1, len(tasks)).select(write.asNondeterministic()("id")).collect():
         for path, parts in json.loads(row[0]):
@@ -62,19 +58,17 @@ def write_in_spark(
 
 
 def _write_task(options: SourceOptions, tasks: Sequence[Sequence[Range]], staging: AnyPath, number: int) -> str:
-    written = _write_ranges(options, tasks[number], staging)
-    return json.dumps([
-        [str(path), [{**part_to_json(part), "undecodable": part.undecodable} for part in parts]]
-        for path, parts in written
-    ])  # fmt: skip
+    try:
+        return json.dumps([
+            [str(path), [{**part_to_json(part), "undecodable": part.undecodable} for part in parts]]
+            for path, parts in _write_ranges(options, tasks[number], staging)
+        ])  # fmt: skip
+    except (OSError, pa.ArrowException) as error:  # ``own_errors`` finds only own ones
+        raise JMSError(f"a file of the archive can't be written: {error}") from error
 
 
 def write_here(options: SourceOptions, tasks: Iterable[Sequence[Range]], staging: AnyPath) -> Written:
-    """Write the rows of ranges in this process, as Parquet files by destination and day (UTC).
-
-    Raises:
-        As ``read_ranges``.
-    """
+    """Write the rows of ranges in this process, by destination and day (UTC); raises as ``read_ranges``."""
     try:
         for ranges in tasks:
             yield from _write_ranges(options, ranges, staging)
@@ -97,12 +91,13 @@ def write_batches(batches: Iterable[pa.RecordBatch], staging: AnyPath) -> Writte
             places = _places(table)
             if isinstance(staging, Path):  # as in Spark's files: the folder names it
                 table = table.drop_columns("destination")
-            for place in places.unique().to_pylist():
-                rows = table.filter(pc.equal(places, place))
+            for place in (found := places.unique().to_pylist()):
+                rows = table if len(found) == 1 else table.filter(pc.equal(places, place))
                 file, path = io.BytesIO(), staging / place / f"{uuid.uuid4().hex}.parquet"
                 pq.write_table(rows, file, store_schema=False)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(file.getvalue())
+                path.write_bytes(file.getbuffer())
+                sync([path])
                 yield path, count_batches(rows.to_batches())
             kept = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -40,8 +41,8 @@ class StorePath(PurePosixPath):
         return self
 
     def resolve(self) -> StorePath:
-        """Return the same URL for all schemes that name the same object."""
-        return StorePath(re.sub("^(s3|abfs)[as]:", r"\1:", str(self)))
+        """Return the same URL for all schemes that name the same object, and without the usual port."""
+        return type(self)(re.sub("^(s3|abfs)[as](?=:)|^(hdfs://[^/:]+):8020(?=/)", r"\1\2", str(self)))
 
     @property
     def _key(self) -> str:
@@ -117,34 +118,25 @@ class StorePath(PurePosixPath):
     def _call(self, name: str) -> Iterator[Any]:
         """Yield a function of the store for this object; errors have the status of an answer, but no more of it."""
         try:
-            yield partial(self._function(name), self._key)
+            yield partial(getattr(_store("//".join(self.parts[:2])), name), self._key)
         except Exception as error:
             reason = re.sub(r"(status code: \d+ [\w ]+).*|\?\S*|\\n\\t.*", r"\1", str(error).partition("\n")[0])
             kind = next((each for each in (FileNotFoundError, FileExistsError) if isinstance(error, each)), OSError)
             raise kind(f"{self}: {reason}") from None
-
-    def _function(self, name: str) -> Any:
-        """Return a function of obstore, bound to the store."""
-        import obstore
-
-        return partial(getattr(obstore, name), _store("//".join(self.parts[:2])))
 
 
 class HdfsPath(StorePath):
     """A URL in HDFS.
 
     HDFS replaces nothing on a condition, but its renames fail if the target exists. So each version of a file that
-    ``replace_version`` writes has a name with its number. Older ones are deleted after a newer one was written: a
-    writer that is late, and finds its number unused, finds the newer one, too.
+    ``replace_version`` writes has a name with its number, such as ``x.v7``. Older ones are deleted after a newer one
+    was written: a writer that is late, and finds its number unused, finds the newer one, too. A file without a number,
+    copied from elsewhere, is version 0.
     """
 
     @property
     def _key(self) -> str:
         return f"/{super()._key}"
-
-    def _function(self, name: str) -> Any:
-        """Return a method of the client."""
-        return getattr(_client("//".join(self.parts[:2])), name)
 
     def mkdir(self, **_: object) -> None:
         """Create the folder, if it is missing."""
@@ -156,7 +148,7 @@ class HdfsPath(StorePath):
         while number := max(self._versions().values(), default=0):
             with suppress(FileNotFoundError):  # replaced twice since it was listed
                 return self._numbered(number).read_bytes(), {"number": number}
-        raise FileNotFoundError(f"{self}: there is no version of it")
+        return self.read_bytes(), {"number": 0}
 
     def read_bytes(self) -> bytes:
         """Return the content."""
@@ -164,19 +156,22 @@ class HdfsPath(StorePath):
             return bytes(open_file().read())
 
     def write_bytes(self, data: bytes) -> None:
-        """Write the file. Readers can see a part of it until this returns."""
+        """Write the file durably. Readers can see a part of it until this returns."""
         from hdfs_native import WriteOptions
 
         with self._call("create") as create, create(WriteOptions(overwrite=True, create_parent=True)) as file:
             file.write(data)
+            with suppress(NotImplementedError):  # erasure-coded
+                file.hsync()
 
     def replace_version(self, data: bytes, version: Version | None) -> Version:
         """Write the version after this one, as ``StorePath`` does."""
         number = 1 if version is None else version["number"] + 1
         new = self.with_name(f"{self.name}.new-{uuid.uuid4().hex}")
         with suppress(FileExistsError, FileNotFoundError, IllegalStateError):  # another writer deletes this one's
-            new.write_bytes(data)
-            new.rename(self._numbered(number))
+            if version is None or version["number"] in self._versions().values():  # else deleted with the folder
+                new.write_bytes(data)
+                new.rename(self._numbered(number))
         new.unlink()
         now = self._require(data)
         for path, each in self._versions().items():
@@ -195,12 +190,13 @@ class HdfsPath(StorePath):
         return sorted(chain.from_iterable(path.files() if is_folder else [path] for path, is_folder in found.items()))
 
     def _numbered(self, number: int) -> HdfsPath:
-        return self.with_name(f"{self.name}.{number}")
+        return self.with_name(f"{self.name}.v{number}")
 
     def _versions(self) -> dict[HdfsPath, int]:
-        """Return the numbers of all versions, and 0 for files that will become one."""
-        found = [path for path in self.parent._list() if path.name.startswith(f"{self.name}.")]
-        return {path: int(number) if (number := path.suffix[1:]).isdecimal() else 0 for path in found}
+        """Return the numbers of all versions, and 0 for files that become one and for a file without a number."""
+        pattern = re.compile(re.escape(self.name) + r"(?:\.v([0-9]+)|\.new-[0-9a-f]{32})?")
+        found = {path: pattern.fullmatch(path.name) for path in self.parent._list()}
+        return {path: int(match[1] or 0) for path, match in found.items() if match is not None}
 
     def _list(self) -> dict[HdfsPath, bool]:
         """Return what the folder contains, and whether each is a folder; nothing if it does not exist."""
@@ -215,18 +211,14 @@ def _version(found: Mapping[str, Any]) -> Version:
 
 @cache
 def _store(root: str) -> Any:
-    """Return the store at a URL; it keeps connections and temporary credentials."""
+    """Return the store at a URL, which keeps connections and temporary credentials, or the client of an HDFS."""
+    if root.startswith("hdfs:"):
+        from hdfs_native import Client
+
+        return Client(root, {"dfs.client.failover.max.attempts": "6"})  # 40 s
     from obstore.store import from_url
 
     return from_url(root)
-
-
-@cache
-def _client(root: str) -> Any:
-    """Return the client of the HDFS at a URL. It reads the settings of Hadoop."""
-    from hdfs_native import Client
-
-    return Client(root)
 
 
 #: A folder or a file of an archive.
@@ -254,12 +246,15 @@ def folder_at(text: str) -> AnyPath:
 
 
 def sync(paths: Iterable[AnyPath]) -> None:
-    """Make files and folders of this machine survive a loss of power; stores do that themselves."""
+    """Make files and folders of this machine survive a loss of power; those in stores do."""
     for path in paths:
         if isinstance(path, Path):
             handle = os.open(path, os.O_RDONLY)
             try:
                 os.fsync(handle)
+            except OSError as error:
+                if error.errno != errno.EINVAL or not path.is_dir():  # some file systems can't sync folders
+                    raise
             finally:
                 os.close(handle)
 

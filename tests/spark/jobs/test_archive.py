@@ -37,7 +37,7 @@ from jmsaio.spark.jobs.files import Written, files_of, open_file, read_archive, 
 from jmsaio.spark.jobs.manifest import NAME, ArchivedPart, Manifest, read_manifest, write_manifest
 from jmsaio.spark.jobs.report import report_archive
 from jmsaio.spark.jobs.verify import verify
-from jmsaio.spark.model.folder import AnyPath, StorePath, folder_at
+from jmsaio.spark.model.folder import AnyPath, HdfsPath, StorePath, folder_at
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning import plan
@@ -282,17 +282,55 @@ def test_rows_of_many_days_are_archived_whole(folder: AnyPath) -> None:
 
 def test_what_a_manifest_counts_survives_a_loss_of_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each file and folder is on the disk before the manifest that counts it."""
-    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=tmp_path)
+    folder = tmp_path / "new" / "archive"
+    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=folder)
     synced: list[Path] = []
-    monkeypatch.setattr("os.fsync", lambda number: synced.append(Path(f"/proc/self/fd/{number}").readlink()))
-    archived, _ = store_run(
-        partial(write_batches, table_of_days().to_batches()), order, order.manifest(),
-        [Range("t", Place(1, 0), Place(1, 70))],
-    )  # fmt: skip
-    files = files_of(tmp_path, archived)
-    before = synced[: synced.index(tmp_path / f"{NAME}.new")]
-    assert {*before} == {tmp_path, *files, *(path for file in files for path in (file.parent, file.parent.parent))}
-    assert synced[len(before) + 1 :] == [tmp_path]  # the folder that has the new name
+
+    def sync(number: int) -> None:
+        synced.append(Path(f"/proc/self/fd/{number}").readlink())
+
+    monkeypatch.setattr("os.fsync", sync)
+    with open_archive(order) as begun:
+        assert {*synced} == {tmp_path, folder.parent}
+        written = [*write_batches(table_of_days().to_batches(), folder / "_writing")]
+        assert synced[2:] == [path for path, _ in written]
+        archived, _ = store_run(lambda _: written, order, begun, [Range("t", Place(1, 0), Place(1, 70))])
+    days = {file.parent for file in files_of(folder, archived)}
+    manifest = synced.index(folder / f"{NAME}.new")
+    assert {*synced[2 + len(written) : manifest]} == {folder, *days, *(day.parent for day in days)}
+    assert synced[manifest + 1 :] == [folder]  # it has the new name
+
+
+def test_files_of_an_archive_without_its_manifest_are_kept(store: StorePath) -> None:
+    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=store)
+    file = store / "destination=q" / "date=2026-01-01" / f"run-000007-{'0' * 12}-x.parquet"
+    file.write_bytes(b"")
+    with pytest.raises(ConfigurationError, match=f"{store} has files of an archive, but no _manifest.json: restore"):
+        with open_archive(order):
+            pass
+    assert store.files() == [file]
+
+
+def test_of_what_a_killed_writer_left_in_hdfs_no_folder_remains(hdfs: str) -> None:
+    folder = folder_at(f"{hdfs}/killed")
+    assert isinstance(folder, HdfsPath)
+    order = ArchiveOrder(connection={"url": "pulsar://broker:6650"}, destination="queue://q", folder=folder)
+    with open_archive(order) as killed:
+        (folder / "_writing" / killed.writer / "destination=q" / "date=2026-01-01" / "x.parquet").write_bytes(b"")
+        write_manifest(folder, killed.after_run([]))
+    with open_archive(order):
+        assert (folder / "_writing")._list() == {}
+
+
+def test_a_task_that_cannot_write_says_why(
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path
+) -> None:
+    queue = name("full")
+    send(pulsar_broker.url, queue, ["a"])
+    (tmp_path / "_writing").write_text("no folder")
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=tmp_path)
+    with pytest.raises(jmsaio.JMSError, match=f"^a file of the archive can't be written: .*{tmp_path}/_writing"):
+        archive(spark, order, ONE_RUN)
 
 
 def no_session() -> SparkSession:

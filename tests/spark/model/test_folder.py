@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ import pytest
 
 from jmsaio.errors import ConfigurationError, IllegalStateError
 from jmsaio.spark.model import folder as folders
-from jmsaio.spark.model.folder import StorePath, Version, folder_at, remove
+from jmsaio.spark.model.folder import StorePath, Version, folder_at, remove, sync
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.losses import Losses, read_losses
 from jmsaio.spark.planning.ranges import Loss
@@ -41,7 +42,9 @@ def test_a_url_of_a_store_with_conditional_writes_is_a_folder(url: str) -> None:
 
 
 def test_urls_of_the_same_folder_resolve_to_one() -> None:
-    for short, long in (("s3://b/f", "s3a://b/f"), ("abfs://c@a/f", "abfss://c@a/f")):
+    for short, long in (
+        ("s3://b/f", "s3a://b/f"), ("abfs://c@a/f", "abfss://c@a/f"), ("hdfs://n/f", "hdfs://n:8020/f"),
+    ):  # fmt: skip
         assert folder_at(long) != folder_at(short) == folder_at(long).resolve() == folder_at(short).resolve()
 
 
@@ -130,12 +133,38 @@ def test_versions_in_hdfs_that_nobody_needs_are_deleted(hdfs: str) -> None:
     folder = folder_at(f"{hdfs}/versions")
     assert isinstance(folder, StorePath)
     path, version = folder / "x.json", None
-    (folder / "x.json.new-1").write_bytes(b"of a writer that was killed")
-    (folder / "x.jsonl").write_bytes(b"")
+    (folder / f"x.json.new-{'0' * 32}").write_bytes(b"of a writer that was killed")
+    others = ["x.json.20261127", "x.json.bak", "x.jsonl"]
+    for name in others:
+        (folder / name).write_bytes(b"")
     for number in range(12):
         version = path.replace_version(b"%d" % number, version)
-    assert [each.name for each in folder.files()] == ["x.json.11", "x.json.12", "x.jsonl"]
+    assert {each.name for each in folder.files()} == {"x.json.v11", "x.json.v12", *others}
     assert path.read() == (b"11", {"number": 12})
+
+
+def test_a_file_that_was_copied_to_hdfs_is_the_first_version(hdfs: str) -> None:
+    path = folder_at(f"{hdfs}/copied/x")
+    assert isinstance(path, StorePath)
+    path.write_bytes(b"0")
+    found, copied = path.read()
+    first = path.replace_version(b"1", copied)
+    with pytest.raises(IllegalStateError):
+        path.replace_version(b"2", copied)
+    assert (found, path.read()) == (b"0", (b"1", first))
+    assert path.replace_version(b"2", first) == {"number": 2}
+    assert [each.name for each in path.parent.files()] == ["x.v1", "x.v2"]
+
+
+def test_a_version_of_a_folder_in_hdfs_that_was_deleted_has_no_next_one(hdfs: str) -> None:
+    path = folder_at(f"{hdfs}/deleted/x")
+    assert isinstance(path, StorePath)
+    old = path.replace_version(b"2", path.replace_version(b"1", None))
+    remove(path.parent)
+    new = path.replace_version(b"new", None)
+    with pytest.raises(IllegalStateError):
+        path.replace_version(b"3", old)
+    assert path.read() == (b"new", new)
 
 
 def test_errors_of_hdfs_have_one_line(hdfs: str) -> None:
@@ -175,3 +204,17 @@ def test_a_url_without_the_packages_for_it_says_what_to_install(
     monkeypatch.setattr(folders, "find_spec", lambda name: None if name == package else name)
     with pytest.raises(ConfigurationError, match=r"pip install 'jmsaio\[store\]'"):
         folder_at(url)
+
+
+def test_folders_are_synced_where_the_file_system_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x"
+    file.write_bytes(b"")
+
+    def refuse(number: int) -> None:
+        raise OSError(errno.EINVAL, "no sync")
+
+    sync([tmp_path, file])
+    monkeypatch.setattr("os.fsync", refuse)
+    sync([tmp_path])
+    with pytest.raises(OSError, match="no sync"):
+        sync([file])
