@@ -63,7 +63,7 @@ def test_a_folder_without_an_archive_is_refused(
     (tmp_path / "empty").mkdir()
     assert main(["spark", "report", str(tmp_path / folder)]) == USAGE
     assert f"{folder} is no archive: it has no _manifest.json" in capsys.readouterr().err
-    assert main(["spark", "report", "hdfs://name/folder"]) == USAGE
+    assert main(["spark", "report", "hdfs:/folder"]) == USAGE
     assert "looks like a URL" in capsys.readouterr().err
 
 
