@@ -58,7 +58,7 @@ def _lacking(session: pytest.Session) -> list[str]:
 
 
 def _unfetched(session: pytest.Session) -> list[str]:
-    """Fetch the broker, the Java client and Hadoop; the reason if that fails."""
+    """Fetch the broker, the Java client and, with Spark, Hadoop; the reason if that fails."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
 
     def progress(line: str) -> None:
@@ -67,7 +67,7 @@ def _unfetched(session: pytest.Session) -> list[str]:
 
     try:
         launcher.fetch(progress)
-        fetch_jars((*launcher.JAVA_CLIENT, *HADOOP), progress)
+        fetch_jars(launcher.JAVA_CLIENT if lacking_for_spark() else (*launcher.JAVA_CLIENT, *HADOOP), progress)
     except launcher.LauncherError as error:
         return [error.reason]
     return []

@@ -116,8 +116,7 @@ def archive(
         raise ConfigurationError("a continuous archive has no end: omit until, or archive only stored messages")
     began = time.monotonic()
     with open_archive(order) as before:
-        options = parse_options(order.reader_options(), Use.READ)
-        runs = _Runs(session, order, options, pace, stop, report, before, order.manifest())
+        runs = _Runs(session, order, pace, stop, report, before, order.manifest())
         try:
             with own_errors():
                 stopped = None if runs.add_all() else "interrupted"
@@ -155,13 +154,16 @@ class _Runs:
 
     session: Session
     order: ArchiveOrder
-    options: SourceOptions
     pace: Pace
     stop: Callable[[], bool]
     report: OnRun
     archived: Manifest
     added: Manifest
     unmoved: set[str] = attrs.field(factory=set)
+    _options: SourceOptions = attrs.field(
+        init=False,
+        default=attrs.Factory(lambda runs: parse_options(runs.order.reader_options(), Use.READ), takes_self=True),
+    )
     _begun: float = -inf  # when the previous run began
     _is_first: bool = True
     _cursor: StreamCursor | None = None
@@ -205,13 +207,13 @@ class _Runs:
 
     def _write(self, ranges: Sequence[Range]) -> Write:
         """Return the function that reads and writes a run: in this process, or in Spark."""
-        limits = self.options.min_partitions, self.options.max_entries_per_partition
+        limits = self._options.min_partitions, self._options.max_entries_per_partition
         tasks = share_tasks(split(ranges, *limits), *limits)
         if callable(self.session):
             if are_small(ranges):
-                return partial(write_here, self.options, tasks)
+                return partial(write_here, self._options, tasks)
             self.session = self.session()
-        return partial(write_in_spark, self.session, self.options, tasks)
+        return partial(write_in_spark, self.session, self._options, tasks)
 
     def _add(self, ranges: Sequence[Range], behind: int) -> None:
         """Add one run, which leaves ``behind`` entries, and report it."""
@@ -229,7 +231,7 @@ class _Runs:
         At the first call, an unreachable broker is an error; later, it is waited for. Returns None if ``stop`` ends
         that wait.
         """
-        outage, is_out = Outage(0 if self._is_first else self.options.outage_timeout), False
+        outage, is_out = Outage(0 if self._is_first else self._options.outage_timeout), False
         while True:
             found = asyncio.run(self._plan(outage, is_out))
             if isinstance(found, JMSError) is not is_out:
@@ -245,10 +247,10 @@ class _Runs:
     async def _plan(self, outage: Outage, was_out: bool) -> ArchivePlan | JMSError:
         """Return a plan that is large enough for a run, or the first after an outage; or the error of an outage."""
         try:
-            async with connected_by(self.options) as (transport, configuration):
+            async with connected_by(self._options) as (transport, configuration):
                 while True:
                     plan = await plan_next(
-                        transport, configuration, self.order, self.archived, self.options, may_miss=not self._is_first
+                        transport, configuration, self.order, self.archived, self._options, may_miss=not self._is_first
                     )
                     self._is_first = False
                     await self._move_subscription(transport.admin, plan.stores)

@@ -34,7 +34,7 @@ from jmsaio.spark.worker import forget
 #: Columns that ``count_batches`` needs.
 COUNTED: Final = ("topic", "publish_time", "position", "decode_error")
 _MILLISECONDS: Final = pa.timestamp("ms", tz="UTC")
-ARROW_SCHEMA: Final = schema_of(columns_of(Body.RAW))
+_SCHEMA: Final = schema_of(columns_of(Body.RAW))
 #: Rows read per batch.
 _ROWS: Final = 65_536
 #: Characters that Spark escapes in the name of a folder, the name of one without a value, and milliseconds per day.
@@ -77,7 +77,7 @@ def write_here(options: SourceOptions, tasks: Iterable[Sequence[Range]], staging
 
 
 def _write_ranges(options: SourceOptions, ranges: Sequence[Range], staging: AnyPath) -> Written:
-    with closing(read_ranges(options, ranges, ARROW_SCHEMA)) as batches:
+    with closing(read_ranges(options, ranges, _SCHEMA)) as batches:
         yield from write_batches(batches, staging)
 
 
@@ -137,7 +137,7 @@ def read_archive(session: SparkSession, folder: AnyPath, manifest: Manifest) -> 
 def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for url in (url for batch in batches for url in batch.column("url").to_pylist()):
         with open_file(folder_at(url)) as file:
-            yield from file.iter_batches(_ROWS, columns=ARROW_SCHEMA.names)
+            yield from file.iter_batches(_ROWS, columns=_SCHEMA.names)
 
 
 def count_batches(batches: Iterable[pa.RecordBatch]) -> tuple[ArchivedPart, ...]:

@@ -102,9 +102,8 @@ def report_archive(folder: AnyPath) -> dict[str, Any]:
     """
     began = time.monotonic()
     manifest = require_manifest(folder)
-    counts, files = _Counts(), dict[AnyPath, tuple[ArchivedPart, ...]]()
+    counts, files = _Counts(), defaultdict[AnyPath, tuple[ArchivedPart, ...]](tuple)
     for path in files_of(folder, manifest):
-        files[path] = ()
         try:
             for batch in batches(path):
                 counts.add(_day(path), batch)

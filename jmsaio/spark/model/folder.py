@@ -167,14 +167,14 @@ class HdfsPath(StorePath):
     def replace_version(self, data: bytes, version: Version | None) -> Version:
         """Write the version after this one, as ``StorePath`` does."""
         number = 1 if version is None else version["number"] + 1
-        new = self.with_name(f"{self.name}.new-{uuid.uuid4().hex}")
+        new, before = self.with_name(f"{self.name}.new-{uuid.uuid4().hex}"), self._versions()
         with suppress(FileExistsError, FileNotFoundError, IllegalStateError):  # another writer deletes this one's
-            if version is None or version["number"] in self._versions().values():  # else deleted with the folder
+            if version is None or version["number"] in before.values():  # else deleted with the folder
                 new.write_bytes(data)
                 new.rename(self._numbered(number))
         new.unlink()
         now = self._require(data)
-        for path, each in self._versions().items():
+        for path, each in before.items():
             if each < number - 1:  # readers can have listed the previous one
                 path.unlink()
         return now
