@@ -49,7 +49,7 @@ async def under_load(kit: Kit, restart: Callable[[], Awaitable[object]]) -> None
     confirmed: set[str] = set()
     failed: set[str] = set()
     received: set[str] = set()
-    stop = anyio.Event()
+    stop, drained = anyio.Event(), anyio.Event()
 
     def done(text: str, place: object, error: Exception | None) -> None:
         (confirmed if error is None else failed).add(text)
@@ -63,9 +63,10 @@ async def under_load(kit: Kit, restart: Callable[[], Awaitable[object]]) -> None
             await anyio.sleep(0.02)
             await sender.ready()
         await sender.drain(LONG)
+        drained.set()
 
     async def consume() -> None:
-        while not stop.is_set() or not confirmed <= received:
+        while not drained.is_set() or not confirmed <= received:
             records = box.receiver.receive(50)
             received.update(texts(records))
             box.receiver.acknowledge(records)
