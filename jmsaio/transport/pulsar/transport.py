@@ -273,9 +273,6 @@ class PulsarTransport:
         self._open[sender] = None
         try:
             await self._unless_refused(sender.start(), f"open a producer to {topic}", topic)
-        except OperationTimeoutError as error:
-            await sender.aclose(0.0)
-            raise await self._with_cause(error) from None
         except BaseException:
             await sender.aclose(0.0)
             raise
@@ -288,12 +285,9 @@ class PulsarTransport:
 
     async def _subscribe(self, subscription: Subscription, wake: Wake) -> PulsarReceiver:
         self._bridge.check()
-        try:
-            opening = self._subscriber.open(subscription, wake, self._forget)
-            topic = next(iter(subscription.topics), None)
-            receiver = await self._unless_refused(opening, f"subscribe {subscription.name}", topic)
-        except OperationTimeoutError as error:
-            raise await self._with_cause(error) from None
+        opening = self._subscriber.open(subscription, wake, self._forget)
+        topic = next(iter(subscription.topics), None)
+        receiver = await self._unless_refused(opening, f"subscribe {subscription.name}", topic)
         self._open[receiver] = None
         return receiver
 
@@ -307,10 +301,7 @@ class PulsarTransport:
         first = StartPosition.EARLIEST if isinstance(options.start, int) else options.start
         what = f"open a reader of {options.topic}"
         opening = self._subscriber.open_reader(options.topic, first, reader_configuration(options), what, timeout)
-        try:
-            native = await self._unless_refused(opening, what, options.topic)
-        except OperationTimeoutError as error:
-            raise await self._with_cause(error) from None
+        native = await self._unless_refused(opening, what, options.topic)
         reader = PulsarReader(self._bridge, native, options, self._forget)
         self._open[reader] = None
         if isinstance(options.start, int):
@@ -329,6 +320,7 @@ class PulsarTransport:
 
         Raises:
             JMSSecurityError: the broker refuses the credentials, or a certificate is not trusted.
+            BrokerUnavailableError: the broker can't be reached, and why.
 
         Cancellation: the opening is cancelled.
         """
@@ -343,9 +335,11 @@ class PulsarTransport:
             timer = self._bridge.loop.call_later(_OPENING, look)
             try:
                 return await opening
+            except OperationTimeoutError as error:
+                raise await self._with_cause(error) from None
             except BrokerUnavailableError as error:
                 if topic is None or (refusal := await self._refusal_of_owner(topic)) is None:
-                    raise
+                    raise await self._with_cause(error) from None
                 raise again(what, refusal) from error
             finally:
                 timer.cancel()
@@ -365,7 +359,7 @@ class PulsarTransport:
                 return await self._reach.refusal_of(owner)
         return None
 
-    async def _with_cause(self, error: OperationTimeoutError) -> JMSError:
+    async def _with_cause(self, error: OperationTimeoutError | BrokerUnavailableError) -> JMSError:
         """Return ``error``, or an error with its cause if the broker is unreachable."""
         trouble = await self._reach.trouble()
         if self._reach.error is not None:
@@ -396,7 +390,7 @@ class PulsarTransport:
         self._bridge.check()
         try:
             await self._request_answer(f"ping {self._config.service_url}", timeout)
-        except OperationTimeoutError as error:
+        except (OperationTimeoutError, BrokerUnavailableError) as error:
             raise await self._with_cause(error) from None
 
     async def ready_for_transactions(self, timeout: float) -> None:

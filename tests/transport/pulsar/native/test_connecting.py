@@ -142,6 +142,23 @@ async def test_a_receiver_and_a_reader_while_the_broker_is_away(pulsar_broker: T
         await transport.aclose(1)
 
 
+async def test_an_address_that_pulsar_client_gives_up_at_once(pulsar_broker: TestBroker) -> None:
+    """Its error for an unknown name has no cause; whatever is opened then says what keeps each address away."""
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy:
+        url = f"{proxy.url},no.such.invalid:6650"
+        transport = await open_transport(load(url, web_service_url=pulsar_broker.web_service_url, connect_timeout=LONG))
+        kit = Kit(transport, new_topic())
+        proxy.take_down()
+        for opening in (
+            kit.sender(), kit.box(), transport.open_reader(ReaderOptions(kit.topic, ConsumerConfig())),
+            transport.ping(LONG),
+        ):  # fmt: skip
+            with anyio.fail_after(HANG), pytest.raises(BrokerUnavailableError) as caught:
+                await opening
+            assert f"{proxy.port}: Connection refused; no.such.invalid:6650: " in str(caught.value)
+        await transport.aclose(1)
+
+
 @pytest.mark.parametrize("how", ["down", "silent"])
 async def test_a_sender_while_the_broker_is_away(pulsar_broker: TestBroker, how: str) -> None:
     """It fails within the operation time-out, look-up and producer together, and says what keeps the broker away."""
