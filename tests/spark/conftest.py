@@ -17,6 +17,7 @@ from jmsaio.spark import worker as workers
 from jmsaio.spark.model.folder import AnyPath, StorePath, folder_at
 from jmsaio.testing import FaultProxy, FaultScript, embedded_broker
 from jmsaio.transport.registry import connected
+from tests.spark.gcs import start_gcs
 from tests.spark.hdfs import start_hdfs
 from tests.spark.seam import Breakable, Seam
 from tests.spark.store import make_bucket, start_server, variables
@@ -78,6 +79,15 @@ def server() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a bucket in GCS."""
+    with start_gcs(tmp_path_factory.mktemp("gcs")) as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        yield "gs://bucket"
+
+
+@pytest.fixture(scope="session")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of HDFS."""
     with start_hdfs(tmp_path_factory.mktemp("hdfs")) as url:
@@ -102,8 +112,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> AnyPath:
 
 def new_folder(request: pytest.FixtureRequest) -> StorePath:
     """A new folder in the store that is the fixture's parameter."""
-    if request.param == "hdfs":
-        root = request.getfixturevalue("hdfs")
+    if request.param in ("gcs", "hdfs"):
+        root = request.getfixturevalue(request.param)
     else:
         request.getfixturevalue("server")
         root = make_bucket()

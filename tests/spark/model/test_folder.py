@@ -17,7 +17,14 @@ from jmsaio.spark.model.folder import StorePath, Version, folder_at, remove, syn
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.planning.losses import Losses, read_losses
 from jmsaio.spark.planning.ranges import Loss
+from tests.spark.conftest import STORES, new_folder
 from tests.spark.store import KEY, SECRET
+
+
+@pytest.fixture(params=["gcs", *STORES])
+def store(request: pytest.FixtureRequest) -> StorePath:
+    """A folder in each kind of store, GCS too."""
+    return new_folder(request)
 
 
 @pytest.mark.parametrize("text", ["/a/b", "a", "a:b/c"])
