@@ -325,6 +325,7 @@ class PulsarTransport:
         Cancellation: the opening is cancelled.
         """
         looking: asyncio.Task[JMSError] | None = None
+        failed: OperationTimeoutError | BrokerUnavailableError | None = None
         with anyio.CancelScope() as scope:
 
             def look() -> None:
@@ -335,18 +336,20 @@ class PulsarTransport:
             timer = self._bridge.loop.call_later(_OPENING, look)
             try:
                 return await opening
-            except OperationTimeoutError as error:
-                raise await self._with_cause(error) from None
-            except BrokerUnavailableError as error:
-                if topic is None or (refusal := await self._refusal_of_owner(topic)) is None:
-                    raise await self._with_cause(error) from None
-                raise again(what, refusal) from error
+            except (OperationTimeoutError, BrokerUnavailableError) as error:
+                failed = error
+                if topic is not None and isinstance(error, BrokerUnavailableError):
+                    refusal = await self._refusal_of_owner(topic)
+                    if refusal is not None:
+                        raise again(what, refusal) from error
             finally:
                 timer.cancel()
                 if looking is not None:
                     looking.cancel()
                     with anyio.CancelScope(shield=True):
                         await asyncio.wait({looking})
+        if failed is not None:
+            raise await self._with_cause(failed) from None
         assert looking is not None
         refusal = looking.result()
         raise again(what, refusal) from refusal
