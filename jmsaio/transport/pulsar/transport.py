@@ -369,7 +369,8 @@ class PulsarTransport:
             return again(str(error), self._reach.error)
         if trouble is None:
             return error
-        return BrokerUnavailableError(f"{error}: the broker can't be reached: {trouble}")
+        text = f"{error}: the broker can't be reached: {trouble}"
+        return BrokerUnavailableError(text, error_code=error.error_code)
 
     async def end(self, topic: str) -> WireId | None:
         """Return the id of the last record that a reader can receive now. See ``Transport.end``.

@@ -156,6 +156,7 @@ async def test_an_address_that_pulsar_client_gives_up_at_once(pulsar_broker: Tes
             with anyio.fail_after(HANG), pytest.raises(BrokerUnavailableError) as caught:
                 await opening
             assert f"{proxy.port}: Connection refused; no.such.invalid:6650: " in str(caught.value)
+            assert caught.value.error_code == "ConnectError"
         await transport.aclose(1)
 
 
