@@ -52,14 +52,17 @@ class _Answers(BaseHTTPRequestHandler):
         return unquote(urlsplit(self.path).path).partition("/")[2].partition("/")[2]
 
     def do_GET(self) -> None:
-        if self._name:
-            self._give(self.objects.get(self._name))
-            return
-        prefix = parse_qs(urlsplit(self.path).query).get("prefix", [""])[0]
+        stored = self.objects.get(self._name)
+        if not self._name:
+            self._list(parse_qs(urlsplit(self.path).query).get("prefix", [""])[0])
+        elif stored is None:
+            self._answer(404)
+        else:
+            self._answer(200, stored.data, stored)
+
+    def _list(self, prefix: str) -> None:
         found = "".join(each.listed(name) for name, each in sorted(self.objects.items()) if name.startswith(prefix))
         self._answer(200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{found}</ListBucketResult>".encode())
-
-    do_HEAD = do_GET
 
     def do_PUT(self) -> None:
         data = self.rfile.read(int(self.headers["Content-Length"] or 0))
@@ -81,31 +84,15 @@ class _Answers(BaseHTTPRequestHandler):
     def do_DELETE(self) -> None:
         self._answer(404 if self.objects.pop(self._name, None) is None else 204)
 
-    def _give(self, found: _Stored | None) -> None:
-        if found is None:
-            self._answer(404)
-            return
-        begin, _, last = (self.headers["Range"] or "").removeprefix("bytes=").partition("-")
-        if not last and not begin:
-            self._answer(200, found.data, found)
-            return
-        part = slice(int(begin), int(last) + 1) if begin and last else slice(int(begin or f"-{last}"), None)
-        first, end, _ = part.indices(len(found.data))
-        where = f"bytes {first}-{end - 1}/{len(found.data)}"
-        self._answer(206, found.data[part], found, {"Content-Range": where})
-
-    def _answer(
-        self, status: int, body: bytes = b"", stored: _Stored | None = None, more: dict[str, str] | None = None
-    ) -> None:
+    def _answer(self, status: int, body: bytes = b"", stored: _Stored | None = None) -> None:
         self.send_response(status)
-        headers = {"Content-Length": str(len(body)), "Last-Modified": "Fri, 27 Nov 2026 09:00:00 GMT", **(more or {})}
+        headers = {"Content-Length": str(len(body)), "Last-Modified": "Fri, 27 Nov 2026 09:00:00 GMT"}
         if stored is not None:
             headers |= {"ETag": stored.tag, "x-goog-generation": str(stored.generation)}
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
 
 
 @contextmanager
