@@ -26,7 +26,7 @@ import attrs
 import httpx
 
 import jmsaio
-from tests.spark.kill_driver import END, TASK, Driver, Order, drivers, kill
+from tests.spark.kill_driver import END, PATIENCE, TASK, Driver, Order, drivers, kill
 from tests.support.broker import SERVICE_URL, WEB_URL, TestBroker, external_broker
 
 PARTITIONS = 2
@@ -84,10 +84,16 @@ async def send(url: str, queue: str, sent: list[str], streaming: asyncio.Event, 
             await asyncio.sleep(0 if stop.is_set() else 0.03)
 
 
-async def unload(admin: httpx.AsyncClient, queue: str, chance: random.Random) -> None:
-    """Unload partitions, one at a time: the broker closes their ledgers, and deletes those that nobody needs."""
+async def unload(admin: httpx.AsyncClient, queue: str, chance: random.Random, sent: list[str]) -> None:
+    """Unload partitions, one at a time: the broker closes their ledgers, and deletes those that nobody needs.
+
+    Between two unloads a message is stored: otherwise nothing could be read on a machine that loads topics slowly.
+    """
     while True:
+        before = len(sent)
         await asyncio.sleep(chance.uniform(0.5, 1.5))
+        while len(sent) == before:
+            await asyncio.sleep(0.05)
         await admin.put(f"{queue}-partition-{chance.randrange(PARTITIONS)}/unload")
 
 
@@ -99,8 +105,9 @@ async def kill_something(driver: Driver, folder: Path, what: str, chance: random
     if what == "task":
         driver.tell(TASK)
         await driver.wait_for(folder, "task", 0.001)
-    while not (workers := driver.workers(for_tasks=what == "task")):  # they come and go
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(PATIENCE):
+        while not (workers := driver.workers(for_tasks=what == "task")):  # they come and go
+            await asyncio.sleep(0.01)
     chosen = chance.choice(sorted(workers))
     kill([chosen])
     return workers[chosen].split("-m ")[-1].strip()
@@ -157,7 +164,7 @@ async def _stream_and_kill(
     sent: list[str] = []
     streaming, stop = asyncio.Event(), asyncio.Event()
     sending = asyncio.create_task(send(url, queue, sent, streaming, stop))
-    unloading = asyncio.create_task(unload(admin, queue, chance))
+    unloading = asyncio.create_task(unload(admin, queue, chance, sent))
     try:
         driver.follow(Order(queue, str(folder), once=False))
         await driver.wait_for(folder, "checkpoint/commits/0")
@@ -168,7 +175,7 @@ async def _stream_and_kill(
         await asyncio.sleep(0.5)
         unloading.cancel()
         stop.set()
-        await sending
+        await asyncio.wait_for(sending, PATIENCE)
         driver.tell(END)
         with contextlib.suppress(RuntimeError):  # one that lives may notice later that something of it was killed
             await driver.wait_for(folder, "done")

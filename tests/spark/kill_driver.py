@@ -23,8 +23,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from tests.spark import session
 from tests.support.watcher import tell_watcher
 
-#: Seconds for a driver to store its first batch, or to read the rest.
-PATIENCE = 300.0
+#: Seconds for each wait of a round, so that a round that fails says where before the test's limit of 15 minutes.
+PATIENCE = 200.0
 #: What the driver is told besides orders: to say when a task runs, and to stop the stream and read the rest.
 TASK, END = b"task\n", b"end\n"
 
