@@ -280,7 +280,7 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
     starts, losses = await start_places(transport, options, stores), Losses.by(options)
 
     async def one(topic: str) -> Range | None:
-        end = _end(topic, stores[topic], options.end_of(topic), losses)
+        end = await _end(transport, topic, stores[topic], options.end_of(topic), losses)
         found = whole(topic, stores[topic], starts[topic], end) if topic in starts else None
         if found is not None and options.view is View.PENDING:
             return await _pending(transport, found, source)
@@ -330,8 +330,10 @@ async def _start(
     return place
 
 
-def _end(topic: str, store: Stored, mark: Mark, losses: Losses) -> Place | None:
-    """Return the end of a topic; None for the last readable message, which can be published after the end."""
+async def _end(transport: Transport, topic: str, store: Stored, mark: Mark, losses: Losses) -> Place | None:
+    """Return the end of a topic, for a time the first message published then or later; None for the last message."""
+    if isinstance(mark, int):
+        return await first_since(transport, topic, store, mark)
     if not isinstance(mark, Place):
         return None
     place, loss = locate(topic, mark, store)

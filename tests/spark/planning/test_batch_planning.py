@@ -138,6 +138,10 @@ async def test_a_publish_time_is_the_place_of_the_first_message_since(seam: Seam
     assert await first_since(seam.transport, topic, Stored((), None), 0) is None
     ranges = await plan_batch(seam.transport, *source(topic, starting_time=late.publish_time))
     assert await seam.all_texts(ranges) == ["late", "later"]
+    for bound in ({"ending_time": late.publish_time}, {"ending_offsets": {topic: late.publish_time}}):
+        ranges = await plan_batch(seam.transport, *source(topic, **bound))
+        assert [one.entries() for one in ranges] == [2]
+        assert await seam.all_texts(ranges, **bound) == ["early", "early"]
     later = source(topic, starting_time=late.publish_time + 3_600_000)
     assert await plan_batch(seam.transport, *later) == []
 
