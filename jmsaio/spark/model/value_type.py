@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any, Final
+
+import attrs
 
 from jmsaio.codec.schemas.avro import avro_reader, decimal_digits
 from jmsaio.codec.schemas.reading import key_and_value
@@ -17,14 +20,14 @@ VALUE: Final = "value"
 JSON: Final = "STRING"
 
 #: Types by those of Pulsar that have no definition.
-_BY_TYPE: Final = {
+_BY_TYPE: Final[Mapping[str, str]] = {
     "BOOLEAN": "BOOLEAN", "INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INT", "INT64": "BIGINT", "FLOAT": "FLOAT",
     "DOUBLE": "DOUBLE", "STRING": "STRING", "BYTES": "BINARY", "NONE": "BINARY", "DATE": "TIMESTAMP",
     "TIMESTAMP": "TIMESTAMP", "INSTANT": "TIMESTAMP", "LOCAL_DATE": "DATE", "LOCAL_DATE_TIME": "TIMESTAMP_NTZ",
     "TIME": "STRING", "LOCAL_TIME": "STRING",
 }  # fmt: skip
 #: Types by those of an AVRO schema, and of a JSON schema: producers write bytes and decimals as JSON in different ways.
-_AVRO: Final = {
+_AVRO: Final[Mapping[str, str | _Nested]] = {
     "boolean": "BOOLEAN", "int": "INT", "long": "BIGINT", "float": "FLOAT", "double": "DOUBLE", "bytes": "BINARY",
     "string": "STRING", "enum": "STRING", "fixed": "BINARY",
 }  # fmt: skip
@@ -33,11 +36,30 @@ _IN_JSON: Final = {name: kind for name, kind in _AVRO.items() if kind != "BINARY
 _MOST_DIGITS: Final = 38
 
 
+_CASE: Final = "Spark treats names that differ only in case as equal"
+#: Types of numbers. Of two, the later one has the values of both, except that FLOAT rounds integers: DOUBLE has those.
+_NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
+
+
+@attrs.frozen
+class _Nested:
+    """A type with parts.
+
+    Attributes:
+        word: STRUCT, ARRAY or MAP.
+        parts: name and type of each part, by the name in lower case; an ARRAY and a MAP have one.
+    """
+
+    word: str
+    parts: Mapping[str, tuple[str, str | _Nested]]
+
+
 def value_type(schemas: Iterable[Schema]) -> str:
     """Return Spark's DDL of a type that fits the values of all schemas.
 
-    For records, it is a STRUCT with the fields of all versions, if each field has the same type in all versions that
-    have it, and the type exists in Spark. Without a common type, or if a schema is invalid, it is STRING, for JSON.
+    For records, it is a STRUCT with the fields of all versions, each of the widest of its types: versions can differ in
+    the size of a number, and have a fraction or none. Without a common type, or if a schema is invalid, it is STRING,
+    for JSON.
     """
     versions = list(schemas)
     try:
@@ -51,27 +73,21 @@ def value_type(schemas: Iterable[Schema]) -> str:
 
 def _common(schemas: Iterable[Schema]) -> str:
     """Return the type of values that are no pairs of key and value. Raises LookupError if they have none in common."""
-    fields: dict[str, tuple[str, str]] = {}
-    kinds: set[str] = set()
-    for schema in schemas:
-        if schema.type not in ("AVRO", "JSON"):
-            kinds.add(_BY_TYPE[schema.type])
-            continue
-        avro_reader(schema.definition)  # refuses invalid schemas, and those nested too deep
-        tree, named = json.loads(schema.definition), dict(_AVRO if schema.type == "AVRO" else _IN_JSON)
-        if not isinstance(tree, dict) or tree.get("type") != "record":
-            kinds.add(_ddl(tree, named))
-            continue
-        for name, field in _fields(tree, named).items():
-            if fields.setdefault(name, field) != field:
-                raise LookupError(f"versions differ in field {name}")
-    if len(kinds) + bool(fields) != 1:
-        raise LookupError("records and other types, or none")
-    return kinds.pop() if kinds else _struct(fields)
+    kinds = [_kind_of(schema) for schema in schemas]
+    if not kinds:
+        raise LookupError("there is no schema")
+    return _ddl(reduce(_wider, kinds))
 
 
-def _ddl(tree: Any, named: dict[str, str]) -> str:
-    """Return the DDL of an Avro type. Raises LookupError if Spark has no such type.
+def _kind_of(schema: Schema) -> str | _Nested:
+    if schema.type not in ("AVRO", "JSON"):
+        return _BY_TYPE[schema.type]
+    avro_reader(schema.definition)  # refuses invalid schemas, and those nested too deep
+    return _kind(json.loads(schema.definition), dict(_AVRO if schema.type == "AVRO" else _IN_JSON))
+
+
+def _kind(tree: Any, named: dict[str, str | _Nested]) -> str | _Nested:
+    """Return the type of an Avro type. Raises LookupError if Spark has no such type.
 
     Args:
         tree: the type as JSON.
@@ -84,16 +100,15 @@ def _ddl(tree: Any, named: dict[str, str]) -> str:
         rest = [branch for branch in tree if branch != "null"]
         if len(rest) != 1:
             raise LookupError("Spark has no unions")
-        return _ddl(rest[0], named)
+        return _kind(rest[0], named)
     kind = tree["type"]
-    if kind == "array":
-        return f"ARRAY<{_ddl(tree['items'], named)}>"
-    if kind == "map":
-        return f"MAP<STRING, {_ddl(tree['values'], named)}>"
+    found: str | _Nested
+    if kind in ("array", "map"):
+        return _Nested(kind.upper(), {"": ("", _kind(tree["items" if kind == "array" else "values"], named))})
     if kind == "record":
-        found = _struct(_fields(tree, named))
+        found = _Nested("STRUCT", _fields(tree, named))
     elif not isinstance(kind, str):
-        return _ddl(kind, named)
+        return _kind(kind, named)
     else:
         found = named[kind]
     if (digits := decimal_digits(tree)) is not None:
@@ -105,17 +120,37 @@ def _ddl(tree: Any, named: dict[str, str]) -> str:
     return found
 
 
-def _fields(tree: Mapping[str, Any], named: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """Return name and DDL of each field of a record, by the name in lower case."""
-    fields: dict[str, tuple[str, str]] = {}
-    for field in tree["fields"]:
-        name, kind = field["name"], _ddl(field["type"], named)
-        if fields.setdefault(name.lower(), (name, kind)) != (name, kind):
-            raise LookupError("Spark treats names that differ only in case as equal")
-    return fields
+def _fields(tree: Mapping[str, Any], named: dict[str, str | _Nested]) -> dict[str, tuple[str, str | _Nested]]:
+    """Return name and type of each field of a record, by the name in lower case."""
+    fields = [(field["name"], _kind(field["type"], named)) for field in tree["fields"]]
+    found = {name.lower(): (name, kind) for name, kind in fields}
+    if len(found) < len(fields):
+        raise LookupError(_CASE)
+    return found
 
 
-def _struct(fields: Mapping[str, tuple[str, str]]) -> str:
-    if not fields:
+def _wider(one: str | _Nested, other: str | _Nested) -> str | _Nested:
+    """Return the type that has the values of both types. Raises LookupError if there is none."""
+    if one == other:
+        return one
+    if isinstance(one, _Nested) and isinstance(other, _Nested) and one.word == other.word:
+        parts = dict(one.parts)
+        for key, (name, kind) in other.parts.items():
+            known, part = parts.get(key, (name, kind))
+            if known != name:
+                raise LookupError(_CASE)
+            parts[key] = name, _wider(part, kind)
+        return _Nested(one.word, parts)
+    if one in _NUMBERS and other in _NUMBERS:
+        widest = max(one, other, key=_NUMBERS.index)
+        return "DOUBLE" if widest == "FLOAT" else widest
+    raise LookupError(f"no type has the values of {one} and {other}")
+
+
+def _ddl(kind: str | _Nested) -> str:
+    if isinstance(kind, str):
+        return kind
+    if not kind.parts:
         raise LookupError("Spark has no STRUCT without fields")
-    return "STRUCT<" + ", ".join(f"`{name}`: {kind}" for name, kind in fields.values()) + ">"
+    parts = [f"`{name}`: {_ddl(part)}" if name else _ddl(part) for name, part in kind.parts.values()]
+    return f"{kind.word}<{'STRING, ' if kind.word == 'MAP' else ''}{', '.join(parts)}>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, cast
@@ -73,6 +74,15 @@ def test_versions_become_one_struct() -> None:
     values, problems = read(STRUCT, registry, *rows)
     assert values == [{"a": 2, "b": {"x": 5}}, {"a": 3, "b": None}, None, None, {"a": 2, "b": {}}]
     assert problems == {} and sorted(registry.asked) == [0, 1]
+
+
+def test_a_narrower_value_becomes_the_widest_type_if_that_has_it() -> None:
+    kind = pa.struct([("a", pa.float64())])
+    versions = (Schema("AVRO", {**FIRST, "fields": [{"name": "a", "type": each}]}) for each in ("long", "double"))
+    exact, beyond = b"\x0a", b"\x82" + b"\x80" * 6 + b"\x20"  # 5, and 2**53 + 1
+    values, problems = read(kind, Registry(*versions), (0, exact), (0, beyond), (1, struct.pack("<d", 0.5)))
+    assert values == [{"a": 5.0}, None, {"a": 0.5}]
+    assert list(problems) == [1] and "9007199254740993" in problems[1]
 
 
 def test_other_schemas_become_json() -> None:

@@ -64,16 +64,34 @@ def test_versions_that_fit_have_all_their_fields() -> None:
     assert found(record(b="string", a="int"), record(a="int", c="long")) == "STRUCT<`b`: STRING, `a`: INT, `c`: BIGINT>"
 
 
-@pytest.mark.parametrize("other", [record(a="string"), record(A="int"), "int", record(), [record("O", a="int")]])
+@pytest.mark.parametrize(
+    ("kinds", "widest"),
+    [
+        (("int", "long"), "BIGINT"), (("float", "double"), "DOUBLE"), (("double", "int"), "DOUBLE"),
+        (("long", ["null", "float"]), "DOUBLE"), (("int", "float"), "DOUBLE"), (("int", "long", "double"), "DOUBLE"),
+        (({"type": "array", "items": "int"}, {"type": "array", "items": "long"}), "ARRAY<BIGINT>"),
+        (({"type": "map", "values": "float"}, {"type": "map", "values": "double"}), "MAP<STRING, DOUBLE>"),
+        ((record("I", a="int"), record("I", a="long", b="string")), "STRUCT<`a`: BIGINT, `b`: STRING>"),
+    ],
+)  # fmt: skip
+def test_a_field_that_versions_widen_has_the_widest_type(kinds: Any, widest: str) -> None:
+    assert found(*kinds) == widest
+    assert found(*(record(x=kind) for kind in kinds)) == f"STRUCT<`x`: {widest}>"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [record(a="string"), record(A="int"), record(a="boolean"), "int", record(), {"type": "array", "items": "int"}],
+)
 def test_versions_that_do_not_fit_are_json(other: Any) -> None:
     """Spark does not tell names apart that differ in case only. A version without fields fits all."""
     assert found(record(a="int"), other) == ("STRUCT<`a`: INT>" if other == record() else JSON)
 
 
-def test_other_schemas_are_json() -> None:
+def test_other_schemas_are_json_unless_all_are_numbers() -> None:
     assert value_type([]) == value_type([Schema("PROTOBUF")]) == JSON
     assert value_type([Schema("AVRO", json.dumps(record(a="int"))), Schema("STRING")]) == JSON
-    assert value_type([Schema("INT32"), Schema("INT64")]) == JSON
+    assert value_type([Schema("INT32"), Schema("INT64")]) == "BIGINT"
     deep: Any = "int"
     for _ in range(150):
         deep = {"type": "array", "items": deep}
