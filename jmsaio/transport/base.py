@@ -72,6 +72,8 @@ METADATA_TOO_LARGE = "MetadataTooLarge"
 
 #: Property of a durable subscription: "true" if its consumers can share it, else "false". See ``Subscription``.
 SHARED_PROPERTY = "jmsaio.shared"
+#: Property "true" of a durable subscription that others created and jmsaio resumed: ``unsubscribe(name)`` keeps it.
+FOREIGN_PROPERTY = "jmsaio.foreign"
 
 
 class SubscriptionType(enum.Enum):
@@ -134,7 +136,7 @@ class Subscription:
         properties: subscription properties, stored with a new subscription (``Capabilities.stores_properties``).
         replace: an existing subscription of this name that has these properties with other values, or was created for
             other topics, is deleted with its backlog and recreated; if it has consumers, or is shared otherwise,
-            ConsumerBusyError is raised. A subscription without these properties receives them. Without
+            ConsumerBusyError is raised. A subscription without these properties receives them (``added_to``). Without
             ``Capabilities.replaces_properties`` an existing subscription is resumed unchanged.
         selective: whether this consumer, or the broker on behalf of consumers, rejects records and returns them. They
             count as failed only if an application of this process returned them.
@@ -161,6 +163,11 @@ class Subscription:
     def identity(self) -> tuple[str, tuple[str, ...], str | None]:
         """Name and topics: two subscriptions with the same identity are the same one."""
         return self.name, self.topics, self.pattern
+
+    def added_to(self, found: Mapping[str, str]) -> dict[str, str]:
+        """Return the properties that an existing subscription with the properties ``found`` receives."""
+        foreign = {} if self.properties.keys() & found.keys() else {FOREIGN_PROPERTY: "true"}
+        return {**foreign, **self.properties}
 
 
 @attrs.frozen

@@ -209,6 +209,7 @@ async def test_pulsar_remembers_it_as_properties(pulsar_broker: TestBroker, name
         async with session.create_durable_consumer(topic, "sub", "x IS NULL", no_local=True) as consumer:
             assert await admin.subscription_properties(full, "c_sub") == {
                 "theirs": "1", "jmsaio.selector": "x IS NULL", "jmsaio.nolocal": "true", "jmsaio.shared": "false",
+                "jmsaio.foreign": "true",
             }  # fmt: skip
             assert (await admin.stats(full)).subscriptions["c_sub"].backlog == 1
             await consumer.close()

@@ -2,7 +2,8 @@
 
 The Java client deletes every subscription of that name in the whole namespace, by force. Here a name without a topic is
 searched for, and deleted only if it exists on exactly one topic, is not in use, and has properties that mark it as a
-durable subscription of jmsaio: a queue's or another program's subscription could have that name, too.
+durable subscription that jmsaio created: a queue's or another program's could have that name, too, and stays theirs
+after jmsaio resumed it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from jmsaio.errors import AdminError, IllegalStateError, InvalidDestinationError
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Topic, as_destination, resolve
 from jmsaio.model.partitions import split_partition
-from jmsaio.transport.base import Admin
+from jmsaio.transport.base import FOREIGN_PROPERTY, Admin
 from jmsaio.transport.waiting import together
 
 #: Maximum number of topics queried concurrently: a namespace can have thousands.
@@ -85,7 +86,8 @@ async def _search(admin: Admin, namespace: str, subscription: str) -> str:
     async def ask() -> None:
         for topic in rest:
             with contextlib.suppress(NotFoundError):  # it has no such subscription, or was deleted after it was listed
-                found[topic] = SHARED in await admin.subscription_properties(topic, subscription)
+                properties = await admin.subscription_properties(topic, subscription)
+                found[topic] = SHARED in properties and FOREIGN_PROPERTY not in properties
 
     await together(ask() for _ in range(_AT_ONCE))
     if not found:
@@ -97,7 +99,7 @@ async def _search(admin: Admin, namespace: str, subscription: str) -> str:
     (topic, ours), *_ = found.items()
     if not ours:
         raise InvalidDestinationError(
-            f"it is unknown whether {subscription!r} of {topic} is a durable subscription: it might be a queue's, or "
-            "another program's; name the topic to delete it"
+            f"jmsaio did not create {subscription!r} of {topic}: it might be a queue's, or another program's; name the "
+            "topic to delete it"
         )
     return topic

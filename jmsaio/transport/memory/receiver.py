@@ -128,7 +128,8 @@ class MemoryReceiver:
                 kinds = ("durable", "not durable") if subscription.durable else ("not durable", "durable")
                 raise ConsumerBusyError(f"subscription {wanted.name!r} of {log.name} is {kinds[0]}, not {kinds[1]}")
             if new or wanted.replace:
-                subscription.properties.update({**kept.get(log, {}), **wanted.properties})
+                added = wanted.properties if new else wanted.added_to(subscription.properties)
+                subscription.properties.update({**kept.get(log, {}), **added})
             size = self._queue_size(log, total)
             self._attach(log, subscription, size)
 

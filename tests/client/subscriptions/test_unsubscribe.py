@@ -73,6 +73,14 @@ async def test_what_others_made_is_deleted_only_by_its_topic(
         with pytest.raises(jmsaio.InvalidDestinationError, match="name the topic"):
             await session.unsubscribe(one)
     assert {theirs, suffix} <= set((await admin.stats(full)).subscriptions)
+    for _ in range(2):  # resuming it does not make it ours
+        await (await session.create_durable_consumer(topic, theirs)).close()
+        with pytest.raises(jmsaio.InvalidDestinationError, match="did not create"):
+            await session.unsubscribe(theirs)
+    await (await session.create_durable_consumer(topic, theirs, "x = 1")).close()  # replaces it, with a warning
+    await session.unsubscribe(theirs)
+    assert theirs not in (await admin.stats(full)).subscriptions
+    await admin.create_subscription(full, theirs, StartPosition.EARLIEST)
     await session.unsubscribe(theirs, topic)
     assert theirs not in (await admin.stats(full)).subscriptions
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.transport import base
-from jmsaio.transport.base import SubscriptionType
+from jmsaio.transport.base import FOREIGN_PROPERTY, SubscriptionType
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_of
@@ -59,7 +59,10 @@ def renew(
             extra=log_fields(destination=log.name, subscription=wanted.name),
         )  # fmt: skip
         broker.remove(subscription, None)
-    return {log: subscription.properties for log, subscription in found.items()}
+    return {
+        log: {key: value for key, value in subscription.properties.items() if key != FOREIGN_PROPERTY}
+        for log, subscription in found.items()
+    }
 
 
 def _marked(subscription: BrokerSubscription, wanted: base.Subscription) -> bool:

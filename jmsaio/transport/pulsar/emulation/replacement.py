@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError, TransportError
 from jmsaio.model.log_fields import log_fields
-from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription, SubscriptionStats
+from jmsaio.transport.base import FOREIGN_PROPERTY, SHARED_PROPERTY, Admin, Subscription, SubscriptionStats
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ async def delete_other(
 
     Returns:
         The topics whose subscription is to receive the properties once it exists, each with additional properties:
-        those that others set on the deleted one, such as an operator's selector.
+        those that others set on the deleted one, such as an operator's selector, or the mark of one that others made.
 
     Raises:
         ConsumerBusyError: the existing one has consumers, or is shared otherwise.
@@ -49,9 +49,13 @@ async def delete_other(
                 return {topic: {} for topic in wanted.topics if topic not in found}
             _check_sharing(found, wanted)
             if all(_same(properties, wanted) for properties in found.values()):
-                return {topic: {} for topic in wanted.topics if not _marked(found.get(topic, {}), wanted)}
+                return {
+                    topic: wanted.added_to(found[topic]) if topic in found else {}
+                    for topic in wanted.topics
+                    if not _marked(found.get(topic, {}), wanted)
+                }
             if await _delete(admin, wanted, tuple(found)):
-                return {topic: found.get(topic, {}) for topic in wanted.topics}
+                return {topic: _without_origin(found.get(topic, {})) for topic in wanted.topics}
     except (AdminError, JMSSecurityError) as error:
         warn_unknown(warn, str(error))
         return {}
@@ -89,6 +93,11 @@ def _marked(properties: Mapping[str, str], wanted: Subscription) -> bool:
 def _same(properties: Mapping[str, str], wanted: Subscription) -> bool:
     """Return whether it was created with the same properties, or with unknown ones."""
     return not _marked(properties, wanted) or all(properties[key] == value for key, value in wanted.properties.items())
+
+
+def _without_origin(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties that a recreated subscription keeps: jmsaio creates it, whoever created the first one."""
+    return {key: value for key, value in properties.items() if key != FOREIGN_PROPERTY}
 
 
 async def _delete(admin: Admin, wanted: Subscription, topics: tuple[str, ...]) -> bool:

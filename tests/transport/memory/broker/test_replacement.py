@@ -9,7 +9,7 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
-from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.base import FOREIGN_PROPERTY, StartPosition, Subscription, SubscriptionType
 from tests.transport.contract.harness import Harness, Inbox
 
 TERMS = {"jmsaio.selector": "x = 1"}
@@ -103,7 +103,7 @@ async def test_one_without_the_properties_is_somebody_else_s(harness: Harness) -
         await harness.fill(topic, "kept")
     await (await inbox(harness, ONE)).close()
     assert [await backlog(harness, topic) for topic in (ONE, TWO)] == [1, 1]
-    assert await harness.admin.subscription_properties(ONE, "s") == TERMS
+    assert await harness.admin.subscription_properties(ONE, "s") == {**TERMS, FOREIGN_PROPERTY: "true"}
     assert await harness.admin.subscription_properties(TWO, "s") == {}
 
 
