@@ -18,7 +18,7 @@ from jmsaio.codec.properties import EXPIRED_AT
 from jmsaio.config import Configuration, load
 from jmsaio.model.destination_text import parse_destination_text
 from jmsaio.model.messages.message import Message
-from jmsaio.model.wire import FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, REAL_TOPIC
+from jmsaio.model.wire import FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, REAL_TOPIC
 
 
 @click.group(invoke_without_command=True)
@@ -97,7 +97,7 @@ def redrive(
 
 def describe_letter(message: Message) -> dict[str, Any]:
     """Return where, why and how often a dead letter failed, and its number of redrives; None for what is unknown."""
-    from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REAL_SUBSCRIPTION, REDRIVE_COUNT
+    from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
 
     found = dict(message.properties)
     return {

@@ -1,8 +1,8 @@
 """Dead letters: their contents and topics, and which are redriven or reported.
 
 A client that moves a message to its dead letter topic adds properties with its origin: jmsaio, pulsar-client and the
-Java client write ``REAL_TOPIC`` and ``ORIGIN_MESSAGE_ID``, and only Java ``REAL_SUBSCRIPTION``. The redriven record has
-none of them: the Java client keeps an existing ``REAL_TOPIC``, whatever topic the message fails on.
+Java client write ``REAL_TOPIC`` and ``ORIGIN_MESSAGE_ID``, jmsaio and Java ``REAL_SUBSCRIPTION``. The redriven record
+has none of them: the Java client keeps an existing ``REAL_TOPIC``, whatever topic the message fails on.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from jmsaio.model.wire import (
     EXPIRATION,
     FAILED_DELIVERIES,
     ORIGIN_MESSAGE_ID,
+    REAL_SUBSCRIPTION,
     REAL_TOPIC,
     TYPE_SUFFIX,
     EntryId,
@@ -41,8 +42,6 @@ from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.subscriptions import precreate
 from jmsaio.transport.topics import list_partitions, list_topics
 
-#: Property with the subscription where the message failed, as Pulsar's Java client writes it.
-REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
 #: Property of a redriven message: its number of redrives, an int.
 REDRIVE_COUNT: Final = "jmsaio_redrive_count"
 #: Property of a redriven message: its id at its origin when it failed for the first time, the same for all copies.

@@ -35,21 +35,25 @@ DELIVERY_COUNT = "JMSXDeliveryCount"
 
 #: Properties with the origin of a dead letter, as Pulsar's Java client writes them.
 REAL_TOPIC = "REAL_TOPIC"
+REAL_SUBSCRIPTION = "REAL_SUBSCRIPTION"
 ORIGIN_MESSAGE_ID = "ORIGIN_MESSAGE_ID"
 #: Property of a dead letter: how often the message was delivered and returned, an int. Only jmsaio writes it.
 FAILED_DELIVERIES = "JMS_jmsaio_failed_deliveries"
 
 
-def letter_properties(properties: Mapping[str, str], topic: str, origin: str, failures: int) -> dict[str, str]:
+def letter_properties(
+    properties: Mapping[str, str], topic: str, subscription: str, origin: str, failures: int
+) -> dict[str, str]:
     """Return the properties of a dead letter.
 
     Args:
         properties: those of the record.
         topic: full name of its topic or partition.
-        origin: its id there.
+        subscription: name of the subscription on which it failed.
+        origin: its id in the topic.
         failures: number of failed deliveries; 0 if it was never delivered, which is left out.
     """
-    letter = {**properties, REAL_TOPIC: topic, ORIGIN_MESSAGE_ID: origin}
+    letter = {**properties, REAL_TOPIC: topic, REAL_SUBSCRIPTION: subscription, ORIGIN_MESSAGE_ID: origin}
     if failures:
         letter[FAILED_DELIVERIES], letter[FAILED_DELIVERIES + TYPE_SUFFIX] = str(failures), "int"
     return letter

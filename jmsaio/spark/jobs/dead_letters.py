@@ -15,7 +15,6 @@ from pyspark.sql import functions as f
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError
 from jmsaio.maintenance.dead_letters import (
-    REAL_SUBSCRIPTION,
     REDRIVE_COUNT,
     LetterRange,
     RedriveRequest,
@@ -28,7 +27,7 @@ from jmsaio.maintenance.redrive import Redriven, redrive
 from jmsaio.maintenance.transfers import describe, redrive_all
 from jmsaio.model.destination_text import parse_destination_text
 from jmsaio.model.destinations import resolve
-from jmsaio.model.wire import REAL_TOPIC
+from jmsaio.model.wire import REAL_SUBSCRIPTION, REAL_TOPIC
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.worker import call_broker, forget, worker

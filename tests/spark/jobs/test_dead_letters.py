@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError, InvalidSelectorError, NotFoundError
 from jmsaio.maintenance.dead_letters import (
-    REAL_SUBSCRIPTION,
     REDRIVE_COUNT,
     REDRIVE_CURSOR,
     RedriveRequest,
@@ -19,7 +18,7 @@ from jmsaio.maintenance.dead_letters import (
 )
 from jmsaio.maintenance.redrive import Left
 from jmsaio.model.destinations import Queue
-from jmsaio.model.wire import REAL_TOPIC, TYPE
+from jmsaio.model.wire import REAL_SUBSCRIPTION, REAL_TOPIC, TYPE
 from jmsaio.spark.jobs.dead_letters import ReportOrder, redrive_letters, report_dead_letters
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.registry import connected

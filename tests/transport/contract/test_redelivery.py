@@ -145,7 +145,7 @@ async def test_what_fails_again_and_again_becomes_a_dead_letter(harness: Harness
     [letter] = await dead.take(1)
     assert (texts([letter]), letter.key, letter.redelivery_count) == (["x"], "k", 0)
     assert letter.properties["a"] == "ü"
-    assert letter.properties["REAL_TOPIC"] == topic
+    assert (letter.properties["REAL_TOPIC"], letter.properties["REAL_SUBSCRIPTION"]) == (topic, "s")
     assert letter.properties["ORIGIN_MESSAGE_ID"]
     assert letter.properties["JMS_jmsaio_failed_deliveries"] == "3"
     assert letter.properties["JMS_jmsaio_failed_deliveries_jsmtype"] == "int"

@@ -348,24 +348,30 @@ class Broker:
         return BrokerSubscription(log, name, durable, position, {}) if subscription is None else subscription
 
     def dead_letter(
-        self, record: StoredRecord, topic: str, subscription: str | None, properties: Mapping[str, str] | None = None,
-        failures: int = 0,
+        self, record: StoredRecord, topic: str, failed_on: str, kept_by: str | None = None,
+        properties: Mapping[str, str] | None = None, failures: int = 0,
     ) -> None:  # fmt: skip
         """Store a copy of ``record`` in a dead-letter topic, which keeps it until a subscription receives it.
 
-        ``properties`` replace its own; ``failures`` is its number of failed deliveries.
+        Args:
+            record: the record.
+            topic: name of the dead-letter topic.
+            failed_on: name of the record's subscription.
+            kept_by: name of the dead-letter topic's subscription, created if missing; None: none is.
+            properties: replace those of the record.
+            failures: number of its failed deliveries.
         """
         topic = full_name(topic)
         known = topic in self.logs or topic in self.partitioned
         log = self.open(topic)[0]
         if not known:
             log.keeps_unread = True
-        if subscription is not None:
-            self.subscribe(log, subscription, True, StartPosition.EARLIEST)
+        if kept_by is not None:
+            self.subscribe(log, kept_by, True, StartPosition.EARLIEST)
         message_id = record.message_id
         origin = f"({message_id.ledger},{message_id.entry},{message_id.partition},{message_id.batch_index})"
         kept = record.properties if properties is None else properties
-        letter = letter_properties(kept, record.topic, origin, failures)
+        letter = letter_properties(kept, record.topic, failed_on, origin, failures)
         copy = OutgoingRecord(record.payload, letter, record.key, record.event_time)
         log.append(copy, record.size, 0, self.now())
 

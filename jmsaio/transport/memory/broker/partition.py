@@ -144,10 +144,10 @@ class Services(Protocol):
         """Return a number never used before by this broker."""
 
     def dead_letter(
-        self, record: StoredRecord, topic: str, subscription: str | None, properties: Mapping[str, str] | None = None,
-        failures: int = 0,
+        self, record: StoredRecord, topic: str, failed_on: str, kept_by: str | None = None,
+        properties: Mapping[str, str] | None = None, failures: int = 0,
     ) -> None:  # fmt: skip
-        """Store a copy of ``record`` in a dead-letter topic; ``properties`` replace its own. See ``Broker``."""
+        """Store a copy of ``record`` in a dead-letter topic. See ``Broker``."""
 
 
 class SenderPort(Protocol):

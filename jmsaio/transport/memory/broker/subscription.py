@@ -186,7 +186,7 @@ class BrokerSubscription:
         broker = self.log.broker
         topic = policy.dead_letter_topic or dead_letter_topic(self.log.name, self.name)
         failures = self.counts.get(record.number, 0)
-        broker.dead_letter(record, topic, policy.initial_subscription_name, properties, failures)
+        broker.dead_letter(record, topic, self.name, policy.initial_subscription_name, properties, failures)
         self.forget(record)
 
     def room(self, consumer: Consumer) -> None:

@@ -154,7 +154,7 @@ class DeadLetters:
             kept = record.properties if properties is None else properties
             letter = OutgoingRecord(
                 record.payload,
-                letter_properties(kept, record.topic, origin, failures),
+                letter_properties(kept, record.topic, self._subscription, origin, failures),
                 record.key,
                 record.event_time,
             )

@@ -195,7 +195,7 @@ def test_two_dead_letters_in_one_topic(bench: Bench) -> None:
     bench.subscribe()
     bench.send("1", "2")
     for record in list(bench.log.records.values()):
-        bench.broker.dead_letter(record, "dead", None)
+        bench.broker.dead_letter(record, "dead", "s")
     [log] = bench.broker.find("persistent://public/default/dead")
     assert texts(list(log.records.values())) == ["1", "2"]
     assert [record.sequence_id for record in log.records.values()] == [0, 0]
@@ -210,9 +210,9 @@ def test_a_topic_that_was_there_keeps_dead_letters_no_longer_than_others(bench: 
     consumer = bench.join(bench.subscribe())
     bench.send("x")
     [record] = consumer.take(1)
-    bench.broker.dead_letter(record, known_topic, None)
-    bench.broker.dead_letter(record, parted_topic, None)
-    bench.broker.dead_letter(record, made_topic, None)
+    bench.broker.dead_letter(record, known_topic, "s")
+    bench.broker.dead_letter(record, parted_topic, "s")
+    bench.broker.dead_letter(record, made_topic, "s")
     keeping = [log.keeps_unread for topic in (known_topic, parted_topic) for log in bench.broker.open(topic)]
     assert (known.keeps_unread, keeping) == (False, [False] * 3)
     assert bench.broker.open(made_topic)[0].keeps_unread
