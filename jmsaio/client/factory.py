@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping
 from functools import partial
 from itertools import chain, repeat
-from typing import Any, Unpack
+from typing import Any, Unpack, overload
 
 import anyio
 import attrs
@@ -154,6 +154,7 @@ class ConnectionFactory(AsyncClosing):
 
     create_queue_connection = create_topic_connection = create_connection  # its names in JMS 1.1
 
+    @overload
     def create_context(
         self,
         mode: AcknowledgeMode = AcknowledgeMode.AUTO,
@@ -162,14 +163,50 @@ class ConnectionFactory(AsyncClosing):
         client_id: str | None = None,
         *,
         queue_browser_read_max: int | None = None,
+    ) -> Opening[Context]: ...
+    @overload
+    def create_context(
+        self,
+        user: str | None,
+        password: str | None,
+        mode: AcknowledgeMode = AcknowledgeMode.AUTO,
+        client_id: str | None = None,
+        *,
+        queue_browser_read_max: int | None = None,
+    ) -> Opening[Context]: ...
+    def create_context(  # type: ignore[misc]  # mypy does not pair keyword with positional-only parameters
+        self,
+        first: Any = AcknowledgeMode.AUTO,
+        second: Any = None,
+        third: Any = None,
+        /,
+        client_id: str | None = None,
+        *,
+        mode: AcknowledgeMode | None = None,
+        user: str | None = None,
+        password: str | None = None,
+        queue_browser_read_max: int | None = None,
     ) -> Opening[Context]:
         """Create a context of the simplified API: a connection and a session; ``await`` it or use ``async with``.
 
+        The arguments are ``(mode, user, password)``, or in the order of Java and ``create_connection``
+        ``(user, password, mode)``; each can be given by name. The default mode is AUTO.
+
         Raises as ``create_connection``; a mode that does not exist is a JMSError.
         """
-        mode = AcknowledgeMode.of(mode)
-        connecting = self.create_connection(user, password, client_id, queue_browser_read_max=queue_browser_read_max)
-        return Opening(self._create_context(mode, connecting), connecting)
+        given: dict[str, Any] = {"mode": mode, "user": user, "password": password}
+        as_java = (first is None or isinstance(first, str)) and (second, third, password) != (None, None, None)
+        for name, value in zip(("user", "password", "mode") if as_java else given, (first, second, third), strict=True):
+            if given[name] is None:
+                given[name] = value
+            elif value not in (None, AcknowledgeMode.AUTO):
+                raise TypeError(f"create_context() got multiple values for argument {name!r}")
+        if as_java and given["mode"] is None:
+            given["mode"] = AcknowledgeMode.AUTO
+        used = AcknowledgeMode.of(given.pop("mode"))
+        limit = queue_browser_read_max
+        connecting = self.create_connection(**given, client_id=client_id, queue_browser_read_max=limit)
+        return Opening(self._create_context(used, connecting), connecting)
 
     async def _create_context(self, mode: AcknowledgeMode, connecting: Opening[Connection]) -> Context:
         connection = await connecting

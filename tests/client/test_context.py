@@ -56,6 +56,28 @@ async def test_the_connection_of_contexts_has_their_state_and_drains_them(url: s
             assert context.closed and second.closed
 
 
+async def test_credentials_of_a_context_come_in_the_order_of_java_or_after_the_mode(url: str) -> None:
+    client = jmsaio.AcknowledgeMode.CLIENT
+    async with jmsaio.ConnectionFactory(url, tck_username="u", tck_password="p") as factory:
+        create = factory.create_context
+        for opening in (
+            create("u", "p", client, "id"),
+            create("u", "p", client_id="id", mode=client),
+            create(client, "u", "p", "id"),
+            create(mode=client, password="p", user="u", client_id="id"),
+            create(None, None, client, "id"),
+        ):
+            async with opening as context:
+                assert (context.session_mode, context.client_id) == (client, "id")
+        async with factory.create_context("u", "p") as context:
+            assert context.session_mode is jmsaio.AcknowledgeMode.AUTO
+        for wrong in (("u", "secret"), ("x", "p", client)):
+            with pytest.raises(jmsaio.JMSSecurityError):
+                await factory.create_context(*wrong)
+        with pytest.raises(TypeError, match="multiple values for argument 'mode'"):
+            factory.create_context(client, mode=client)  # type: ignore[call-overload]  # what is tested
+
+
 async def test_a_listener_may_create_a_consumer(url: str, name: Name) -> None:
     async with jmsaio.ConnectionFactory(url) as factory, await factory.create_context() as context:
         queue = context.create_queue(name("inside"))

@@ -109,8 +109,8 @@ async def test_a_number_of_a_mode_works_and_says_what_to_write() -> None:
     transacted, client = jmsaio.AcknowledgeMode.TRANSACTED, jmsaio.AcknowledgeMode.CLIENT
     async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}") as factory:
         with pytest.warns(DeprecationWarning, match=r"write AcknowledgeMode\.\w+ instead of \d") as warned:
-            context = await factory.create_context(2)  # type: ignore[arg-type]  # what a caller may do
-            other = await context.create_context(0)  # type: ignore[arg-type]  # what a caller may do
+            context = await factory.create_context(2)  # type: ignore[call-overload]  # what a caller may do
+            other = await context.create_context(0)
             connection = await factory.create_connection()
             session = await connection.create_session(2)  # type: ignore[arg-type]  # what a caller may do
             by_kind = await connection.create_queue_session(False, 2)  # type: ignore[arg-type]  # what a caller may do
@@ -122,7 +122,7 @@ async def test_a_number_of_a_mode_works_and_says_what_to_write() -> None:
 async def test_a_context_with_a_wrong_mode_connects_to_nothing() -> None:
     async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}") as factory:
         with pytest.raises(jmsaio.IllegalArgumentError, match=r"use one of AcknowledgeMode\.TRANSACTED, "):
-            factory.create_context(jmsaio.DeliveryMode.PERSISTENT)  # type: ignore[arg-type]  # what a caller may do
+            factory.create_context(jmsaio.DeliveryMode.PERSISTENT)  # type: ignore[call-overload]  # what a caller may do
         assert repr(factory).endswith("0 connections>")
 
 
