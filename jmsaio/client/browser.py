@@ -117,6 +117,7 @@ class QueueBrowser(AsyncClosing):
         runtime.check_call()
         if not isinstance(queue, Queue):
             raise InvalidDestinationError(f"only queues can be browsed, not {queue!r}")
+        runtime.connection.check_options(queue)
         runtime.connection.temporaries.check_may_consume(queue)
         return cls(runtime, queue, selector, parse_selector(selector))
 

@@ -90,14 +90,32 @@ class Session(AsyncClosing):
         return self.closed
 
     def create_queue(self, name: str) -> Queue:
-        """Return a queue by name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
+        """Return a queue by name; creates nothing on the broker.
+
+        Raises:
+            InvalidDestinationError: the name is empty, no text, or its options after ``?`` contradict each other.
+            ConfigurationError: an option after ``?`` is unknown or has an invalid value.
+            ObjectClosedError: the session is closed.
+        """
         self._runtime.check_open()
-        return Queue(name, namespace=self._runtime.connection.configuration.system_namespace)
+        connection = self._runtime.connection
+        made = Queue(name, namespace=connection.configuration.system_namespace)
+        connection.check_options(made)
+        return made
 
     def create_topic(self, name: str) -> Topic:
-        """Return a topic by name; creates nothing on the broker. Raises InvalidDestinationError, ObjectClosedError."""
+        """Return a topic by name; creates nothing on the broker.
+
+        Raises:
+            InvalidDestinationError: the name is empty, no text, or its options after ``?`` contradict each other.
+            ConfigurationError: an option after ``?`` is unknown or has an invalid value.
+            ObjectClosedError: the session is closed.
+        """
         self._runtime.check_open()
-        return Topic(name, namespace=self._runtime.connection.configuration.system_namespace)
+        connection = self._runtime.connection
+        made = Topic(name, namespace=connection.configuration.system_namespace)
+        connection.check_options(made)
+        return made
 
     async def create_temporary_queue(self) -> TemporaryQueue:
         """Create a queue that exists as long as the connection, which alone can consume from it."""

@@ -211,11 +211,14 @@ def correlation_id(wire: Texts) -> str | bytes | None:
 
 
 def reply_to(wire: Texts, namespace: str) -> tuple[str, bool] | None:
-    """Return the reply destination's name, relative to ``namespace``, and whether it is a topic; or None."""
+    """Return the reply destination's name, relative to ``namespace``, and whether it is a topic; or None.
+
+    A query string, which neither Java nor jmsaio sends, is dropped: options are not the sender's to choose.
+    """
     name = wire.get(REPLY_TO)
     if name is None:
         return None
-    name = short_name(name, namespace)
+    name = short_name(name.partition("?")[0], namespace)
     return (name, wire.get(REPLY_TO_TYPE) == _TOPIC) if name else None
 
 

@@ -3,7 +3,7 @@
 from jmsaio.config.configuration import Configuration
 from jmsaio.config.connect_options import ConnectOptions, FactoryOptions
 from jmsaio.config.consumer import Backoff, ConsumerConfig, DeadLetterPolicy
-from jmsaio.config.loading import load
+from jmsaio.config.loading import load, without_effect
 from jmsaio.config.producer import ProducerConfig
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "FactoryOptions",
     "ProducerConfig",
     "load",
+    "without_effect",
 ]

@@ -88,7 +88,7 @@ def load(
         source.pop(name, None)
     if written(_TOP.find("useTls")[0], source.pop("useTls", False)):
         broker = _by_tls(used)
-    parts = _Parts(values={"without_effect": _without_effect(source, keywords)})
+    parts = _Parts(values={"without_effect": without_effect(source, keywords)})
     _take_written(parts, source)
     held = {field: keywords.pop(field, None) for field in _GROUPS}
     _overlay(parts, keywords)
@@ -195,7 +195,7 @@ def _by_tls(broker: BrokerAddress) -> BrokerAddress:
     return parse_broker(f"pulsar+ssl://{hosts}")
 
 
-def _without_effect(source: Mapping[str, object], keywords: Mapping[str, object]) -> tuple[str, ...]:
+def without_effect(source: Mapping[str, object], keywords: Mapping[str, object]) -> tuple[str, ...]:
     """Return the written names of the given options that have no effect."""
     maps = {field: value for field in _GROUPS if isinstance(value := keywords.get(field), Mapping)}
     names = [*flatten(source), *flatten(maps)]

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError
 
+#: Maximum length of a value in an error.
+WIDTH = 200
 #: Maximum number of bits of an int whose digits an error shows.
 _LONGEST_INT = 128
 
@@ -15,16 +17,19 @@ def wrong_type(value: object, argument: str, needed: str) -> IllegalArgumentType
     return IllegalArgumentTypeError(f"{argument} must be {needed}, not {type(value).__name__}")
 
 
-def shown(value: object, width: int = 40) -> str:
-    """Return ``value`` as text for an error, truncated.
+def shown(value: object, width: int = WIDTH) -> str:
+    """Return the repr of ``value`` for an error, with at most ``width`` characters.
 
     For an int too long for Python to format (thousands of digits) this is only its size; for a value whose repr fails,
     its class.
     """
+    if type(value) in (str, bytes):
+        value = value[: width + 1]  # type: ignore[index]  # a huge text is not copied
     if isinstance(value, int) and int(value).bit_length() > _LONGEST_INT:
         return f"a number of {int(value).bit_length()} bits"
     try:
-        return repr(value)[:width]
+        text = repr(value)
+        return text if len(text) <= width else f"{text[: width - 3]}..."
     except Exception:  # an error in the value's own class must not hide the original error
         return with_article(type(value).__name__)
 

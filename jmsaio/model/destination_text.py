@@ -59,4 +59,5 @@ def destination_text(kind: type[Queue] | type[Topic], topic: str, namespace: str
         topic: full name of the topic, or of the partition.
         namespace: ``tenant/namespace`` to leave out of the name.
     """
-    return str(kind(short_name(split_partition(topic)[0], namespace)))
+    word = next(word for word, known in KINDS.items() if issubclass(kind, known))
+    return f"{word}://{short_name(split_partition(topic)[0], namespace)}"  # other clients' topics can contain "?"

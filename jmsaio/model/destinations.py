@@ -11,13 +11,16 @@ from urllib.parse import unquote_plus
 
 import attrs
 
-from jmsaio.errors import IllegalStateError, InvalidDestinationError
+from jmsaio.errors import ConfigurationError, IllegalStateError, InvalidDestinationError
 from jmsaio.model.arguments import shown
 from jmsaio.model.public import created_by
 
 _DOMAINS: Final = ("persistent://", "non-persistent://")
 _MULTI: Final = "multi:"
 _REGEX: Final = "regex:"
+_CONSUMER: Final = "consumerConfig"
+#: First parts of the names of options that belong to the factory.
+_OF_FACTORY: Final = ("client", "jms", "producer", "producerConfig")
 #: NUL, which requests to the REST interface can't contain, and lone surrogates, which are not UTF-8.
 _UNSENDABLE: Final = re.compile("[\0\ud800-\udfff]")
 #: Namespace of short names, unless a client's configuration names another.
@@ -36,6 +39,10 @@ class Destination:
 
     Attributes:
         name: the name as the application passed it; see ``resolve`` for the forms it can have.
+
+    Raises:
+        InvalidDestinationError: the name is empty or no text.
+        ConfigurationError: the query string has an option that destinations do not read.
     """
 
     name: str
@@ -47,7 +54,9 @@ class Destination:
         if not isinstance(self.name, str) or not self.name:
             refused = shown(self.name)
             raise InvalidDestinationError(f"a destination needs a name, a non-empty string, not {refused}")
-        topic = full_name(_visible(self.name), self._namespace or _NAMESPACE)
+        visible, _, query = self.name.partition("?")
+        _check_query(visible, query)
+        topic = full_name(visible, self._namespace or _NAMESPACE)
         object.__setattr__(self, "_topic", topic)  # the class is frozen
         object.__setattr__(self, "_last", topic.rpartition("/")[2])
 
@@ -257,6 +266,26 @@ def _split(name: str, destination: Destination) -> tuple[str, str | None]:
     return name[: len(name) - len(last)] + topic, suffix
 
 
+def _check_query(visible: str, query: str) -> None:
+    """Raise ConfigurationError if a query string has anything but ``consumerConfig``. Values can be secrets."""
+    for pair in filter(None, query.split("&")):
+        key = unquote_plus(pair.partition("=")[0])
+        head, _, rest = key.partition(".")
+        if head == _CONSUMER:
+            continue
+        meant = rest if rest and head.lower().startswith("cons") else key
+        remedy = f"write {shown(f'?{_CONSUMER}.{meant}=...')}"
+        if head in _OF_FACTORY:
+            remedy = "give it to connect or ConnectionFactory"
+        elif visible.startswith(_REGEX):
+            remedy += ", or {0,1} for a '?' of the pattern"
+        raise ConfigurationError(
+            f"unknown option {shown(key)} of the destination {shown(visible)}: after '?' only options of consumers are "
+            f"read; {remedy}",
+            key=key,
+        )
+
+
 def _overrides(query: str, destination: Destination) -> Mapping[str, object]:
     tree: dict[str, object] = {}
     for pair in filter(None, query.split("&")):
@@ -271,7 +300,7 @@ def _overrides(query: str, destination: Destination) -> Mapping[str, object]:
         if isinstance(branch.get(leaf), dict):
             raise InvalidDestinationError(f"{destination!r}: {leaf!r} is a value and a group in its query string")
         branch[leaf] = unquote_plus(value)
-    found = tree.get("consumerConfig", {})
+    found = tree.get(_CONSUMER, {})
     if not isinstance(found, dict):
         raise InvalidDestinationError(f"{destination!r}: consumerConfig needs a key, as in consumerConfig.name=value")
     return MappingProxyType(found)  # the result is cached, so it must not change

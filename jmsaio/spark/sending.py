@@ -184,9 +184,10 @@ class Sending:
         """Return the topic of a row, and the subscription if the row's destination is a queue."""
         try:
             destination = parse_destination_text(row.destination)
-        except InvalidDestinationError as error:
-            raise InvalidDestinationError(f"row {row.number}: {error}") from error
-        resolved = resolve(destination, self.configuration.system_namespace)
+            resolved = resolve(destination, self.configuration.system_namespace)
+            self.configuration.consumer.merge(resolved.overrides)  # an unknown option
+        except (InvalidDestinationError, ConfigurationError) as error:
+            raise type(error)(f"row {row.number}: {error}") from error
         if resolved.virtual:
             raise InvalidDestinationError(f"row {row.number}: {destination} stands for several topics; name one")
         (topic,) = resolved.topics

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -270,3 +271,27 @@ async def test_what_the_provider_never_sets(session: jmsaio.Session, name: Name)
         for one in ("UserID", "AppID", "ProducerTXID", "ConsumerTXID", "RcvTimestamp", "State"):
             assert not message.property_exists(f"JMSX{one}")
             assert message.get_object_property(f"JMSX{one}") is None
+
+
+async def test_a_destination_with_an_option_that_does_not_exist_is_refused_by_all_that_use_it(
+    session: jmsaio.Session, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = f"{name('typo')}?consumerConfig.receiverQueueSze=5"
+    made = jmsaio.Queue(wrong), jmsaio.Topic(wrong)
+    producer = await session.create_producer()
+    uses: list[Callable[[], object]] = [
+        partial(session.create_queue, wrong), partial(session.create_topic, wrong),
+        *(partial(session.create_producer, each) for each in made),
+        *(partial(session.create_consumer, each) for each in made),
+        partial(session.create_browser, made[0]), partial(producer.send, made[0], "text"),
+    ]  # fmt: skip
+    for use in uses:
+        with pytest.raises(jmsaio.ConfigurationError, match=r"did you mean 'consumerConfig.receiverQueueSize'"):
+            made_now = use()
+            await made_now  # type: ignore[misc]  # the calls that return no awaitable raise before
+    caplog.set_level("INFO", logger="jmsaio")
+    ignored = session.create_queue(f"{name('ignored')}?consumerConfig.subscriptionName=x")  # as in Java
+    await producer.send(ignored, "text")
+    assert [each.message for each in caplog.records if "without an effect" in each.message] == [
+        "options without an effect here: consumerConfig.subscriptionName"
+    ]

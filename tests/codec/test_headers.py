@@ -184,6 +184,7 @@ def test_headers_are_written_from_their_values_as_from_a_message() -> None:
         "JMSCorrelationID": "/w==", "JMSType": "t", "JMSReplyTo": "persistent://a/b/r", "JMSReplyToType": "topic"
     }  # fmt: skip
     assert headers.reply_to(wire, "a/b") == ("r", True) and headers.reply_to({}, "a/b") is None
+    assert headers.reply_to({"JMSReplyTo": "r?x=1"}, "a/b") == ("r", False)  # another client's
 
 
 @pytest.mark.parametrize("header", OF_APPLICATION, ids=lambda header: header.name)

@@ -51,7 +51,8 @@ def test_what_a_refused_value_looks_like() -> None:
         def __repr__(self) -> str:
             raise RuntimeError("no")
 
-    assert arguments.shown("x" * 100) == "'" + "x" * 39
+    assert arguments.shown("x" * 1000) == "'" + "x" * 196 + "..." and arguments.shown("x" * 198) == repr("x" * 198)
+    assert arguments.shown(b"x" * 10**7, 10) == "b'xxxxx..." and arguments.shown("\ud800\n") == r"'\ud800\n'"
     assert arguments.shown(10**6000) == "a number of 19932 bits"
     assert arguments.shown(Broken()) == "a Broken"
 

@@ -152,6 +152,8 @@ async def test_several_topics_at_once_are_refused_with_the_row(
     sending = Sending(transport, configuration)
     with pytest.raises(InvalidDestinationError, match="row 0: queue://multi:a,b stands for several topics"):
         await sending.send(rows("a", to="queue://multi:a,b"))
+    with pytest.raises(ConfigurationError, match=r"row 0: .*did you mean 'consumerConfig.useSchema'"):
+        await sending.send(rows("a", to="queue://a?consumerConfig.useShema=true"))
 
 
 def numbered(producer: str, count: int) -> list[OutgoingRow]:

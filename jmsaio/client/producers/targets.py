@@ -96,8 +96,10 @@ def target_for(destination: Any, connection: ConnectionRuntime) -> Target:
 
     Raises:
         InvalidDestinationError: not a destination, or a virtual one, which can only be consumed.
+        ConfigurationError: the destination has an unknown option.
     """
     known = as_destination(destination)
+    connection.check_options(known)
     config = connection.configuration
     resolved = resolve(known, config.system_namespace)
     if resolved.virtual:

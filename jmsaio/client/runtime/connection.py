@@ -15,8 +15,9 @@ from jmsaio.client.lifetime.affinity import Affinity
 from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.subscriptions.selectors import SelectorReader
-from jmsaio.config import Configuration
+from jmsaio.config import Configuration, without_effect
 from jmsaio.errors import JMSSecurityError
+from jmsaio.model.destinations import Destination, resolve
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.tracing import Tracing
 from jmsaio.rules.lifecycle import Event, State, advance
@@ -67,6 +68,7 @@ class ConnectionRuntime:
         self.affinity = Affinity.here()
         self.uuid = self.connection_id = str(uuid.uuid4())
         self.client_id: str | None = None
+        self._idle_options: set[tuple[str, ...]] = set()  # logged
         self.state = State.STOPPED
         self.started = False  # for each message, instead of ``state``
         self.reports = ExceptionReports(states.calls, where=self.where)
@@ -88,6 +90,22 @@ class ConnectionRuntime:
         """Set the client identifier."""
         self.client_id = client_id
         self.connection_id = f"{client_id}_{self.uuid}"
+
+    def check_options(self, destination: Destination) -> None:
+        """Check the consumer options of a destination, and log those that have no effect, once.
+
+        Raises:
+            InvalidDestinationError: the name or its query string is malformed.
+            ConfigurationError: an option is unknown or has an invalid value.
+        """
+        if "?" not in destination.name:
+            return
+        overrides = resolve(destination, self.configuration.system_namespace).overrides
+        self.configuration.consumer.merge(overrides)
+        idle = without_effect({"consumerConfig": overrides}, {})
+        if idle and idle not in self._idle_options:
+            self._idle_options.add(idle)
+            _log.info("options without an effect here: %s", ", ".join(idle), extra=self.where())
 
     def all_inboxes(self) -> Iterator[Inbox]:
         """Yield the inboxes of open consumers, and those of closed consumers with unsettled messages."""

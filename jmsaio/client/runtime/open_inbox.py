@@ -56,6 +56,7 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
     if request.selector is not None and config.use_server_side_filtering:
         sent = _sent_selector(connection, request, request.selector)
     can = transport.capabilities
+    connection.check_options(request.destination)
     subscription = plan(
         request, connection.client_id, config, runtime.mode, str(uuid.uuid4()), can.non_durable,
         connection_id=connection.connection_id, sent_selector=sent,
