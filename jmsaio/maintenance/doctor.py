@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Awaitable, Iterable
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import attrs
@@ -22,12 +22,15 @@ from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError
 from jmsaio.maintenance.diagnosis import Facts
 from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition
+from jmsaio.transport.pulsar import new_transport
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.answers import NO_TRANSACTIONS, understanding
 from jmsaio.transport.pulsar.admin.paths import topic_path
 from jmsaio.transport.pulsar.admin.same_cluster import TOPIC
 from jmsaio.transport.pulsar.native.connecting import Reach
-from jmsaio.transport.pulsar.transport import PulsarTransport
+
+if TYPE_CHECKING:
+    from jmsaio.transport.pulsar.transport import PulsarTransport
 
 #: Maximum seconds of one call, and of all calls for one fact.
 _CALL, _LIMIT = 10.0, 20.0
@@ -45,14 +48,14 @@ async def examine(config: Configuration, needed: Iterable[str], topic: str | Non
         topic: full name of an existing topic for the producer and the reader; None: a non-persistent one.
 
     Raises:
-        ConfigurationError: an option is invalid, such as ``authPlugin``.
+        ConfigurationError: an option is invalid, such as ``authPlugin``, or pulsar-client is not installed.
 
     Cancelling closes everything that was opened.
     """
     limit = min(config.operation_timeout, _CALL)
     config = attrs.evolve(config, operation_timeout=limit, connect_timeout=min(config.connect_timeout, limit))
     found: dict[str, Any] = {}
-    transport = PulsarTransport(config)
+    transport = new_transport(config)
     admin = RestAdmin(config) if config.use_pulsar_admin else None
     try:
         async with anyio.create_task_group() as group:

@@ -1,14 +1,23 @@
-"""The transport based on pulsar-client: ``pulsar://`` and ``pulsar+ssl://``."""
+"""The transport based on pulsar-client: ``pulsar://`` and ``pulsar+ssl://``.
+
+Importing this package or ``admin`` imports nothing of pulsar-client, which not every Python has.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import anyio
 
 from jmsaio.config import Configuration
+from jmsaio.errors import ConfigurationError
 from jmsaio.transport.base import Transport
-from jmsaio.transport.pulsar.transport import PulsarTransport
+from jmsaio.transport.pulsar.native import SUPPORTED
 
-__all__ = ["open_transport"]
+if TYPE_CHECKING:
+    from jmsaio.transport.pulsar.transport import PulsarTransport
+
+__all__ = ["new_transport", "open_transport"]
 
 
 async def open_transport(config: Configuration) -> Transport:
@@ -20,11 +29,11 @@ async def open_transport(config: Configuration) -> Transport:
     Raises:
         BrokerUnavailableError: no broker answers within ``config.connect_timeout`` seconds; has host, port and cause.
         JMSSecurityError: the credentials were refused.
-        ConfigurationError: an option is invalid.
+        ConfigurationError: an option is invalid, or pulsar-client is not installed.
 
     Cancellation: nothing stays open.
     """
-    transport = PulsarTransport(config)
+    transport = new_transport(config)
     try:
         await transport.check_reachable()
     except BaseException:
@@ -32,3 +41,23 @@ async def open_transport(config: Configuration) -> Transport:
             await transport.aclose(1.0)
         raise
     return transport
+
+
+def new_transport(config: Configuration) -> PulsarTransport:
+    """Create a transport that is not connected yet.
+
+    Raises:
+        ConfigurationError: an option is invalid, or pulsar-client is not installed.
+    """
+    try:
+        from jmsaio.transport.pulsar.transport import PulsarTransport
+    except ImportError as error:
+        if error.name not in ("_pulsar", "pulsar"):
+            raise
+        reason = (
+            f"{config.scheme}:// needs pulsar-client, which can't be imported here ({error}); pip install "
+            f"'pulsar-client{SUPPORTED}', or use Python 3.11 to 3.14 if pip finds none for this one; memory: works "
+            "without it"
+        )
+        raise ConfigurationError(reason, key="brokerServiceUrl") from error
+    return PulsarTransport(config)

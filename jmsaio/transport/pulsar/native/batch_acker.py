@@ -17,10 +17,9 @@ import _pulsar
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import EntryId
+from jmsaio.transport.pulsar.native import SUPPORTED
 from jmsaio.transport.pulsar.native.handles import MessageHandle, MessageIdHandle
 
-#: Versions of pulsar-client whose message ids this module can read.
-SUPPORTED = ">=3.13,<4"
 #: ``MessageIdData``: ledger 7, entry 300, partition 2, index 5 in a batch of 9.
 _SAMPLE = bytes((0x08, 7, 0x10, 0xAC, 0x02, 0x18, 2, 0x20, 5, 0x30, 9))
 
