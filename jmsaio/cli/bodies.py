@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, BinaryIO
 
 import anyio
+import anyio.to_thread
 import attrs
 import click
 
@@ -115,6 +116,8 @@ async def _available(file: BinaryIO) -> bytes:
         return file.read(_CHUNK)
     mode = os.fstat(file.fileno()).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or file.isatty():  # an event loop can't wait for other files
+        if sys.platform == "win32":  # where it can only wait for sockets
+            return await anyio.to_thread.run_sync(file.read1, _CHUNK, abandon_on_cancel=True)
         await anyio.wait_readable(file)
     return file.read1(_CHUNK)
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import array
 import asyncio
 import errno
-import fcntl
 import os
 import select
 import stat
 import sys
-import termios
 from typing import TYPE_CHECKING
 
 import attrs
@@ -188,7 +186,7 @@ async def taken() -> None:
     """Wait until the reader of standard output has read everything written; return at once if it is not a pipe.
 
     There is no timeout. Cancelling has no side effects. On systems that don't report how much is in a pipe (Linux
-    does), everything flushed counts as read.
+    does, Windows doesn't), everything flushed counts as read.
 
     Raises:
         BrokenPipeError: the reader closed the pipe before reading everything.
@@ -209,7 +207,9 @@ async def taken() -> None:
 
 
 def _pipe() -> int | None:
-    """Return the file descriptor of standard output if it is a pipe, else None."""
+    """Return the file descriptor of standard output if it is a pipe whose unread bytes can be counted, else None."""
+    if sys.platform == "win32":
+        return None
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError, AttributeError):  # replaced by an object without one
@@ -219,6 +219,9 @@ def _pipe() -> int | None:
 
 def _left(output: int) -> int:
     """Return the number of unread bytes."""
+    import fcntl  # neither is in Windows' Python
+    import termios
+
     count = array.array("i", [0])
     fcntl.ioctl(output, termios.FIONREAD, count)
     return count[0]

@@ -7,6 +7,7 @@ import signal
 import time
 from abc import abstractmethod
 from collections.abc import Coroutine, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Final, cast
 
@@ -86,11 +87,13 @@ class Top(App[int]):
     async def run_to_end(self) -> int:
         """Run until a key or a signal ends it; return the exit code."""
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self.action_interrupt)  # textual can swallow asyncio's cancellation
+        with suppress(NotImplementedError):  # on Windows
+            loop.add_signal_handler(signal.SIGINT, self.action_interrupt)  # textual can swallow asyncio's cancellation
         try:
             code = await self.run_async()
         finally:
-            loop.remove_signal_handler(signal.SIGINT)
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(signal.SIGINT)
         if self._failure is not None:
             raise self._failure
         return INTERRUPTED if code is None else code

@@ -11,8 +11,15 @@ to a folder for brokers that run elsewhere. All calls block; from a coroutine us
     launcher.stop()
 """
 
+import sys
+
+from jmsaio.launcher.errors import LauncherError
+
+if sys.platform == "win32":
+    raise LauncherError("the launcher needs Linux or macOS; on Windows run Pulsar in WSL or in a container")
+
 from jmsaio.launcher.broker import fetch, start, status, stop
-from jmsaio.launcher.errors import DownloadError, LauncherError, PortTakenError, StartError, ToolError
+from jmsaio.launcher.errors import DownloadError, PortTakenError, StartError, ToolError
 from jmsaio.launcher.logfile import follow, logs
 from jmsaio.launcher.maven import JAVA_CLIENT, Progress, fetch_jars
 from jmsaio.launcher.nar import pack_filter

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import pytest
 
+from jmsaio import launcher
 from jmsaio.errors import JMSError
 from jmsaio.launcher import DownloadError, LauncherError, PortTakenError, StartError, ToolError
 
@@ -21,3 +25,9 @@ def test_errors_carry_their_data() -> None:
     assert DownloadError("", "[ERROR] x").output == "[ERROR] x"
     assert PortTakenError("", 6650).port == 6650
     assert StartError("", "last line").log_tail == "last line"
+
+
+def test_on_windows_the_launcher_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(LauncherError, match="needs Linux or macOS"):
+        importlib.reload(launcher)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ import jmsaio
 from jmsaio.config import load
 from jmsaio.config.schemes import SCHEMES
 from jmsaio.transport.memory.broker.broker import forget_broker
+from jmsaio.transport.pulsar import new_transport
 from jmsaio.transport.registry import connected
 from tests.transport import loopback
 
@@ -66,3 +69,50 @@ async def test_a_transport_is_closed_with_its_block_whatever_ends_it() -> None:
             raise LookupError
     with pytest.raises(jmsaio.ObjectClosedError):
         await transport.end("persistent://public/default/any")
+
+
+PULSAR_CLIENT = ("pulsar", "_pulsar")
+#: What Python lacks on Windows, as far as jmsaio uses it.
+UNIX = ("fcntl", "resource", "termios")
+
+
+def run_without(folder: Path, modules: tuple[str, ...], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of jmsaio where these modules can't be imported; without those of Unix there are no forks, too."""
+    for name in modules:
+        (folder / f"{name}.py").write_text(f"raise ModuleNotFoundError('no {name}', name='{name}')")
+    if modules == UNIX:
+        (folder / "sitecustomize.py").write_text("import os\ndel os.fork, os.register_at_fork")
+    command = [sys.executable, "-m", "jmsaio", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments"),
+    [
+        (PULSAR_CLIENT, ["doctor", "memory:"]),
+        (PULSAR_CLIENT, ["bench", "--smoke", "--only", "^embedded.send"]),
+        (PULSAR_CLIENT, ["demo"]),
+        (UNIX, ["demo"]),
+    ],
+)
+def test_the_embedded_broker_needs_neither_pulsar_client_nor_unix(
+    tmp_path: Path, missing: tuple[str, ...], arguments: list[str]
+) -> None:
+    ran = run_without(tmp_path, missing, *arguments)
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("command", ["doctor", "queues"])
+def test_a_pulsar_url_without_pulsar_client_says_what_is_missing(tmp_path: Path, command: str) -> None:
+    ran = run_without(tmp_path, PULSAR_CLIENT, command, "--url", "pulsar://localhost:1")
+    assert ran.returncode == 2
+    assert "pulsar:// needs pulsar-client, which can't be imported here (no _pulsar); pip install" in ran.stderr
+
+
+def test_an_import_that_fails_for_another_reason_is_not_blamed_on_pulsar_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "jmsaio.transport.pulsar.transport", None)
+    with pytest.raises(ImportError, match=r"jmsaio\.transport\.pulsar\.transport"):
+        new_transport(load("pulsar://localhost:1"))

@@ -110,8 +110,8 @@ class PulsarTransport:
         self._bridge.captures_log = NATIVE_LOG.captures(self._client)
         if not self._bridge.captures_log:
             _log.warning(
-                "another user of pulsar-client in this process made its client first, and its log goes there:"
-                " each message gets an answer of its own, which is slower; connect with jmsaio first"
+                "pulsar-client's log can't be read: another user of it in this process made its client first, or this"
+                " is Windows. Each message gets an answer of its own, which is slower; connect with jmsaio first"
             )
         share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
         prior = PriorDeliveries(GIVEN_BACK)

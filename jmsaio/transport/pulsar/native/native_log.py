@@ -4,17 +4,19 @@ The log belongs to the process: its first client sets the destination, and pulsa
 written to a pipe, which a daemon thread empties; a Python logger instead would abort processes at exit. A line is
 written before the failure has any other effect, and ``read`` reads everything in the pipe: after an answer, a reader
 knows every line written before it.
+
+On Windows, where a pipe has no path, the log can't be read.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import logging
 import os
 import re
 import select
 import stat
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -62,6 +64,8 @@ class Pipe:
         Args:
             inherited: pipe of the parent process, whose writers are redirected to the new one.
         """
+        import fcntl  # not in Windows' Python
+
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         size = getattr(fcntl, "F_SETPIPE_SZ", None)
@@ -236,6 +240,10 @@ class NativeLog:
             ConfigurationError: the file for the copy can't be opened.
         """
         copy = os.environ.get(LOG_VARIABLE)
+        level = _pulsar.LoggerLevel.Info if copy else _pulsar.LoggerLevel.Warn
+        if sys.platform == "win32":
+            configuration.set_file_logger(level, copy or os.devnull)
+            return
         with self._lock:
             if copy and self._copy is None:
                 self._copy = _open_copy(copy)
@@ -243,11 +251,12 @@ class NativeLog:
                 self._pipe = pipe = Pipe.make(self._inherited)
                 name = "jmsaio-pulsar-log"
                 threading.Thread(target=self._run, args=(pipe,), name=name, daemon=True).start()
-            level = _pulsar.LoggerLevel.Info if copy else _pulsar.LoggerLevel.Warn
             configuration.set_file_logger(level, f"/dev/fd/{self._pipe.writing}")
 
     def captures(self, client: ClientHandle) -> bool:
         """Return whether a ``_pulsar.Client``'s log is read here: no other client was created before in the process.
+
+        On Windows it never is.
 
         It looks up a topic with an invalid name, which the client logs at once, without a broker.
         """
@@ -354,4 +363,5 @@ def _open_copy(path: str) -> int:
 
 NATIVE_LOG = NativeLog()
 
-os.register_at_fork(after_in_child=NATIVE_LOG.after_fork)
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=NATIVE_LOG.after_fork)

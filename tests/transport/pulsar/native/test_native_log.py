@@ -75,6 +75,10 @@ def test_a_client_that_was_made_before_keeps_the_log() -> None:
     assert run(code) == "False"
 
 
+def test_on_windows_the_log_is_not_read_and_not_printed() -> None:
+    assert run("import sys; sys.platform = 'win32'; print(log.captures(client()))") == "False"
+
+
 @pytest.mark.parametrize("copied", [True, False])
 def test_more_is_logged_where_a_copy_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: bool) -> None:
     if copied:
