@@ -49,6 +49,10 @@ class FakeMessage:
     asked: list[str] = attrs.field(factory=list)
     producer: str = "standalone-0-1"
     schema: bytes = b""
+    #: Ledger and entry of the first of several chunks; None: it was sent as a whole.
+    first: tuple[int, int] | None = None
+    #: Length of the body in bytes, where nothing else is asked of it.
+    size: int | None = None
 
     def data(self) -> bytes:
         self.asked.append("data")
@@ -73,6 +77,9 @@ class FakeMessage:
     def message_id(self) -> _pulsar.MessageId:
         self.asked.append("message_id")
         place = _pulsar.MessageId(-1, 1, self.entry, self.index)
+        if self.first is not None:
+            first = _pulsar.MessageId(-1, *self.first, -1).serialize()
+            return _pulsar.MessageId.deserialize(place.serialize() + b"\x3a" + bytes([len(first)]) + first)
         if not self.batch_size:
             return place
         # Only pulsar-client itself can make an id that knows the size.
@@ -82,7 +89,7 @@ class FakeMessage:
         return "persistent://a/b/told-by-message"
 
     def length(self) -> int:
-        return len(self.body)
+        return len(self.body) if self.size is None else self.size
 
     def redelivery_count(self) -> int:
         return self.count

@@ -48,7 +48,7 @@ class Desk:
     ) -> None:
         kind = SubscriptionType.SHARED if shared else SubscriptionType.EXCLUSIVE
         subscription = Subscription(("t",), "s", kind, config or ConsumerConfig())
-        self.woken = 0
+        self.woken = self.renewed = 0
         self.bridge = Bridge()
         self.consumer = FakeConsumer()
         self.native_consumer = self.receive_from("t")
@@ -59,6 +59,7 @@ class Desk:
             PriorDeliveries() if prior is None else prior,
             ReturnCounts() if return_counts is None else return_counts,
             letters,
+            self._renew,
         )
         self.unsettled = self.tracker._unsettled
         self.settled = self.tracker._settled
@@ -69,6 +70,9 @@ class Desk:
 
     def _wake(self) -> None:
         self.woken += 1
+
+    def _renew(self) -> None:
+        self.renewed += 1
 
     def receive_from(self, topic: str) -> NativeConsumer:
         """Have what is admitted from now on come from this topic."""

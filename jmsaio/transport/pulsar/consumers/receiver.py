@@ -67,7 +67,7 @@ class PulsarReceiver:
         self._wake = wake
         self._on_closed = closed
         self._letters = letters
-        self._unacked = UnackedTracker(bridge, subscription, self._woken, prior, return_counts, letters)
+        self._unacked = UnackedTracker(bridge, subscription, self._woken, prior, return_counts, letters, self.renew)
         self._natives = NativeConsumers(bridge, subscription, self._woken)
         self._stopping = Stopping(bridge, subscription, self._unacked, self._natives, self._woken)
         self._share = share

@@ -19,7 +19,7 @@ from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Handover,
 from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.emulation.unacked.settled import Known, Settled
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled
-from jmsaio.transport.pulsar.native.bridge import Bridge
+from jmsaio.transport.pulsar.native.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.options import NATIVE_NACK_DELAY
@@ -42,6 +42,7 @@ class UnackedTracker:
         prior: deliveries of stopped receivers, shared by all receivers of a transport.
         return_counts: count of returned records of a shared subscription, shared by all its receivers in this process.
         letters: moves records returned too often to the dead letters; None without a policy.
+        renew: opens the native consumers again, which returns everything to the broker.
 
     Attributes:
         shared: whether the broker redelivers returned records, by entries, and counts.
@@ -59,6 +60,7 @@ class UnackedTracker:
         prior: PriorDeliveries,
         return_counts: ReturnCounts,
         letters: DeadLetters | None = None,
+        renew: Callable[[], object] = ignore,
     ) -> None:
         self.shared = shared = subscription.type in SHARED
         self._bridge = bridge
@@ -75,7 +77,9 @@ class UnackedTracker:
         self.acks = acks = AckGrouping(bridge, unsettled, settled)
         self._handover = handover = Handover(prior, subscription.name, unsettled, acks, self._redeliver)
         self._admission = Admission(bridge, shared, unsettled, settled, acks, handover)
-        self._nacks = NackTracker(bridge, unsettled, acks, handover, self._return_counts, delayed, woken)
+        self._nacks = NackTracker(
+            bridge, unsettled, settled, acks, handover, self._return_counts, delayed, woken, renew
+        )
         self.take, self.room, self.admit = self._nacks.take, self._nacks.room, self._admission.admit
         self._timeouts = DelayQueue[weakref.ref[PulsarRecord]](bridge.loop, self._timed_out)
 

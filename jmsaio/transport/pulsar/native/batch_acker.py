@@ -22,6 +22,8 @@ from jmsaio.transport.pulsar.native.handles import MessageHandle, MessageIdHandl
 
 #: ``MessageIdData``: ledger 7, entry 300, partition 2, index 5 in a batch of 9.
 _SAMPLE = bytes((0x08, 7, 0x10, 0xAC, 0x02, 0x18, 2, 0x20, 5, 0x30, 9))
+#: ``MessageIdData``: ledger 7, entry 9, the last chunk of a message whose first one is entry 200 of ledger 6.
+_CHUNKED = bytes((0x08, 7, 0x10, 9, 0x3A, 5, 0x08, 6, 0x10, 0xC8, 0x01))
 
 
 class BatchAcker:
@@ -109,20 +111,20 @@ def directly_follows(message_id: MessageIdHandle, last: MessageIdHandle) -> bool
 
 
 def check_message_ids() -> None:
-    """Check that this version of pulsar-client writes message ids in the form that ``batch_size`` reads.
+    """Check that this version of pulsar-client writes message ids in the form that this module reads.
 
-    pulsar-client has no accessor for the number of records in a batch, so it is read from an id's serialized form,
-    which is Pulsar's ``MessageIdData``. Called once for each transport.
+    pulsar-client has no accessor for the number of records in a batch, or for the first chunk of a message, so they are
+    read from an id's serialized form, which is Pulsar's ``MessageIdData``. Called once for each transport.
 
     Raises:
         ConfigurationError: it does not; the error names the installed version and the supported ones.
     """
     try:
-        one = _pulsar.MessageId.deserialize(_SAMPLE)
-        read = one.ledger_id(), one.entry_id(), one.partition(), one.batch_index(), batch_size(one)
+        one, last = map(_pulsar.MessageId.deserialize, (_SAMPLE, _CHUNKED))
+        read = one.ledger_id(), one.entry_id(), one.partition(), one.batch_index(), batch_size(one), first_chunk(last)
     except Exception as error:
         raise _unreadable() from error
-    if read != (7, 300, 2, 5, 9):
+    if read != (7, 300, 2, 5, 9, (6, 200)):
         raise _unreadable()
 
 
@@ -135,16 +137,33 @@ def _unreadable() -> ConfigurationError:
 
 
 def batch_size(message_id: MessageIdHandle) -> int:
-    """Return the batch size of a native id: field 6 of ``MessageIdData``, after numbers; 0 if it is missing."""
-    data, position = message_id.serialize(), 0
+    """Return the batch size of a native id: field 6 of ``MessageIdData``; 0 if it is missing."""
+    size, _ = _read(message_id.serialize(), 6)
+    return size
+
+
+def first_chunk(message_id: MessageIdHandle) -> EntryId | None:
+    """Return the entry of a message's first chunk: field 7 of ``MessageIdData``; None if it has no chunks."""
+    data = message_id.serialize()
+    length, start = _read(data, 7)
+    first = data[start : start + length]
+    return (_read(first, 1)[0], _read(first, 2)[0]) if first else None
+
+
+def _read(data: bytes, field: int) -> tuple[int, int]:
+    """Return a field of ``MessageIdData`` that follows numbers: its value or length, and the position after that.
+
+    (0, 0) if it is missing.
+    """
+    position = 0
     while position < len(data):
         key, position = _number(data, position)
+        value, position = _number(data, position)
+        if key >> 3 == field:
+            return value, position
         if key & 7 != 0:
             break
-        value, position = _number(data, position)
-        if key >> 3 == 6:
-            return value
-    return 0
+    return 0, 0
 
 
 def _number(data: bytes, position: int) -> tuple[int, int]:

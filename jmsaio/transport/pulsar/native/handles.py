@@ -33,6 +33,9 @@ class MessageIdHandle(Protocol):
     def serialize(self) -> bytes:
         """Return Pulsar's ``MessageIdData``."""
 
+    def topic_name(self, name: str, /) -> None:
+        """Set the topic, by which a pattern's consumer finds the topic's own."""
+
     def __le__(self, other: Self, /) -> bool: ...
 
     def __gt__(self, other: Self, /) -> bool: ...

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jmsaio.errors import MalformedMessageError
-from jmsaio.model.wire import EXPIRATION, WireId
-from jmsaio.transport.pulsar.native.batch_acker import batch_size
+from jmsaio.model.wire import EXPIRATION, EntryId, WireId
+from jmsaio.transport.pulsar.native.batch_acker import batch_size, first_chunk
+from jmsaio.transport.pulsar.native.options import MAX_MESSAGE_SIZE
 
 if TYPE_CHECKING:
     from jmsaio.transport.pulsar.native.batch_acker import BatchAcker
@@ -18,6 +19,20 @@ if TYPE_CHECKING:
 RecordKey = tuple[int, int, int]
 #: Approximate bytes of a record besides its payload.
 _OVERHEAD: Final = 400
+#: Minimum bytes of a full chunk, unless the broker's limit is below its default: each repeats the properties.
+_CHUNK: Final = MAX_MESSAGE_SIZE - 10 * 1024
+
+
+class Chunks(NamedTuple):
+    """The chunks of a message whose id is that of the last one.
+
+    Attributes:
+        first: entry of the first one.
+        most: maximum number of chunks with the broker's default limit; compressed messages have fewer.
+    """
+
+    first: EntryId
+    most: int
 
 
 class PulsarRecord:
@@ -34,6 +49,7 @@ class PulsarRecord:
 
     __slots__ = (
         "__weakref__",
+        "_chunks",
         "_id",
         "_payload",
         "_properties",
@@ -62,6 +78,7 @@ class PulsarRecord:
         self._payload: bytes | None = None
         self._id: WireId | None = None
         self._published: int | None = None
+        self._chunks: Chunks | None = None
 
     def __repr__(self) -> str:
         return f"<PulsarRecord {self.message_id} of {self.topic}>"
@@ -141,6 +158,14 @@ class PulsarRecord:
         return batch_size(self.native.message_id()) if self.message_id.batch_index >= 0 else 0
 
     @property
+    def chunks(self) -> Chunks | None:
+        """Its chunks; None if it was sent as a whole."""
+        if self.native is None or self.message_id.batch_index >= 0:
+            return self._chunks
+        first = first_chunk(self.native.message_id())
+        return None if first is None else Chunks(first, -(-self.native.length() // _CHUNK))
+
+    @property
     def topic(self) -> str:
         """Full name of the topic or partition."""
         return self.native_consumer.topic if self.native_consumer.topic is not None else str(self.native.topic_name())
@@ -184,11 +209,16 @@ class PulsarRecord:
 
     @classmethod
     def light(
-        cls, native_consumer: NativeConsumer, message_id: WireId, published: int, redelivery_count: int
+        cls,
+        native_consumer: NativeConsumer,
+        message_id: WireId,
+        published: int,
+        redelivery_count: int,
+        chunks: Chunks | None = None,
     ) -> PulsarRecord:
         """Create a record with only this data: it can be returned, and nothing else."""
         record = cls(None, native_consumer, 0, redelivery_count)
-        record._id, record._published = message_id, published
+        record._id, record._published, record._chunks = message_id, published, chunks
         return record
 
     def again(self, counted: bool) -> PulsarRecord:

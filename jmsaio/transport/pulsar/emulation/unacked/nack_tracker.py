@@ -2,7 +2,8 @@
 
 On exclusive and failover subscriptions, returned records are redelivered from here, in order. pulsar-client would make
 the broker resend everything unacknowledged, after the prefetched records. On shared ones, they are sent back to the
-broker.
+broker. If the chunks of a message are unknown (``chunk_ids``), it is redelivered from here, or, if no application had
+it, the consumers are opened again, which returns everything.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from jmsaio.errors import MalformedMessageError
 from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock
 from jmsaio.transport.delay_queue import DelayQueue
 from jmsaio.transport.pulsar.emulation.unacked.ack_grouping import AckGrouping
+from jmsaio.transport.pulsar.emulation.unacked.chunks import chunk_ids
 from jmsaio.transport.pulsar.emulation.unacked.prior_deliveries import Handover
 from jmsaio.transport.pulsar.emulation.unacked.return_counts import ReturnCounts
+from jmsaio.transport.pulsar.emulation.unacked.settled import Settled
 from jmsaio.transport.pulsar.emulation.unacked.unsettled import Unsettled
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
@@ -127,10 +130,12 @@ class NackTracker:
     Args:
         bridge: the event loop.
         unsettled: the receiver's records.
+        settled: its acknowledged records.
         handover: shares records with other receivers.
         return_counts: count of records of a shared subscription returned by this process.
         delayed: records that arrived before their time, on exclusive and failover subscriptions; None: it is shared.
         woken: called when ``take`` has records.
+        renew: opens the native consumers of a shared subscription again.
 
     Attributes:
         unseen: returned records that no application had.
@@ -138,11 +143,13 @@ class NackTracker:
 
     _bridge: Bridge
     _unsettled: Unsettled
+    _settled: Settled
     _acks: AckGrouping
     _handover: Handover
     _return_counts: ReturnCounts
     _delayed: DelayedRecords | None
     _woken: Callable[[], object]
+    _renew: Callable[[], object]
     unseen: set[PulsarRecord] = attrs.field(factory=set, init=False)
     _queue: DelayQueue[PulsarRecord] = attrs.field(init=False)
     #: Records to be redelivered from here, in the order of their ids.
@@ -213,33 +220,54 @@ class NackTracker:
         if self._bridge.failure is not None:
             return
         early = set() if self._delayed is None else self._delayed.release(records)
-        removed = self._unsettled.remove(records)
-        reread = self._unsettled.reread
-        here = removed
-        if self._delayed is None:
-            if removed:
-                self._acks.flush()  # an entry is returned in the state known to the broker
-            here = [record for record in removed if record in reread] if reread else []
-            self._to_broker([record for record in removed if record not in reread] if reread else removed)
+        here = self._unsettled.remove(records)
+        if self._delayed is None and here:
+            self._acks.flush()  # an entry is returned in the state known to the broker
+            here = self._to_broker(here)
         if here or early:  # even if only room became free
             redeliver = self._unsettled.redeliver
             self._was_early.extend(redeliver((one for one in here if one in early), self.unseen))
             self.redeliver(redeliver((one for one in here if one not in early), self.unseen))
         self.unseen.difference_update(records)
 
-    def _to_broker(self, records: list[PulsarRecord]) -> None:
-        """Return records to the broker, which handles entries: each batch once."""
+    def _to_broker(self, records: list[PulsarRecord]) -> list[PulsarRecord]:
+        """Return records to the broker, which handles entries: each batch once.
+
+        Returns:
+            Records to be redelivered from here instead.
+        """
         before: tuple[NativeConsumer, int, int] | None = None
+        here, reread = [], self._unsettled.reread
         for record in records:
-            message_id = record.message_id
-            entry = record.native_consumer, message_id.ledger, message_id.entry
-            if entry != before:
-                native = record.native if record.native is not None else native_position(message_id)
-                record.native_consumer.native.negative_acknowledge(native)
-                self._return_counts.entry_returned(message_id.ledger, message_id.entry)
+            entry = record.native_consumer, *record.record_key[:2]
+            if record in reread:
+                here.append(record)
+            elif entry != before and not self._return_entry(record):
+                if record in self.unseen:
+                    self._renew()
+                else:
+                    here.append(record)
+            else:
                 before = entry
-        self._handover.pass_on(record for record in records if record in self.unseen)
-        self._handover.settled(records, acknowledged=False)
+        back = [record for record in records if record not in here] if here else records
+        self._handover.pass_on(record for record in back if record in self.unseen)
+        self._handover.settled(back, acknowledged=False)
+        return here
+
+    def _return_entry(self, record: PulsarRecord) -> bool:
+        """Return a record's entry to the broker, or its chunks; return False if those are unknown."""
+        chunks, message_id, native = record.chunks, record.message_id, record.native_consumer.native
+        if chunks is None:
+            native.negative_acknowledge(record.native if record.native is not None else native_position(message_id))
+        else:
+            ids = chunk_ids(record, chunks, self._unsettled, self._settled)
+            if ids is None:
+                return False
+            for one in map(native_position, ids):
+                one.topic_name(record.topic)
+                native.negative_acknowledge(one)
+        self._return_counts.entry_returned(message_id.ledger, message_id.entry)
+        return True
 
     def stop(self) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
         """Remove all records, because closing the native consumers of a shared subscription returns everything.

@@ -122,6 +122,10 @@ class Settled:
         crossed = (counted and now - when < CROSSING) or (closed <= when <= opened and now - opened < AWAY)
         return Known.DUPLICATE if crossed else Known.REDELIVERED
 
+    def has(self, entry: EntryId) -> bool:
+        """Return whether records of an entry were acknowledged here, or are being: call ``fold`` before."""
+        return entry in self._complete or entry in self._parts or entry in self.open
+
     def was_moved_back(self, key: RecordKey) -> None:
         """Forget records of incomplete entries, which are delivered again: the broker moved the subscription back."""
         complete = self._complete.get(key[:2])

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 
 import attrs
 
-from jmsaio.model.wire import PlainWireId, ReceivedRecord, SetAside, WireId
+from jmsaio.model.wire import EntryId, PlainWireId, ReceivedRecord, SetAside, WireId
 from jmsaio.transport.pulsar.native.handles import MessageHandle
 from jmsaio.transport.pulsar.native.native_consumer import NativeConsumer
-from jmsaio.transport.pulsar.native.record import PulsarRecord
+from jmsaio.transport.pulsar.native.record import Chunks, PulsarRecord
+
+#: Publish time, redelivery count and chunks of a record that was set aside.
+Aside = tuple[int, int, Chunks | None]
 
 
 def plain_id(record: PulsarRecord) -> PlainWireId:
@@ -25,16 +28,14 @@ class Unsettled:
     Attributes:
         out: records in the order of their delivery: False if held by the application, True if returned and not yet
             redelivered.
-        aside: records set aside, by native consumer and id. They are not in ``out``. Publish time and redelivery
-            count; for an entry that was read again, the records themselves.
+        aside: records set aside, by native consumer and id. They are not in ``out``. For an entry that was read again,
+            the records themselves.
         reread: records in ``out`` or ``aside`` that the broker counts as acknowledged: it will never redeliver them.
         copies: messages that the broker sent again while their record was in ``out``.
     """
 
     out: dict[PulsarRecord, bool] = attrs.field(factory=dict, init=False)
-    aside: dict[NativeConsumer, dict[PlainWireId, tuple[int, int] | PulsarRecord]] = attrs.field(
-        factory=dict, init=False
-    )
+    aside: dict[NativeConsumer, dict[PlainWireId, Aside | PulsarRecord]] = attrs.field(factory=dict, init=False)
     reread: set[PulsarRecord] = attrs.field(factory=set, init=False)
     copies: dict[PulsarRecord, list[MessageHandle]] = attrs.field(factory=dict, init=False)
 
@@ -88,7 +89,8 @@ class Unsettled:
         del self.out[record]
         self.copies.pop(record, None)
         message_id = plain_id(record)
-        self.aside.setdefault(record.native_consumer, {})[message_id] = record.publish_time, record.redelivery_count
+        kept = record.publish_time, record.redelivery_count, record.chunks
+        self.aside.setdefault(record.native_consumer, {})[message_id] = kept
         return message_id
 
     def _take_aside(self, message_id: PlainWireId) -> PulsarRecord | None:
@@ -104,6 +106,16 @@ class Unsettled:
         """Return the publish time of the record set aside with the id of ``record``; None if there is none."""
         known = self.aside.get(record.native_consumer, {}).get(plain_id(record))
         return known.publish_time if isinstance(known, PulsarRecord) else None if known is None else known[0]
+
+    def entries(self, native_consumer: NativeConsumer, after: EntryId) -> Iterator[tuple[EntryId, Chunks | None]]:
+        """Yield the later entries of unsettled records, each with the chunks of its message."""
+        for record in self.out:
+            entry = record.record_key[:2]
+            if entry > after and record.native_consumer is native_consumer:
+                yield entry, record.chunks
+        for (ledger, number, _, _), known in self.aside.get(native_consumer, {}).items():
+            if (ledger, number) > after:
+                yield (ledger, number), known.chunks if isinstance(known, PulsarRecord) else known[2]
 
     def drop_aside(self) -> list[PulsarRecord]:
         """Forget records set aside, which are returned with their native consumer, except those read again.
