@@ -40,6 +40,8 @@ def value_of(described: Described) -> Any:
         return None
     if kind == "string":
         return described["v"] * described.get("times", 1)
+    if kind == "list":
+        return [value_of(item) for item in described["v"]]
     return _MAKERS[kind](described["v"])
 
 
@@ -47,6 +49,8 @@ def describe_value(content: object) -> Described:
     """The description of a canonical value; NaN has one form."""
     if content is None:
         return value("null")
+    if isinstance(content, list):
+        return {"t": "list", "v": [describe_value(item) for item in content]}
     kind = _KINDS[type(content)]
     if isinstance(content, float) and math.isnan(content):
         content = math.nan

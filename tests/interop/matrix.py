@@ -19,8 +19,12 @@ from tests.support.broker import TestBroker
 #: Sender and receiver of each column.
 COLUMNS = (("java", "java"), ("java", "python"), ("python", "java"), ("python", "python"))
 Column = tuple[str, str]
+#: Columns by one of their sides, and those of both clients.
+FROM_JAVA, FROM_PYTHON = COLUMNS[:2], COLUMNS[2:]
+TO_JAVA = COLUMNS[::2]
+MIXED = COLUMNS[1:3]
 #: Seconds for one cell, and cells at the same time.
-_LIMIT, _AT_ONCE = 90.0, 6
+_LIMIT, _AT_ONCE = 90.0, 10
 
 
 @attrs.frozen
@@ -50,6 +54,13 @@ class Cell:
         async with httpx.AsyncClient(base_url=self._web_url, timeout=30) as client:
             (await client.put(path, json=partitions or {})).raise_for_status()
 
+    async def create_namespace(self, name: str) -> None:
+        """Create a namespace of the tenant ``public``, unless it exists."""
+        async with httpx.AsyncClient(base_url=self._web_url, timeout=30) as client:
+            answer = await client.put(f"/admin/v2/namespaces/public/{name}", json={})
+            if answer.status_code != httpx.codes.CONFLICT:
+                answer.raise_for_status()
+
 
 @attrs.frozen(kw_only=True)
 class Row:
@@ -64,9 +75,9 @@ class Row:
         configuration: of both connections, by Starlight's keys.
         java: of the Java connections, besides.
         python: of the Python connections, besides.
-        differs: the columns whose cells fail.
+        apart: whether sender and receiver have client ids of their own, so that no cell has one connection for both.
+        differs: the columns whose cells fail, with part of what each comes to; one that fails otherwise is a fault.
         line: the point of the compatibility guide that says why.
-        shows: part of what these cells come to; one that fails in any other way is a fault.
     """
 
     group: str
@@ -77,9 +88,9 @@ class Row:
     configuration: Mapping[str, Any] = attrs.field(factory=dict)
     java: Mapping[str, Any] = attrs.field(factory=dict)
     python: Mapping[str, Any] = attrs.field(factory=dict)
-    differs: frozenset[Column] = frozenset()
+    apart: bool = False
+    differs: Mapping[Column, str] = attrs.field(factory=dict)
     line: str = ""
-    shows: str = ""
 
 
 #: What each cell came to, by group and name of its row and by column: None, or why what arrived is not what was sent.
@@ -125,9 +136,10 @@ async def _outcome(
     client_id = f"{base['jms.clientId']}-{zlib.crc32(settings.encode()):x}"  # one for the connections of both clients
     try:
         async with asyncio.timeout(_LIMIT), AsyncExitStack() as opened:
-            for role, mode in zip(column, (row.sender, row.receiver), strict=True):
+            for number, (role, mode) in enumerate(zip(column, (row.sender, row.receiver), strict=True)):
                 own = row.java if role == "java" else row.python
-                configuration = {**base, **row.configuration, **own, "jms.clientId": client_id}
+                client = f"{client_id}-{number}" if row.apart else client_id
+                configuration = {**base, **row.configuration, **own, "jms.clientId": client}
                 sides.append(side := await clients[role].open(configuration, mode))
                 opened.push_async_callback(side.end, "close")
             sender, receiver = sides

@@ -9,8 +9,8 @@ from tests.client.test_java_schemas import JAVA_ORDER, ORDER, PYTHON_ORDER
 from tests.codec.cases import value
 from tests.codec.test_live_exchange import SYSTEM
 from tests.interop.comparing import same
-from tests.interop.matrix import Cell, Row
-from tests.interop.sides import Value
+from tests.interop.matrix import FROM_PYTHON, TO_JAVA, Cell, Row
+from tests.interop.sides import Described, Value
 
 _TEXT = value("string", "h\u00e9 \u6f22 \U0001f600")
 _RECORD = {
@@ -32,19 +32,38 @@ AVRO = Value(
     # A union shows its value, and a fixed its bytes.
     shown=JAVA_ORDER | {"note": "x", "check": [1, 2]},
 )
+#: Values that jmsaio's producers have no schemas for.
+_NUMBERS: dict[str, tuple[Described, object]] = {
+    "BOOLEAN": (value("boolean", True), True), "INT16": (value("short", -300), jmsaio.Short(-300)),
+    "INT64": (value("long", -(2**63)), jmsaio.Long(-(2**63))), "DOUBLE": (value("double", 0.1), 0.1),
+}  # fmt: skip
+PRIMITIVES = [
+    Value(schema={"type": kind}, kind="object", python=content, java=java, shown=java)
+    for kind, (java, content) in _NUMBERS.items()
+]
+_PAIR = {"key": _TEXT, "value": value("long", 7)}
+PAIRS = [
+    Value(
+        schema={"type": "KEY_VALUE", "encoding": encoding, "key": {"type": "STRING"}, "value": {"type": "INT64"}},
+        kind="map", python={"key": _TEXT["v"], "value": jmsaio.Long(7)}, java=_PAIR, shown=_PAIR,
+    )
+    for encoding in ("INLINE", "SEPARATED")
+]  # fmt: skip
 _PROPERTIES = {"colour": "red", "n\u00e4me": "h\u00e9"}
 
 
-def exchanged(sent: Value, jms: bool = True) -> Callable[[Cell], Awaitable[None]]:
-    """What a row runs that sends a value, and compares its fields, their types and its properties with what arrives."""
+def exchanged(*values: Value, jms: bool = True) -> Callable[[Cell], Awaitable[None]]:
+    """What a row runs that sends values, and compares their fields, types and properties with what arrives."""
 
     async def run(cell: Cell) -> None:
-        await cell.receiver.subscribe_values(cell.queue(), jms)
-        await cell.sender.produce(cell.queue(), sent, _PROPERTIES)
-        found = await cell.receiver.receive_value(cell.queue(), jms)
-        same("kind", found.get("kind", sent.kind), sent.kind)
-        _compare(found["value"], cell.receiver.shown(sent))
-        same("properties", {k: v for k, v in found["properties"].items() if k not in SYSTEM}, _PROPERTIES)
+        for number, sent in enumerate(values):
+            place = cell.queue(f"q{number}")  # a topic has one schema
+            await cell.receiver.subscribe_values(place, jms)
+            await cell.sender.produce(place, sent, _PROPERTIES)
+            found = await cell.receiver.receive_value(place, jms)
+            same("kind", found.get("kind", sent.kind), sent.kind)
+            _compare(found["value"], cell.receiver.shown(sent))
+            same("properties", {k: v for k, v in found["properties"].items() if k not in SYSTEM}, _PROPERTIES)
 
     return run
 
@@ -66,11 +85,19 @@ def schema_rows() -> list[Row]:
         Row(group="Schemas", name="schema JSON", run=exchanged(JSON), configuration=by_schema),
         Row(
             group="Schemas", name="schema AVRO", run=exchanged(AVRO), configuration=by_schema,
-            differs=frozenset({("java", "java"), ("python", "java")}), line="AVRO values, with `useSchema=true`",
-            shows="cannot be cast to class java.io.Serializable",
+            differs=dict.fromkeys(TO_JAVA, "cannot be cast to class java.io.Serializable"),
+            line="AVRO values, with `useSchema=true`",
         ),
         Row(
             group="Schemas", name="schema AVRO, received by Pulsar's own Java client", run=exchanged(AVRO, jms=False),
             configuration=by_schema,
+        ),
+        *(
+            Row(
+                group="Schemas", name=name, run=exchanged(*values), configuration=by_schema,
+                differs=dict.fromkeys(FROM_PYTHON, "a producer can't have a schema of type "),
+                line="producers with a schema",
+            )
+            for name, values in (("schemas BOOLEAN, INT16, INT64, DOUBLE", PRIMITIVES), ("schema KEY_VALUE", PAIRS))
         ),
     ]  # fmt: skip

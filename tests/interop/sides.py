@@ -60,15 +60,21 @@ class Side(Protocol):
 
     async def subscribe(
         self, target: Described, consumer: str = "", *, mode: str = "plain", subscription: str | None = None,
-        selector: str | None = None,
+        selector: str | None = None, no_local: bool = False,
     ) -> None:  # fmt: skip
-        """Make a consumer, known as ``consumer``; mode is plain, durable, shared or shared_durable."""
+        """Make a consumer, known as ``consumer``; mode is plain, durable, shared or shared_durable.
+
+        Only the first two have ``no_local``.
+        """
 
     async def receive(self, count: int = 1, consumer: str = "", timeout: float = COMES) -> list[Described]:
         """Up to ``count`` messages; ends early when one takes longer than ``timeout`` seconds."""
 
-    async def unsubscribe(self, consumer: str = "") -> None:
+    async def close_consumer(self, consumer: str = "") -> None:
         """Close a consumer."""
+
+    async def unsubscribe(self, subscription: str) -> None:
+        """Delete a durable subscription."""
 
     async def browse(self, target: Described, selector: str | None = None) -> list[Described]:
         """The messages that a browser shows."""
@@ -85,8 +91,15 @@ class Side(Protocol):
     def shown(self, sent: Value) -> Any:
         """The value as the client shows it."""
 
-    async def temporary_queue(self) -> Described:
-        """A new temporary queue."""
+    async def temporary(self, kind: str) -> Described:
+        """A new temporary queue or topic."""
+
+    async def connect(self, *credentials: tuple[str, str]) -> list[str]:
+        """Connect with each user and password, to the configuration of this session.
+
+        Returns:
+            The error that refused each of them, or "".
+        """
 
     async def end(self, how: str) -> None:
         """``acknowledge`` the last message, ``recover``, ``commit``, ``rollback`` or ``close``."""
@@ -176,18 +189,22 @@ class JavaSide:
 
     async def subscribe(
         self, target: Described, consumer: str = "", *, mode: str = "plain", subscription: str | None = None,
-        selector: str | None = None,
+        selector: str | None = None, no_local: bool = False,
     ) -> None:  # fmt: skip
         await self.ask(
-            "subscribe", destination=target, consumer=consumer, mode=mode, subscription=subscription, selector=selector
-        )
+            "subscribe", destination=target, consumer=consumer, mode=mode, subscription=subscription,
+            selector=selector, no_local=no_local,
+        )  # fmt: skip
 
     async def receive(self, count: int = 1, consumer: str = "", timeout: float = COMES) -> list[Described]:
         found: list[Described] = await self.ask("receive", consumer=consumer, count=count, timeout=int(timeout * 1000))
         return found
 
-    async def unsubscribe(self, consumer: str = "") -> None:
-        await self.ask("unsubscribe", consumer=consumer)
+    async def close_consumer(self, consumer: str = "") -> None:
+        await self.ask("close_consumer", consumer=consumer)
+
+    async def unsubscribe(self, subscription: str) -> None:
+        await self.ask("unsubscribe", subscription=subscription)
 
     async def browse(self, target: Described, selector: str | None = None) -> list[Described]:
         found: list[Described] = await self.ask("browse", destination=target, selector=selector)
@@ -209,17 +226,23 @@ class JavaSide:
             return dict(found)
         [message] = await self.receive()
         body = message["body"]
+        if message["kind"] == "map":
+            body = {name["v"]: content for name, content in body}
         return {
             "kind": message["kind"],
-            "value": json.loads(body["v"]) if body["t"] == "java" else body,  # a JsonNode
+            "value": json.loads(body["v"]) if body.get("t") == "java" else body,  # a JsonNode
             "properties": {name: content.get("v") for name, content in message["properties"].items()},
         }
 
     def shown(self, sent: Value) -> Any:
         return sent.shown
 
-    async def temporary_queue(self) -> Described:
-        found: Described = await self.ask("temporary_queue")
+    async def temporary(self, kind: str) -> Described:
+        found: Described = await self.ask("temporary", kind=kind)
+        return found
+
+    async def connect(self, *credentials: tuple[str, str]) -> list[str]:
+        found: list[str] = await self.ask("connect", credentials=credentials)
         return found
 
     async def end(self, how: str) -> None:
@@ -240,7 +263,7 @@ class PythonClient:
         connection = await self._connections[key]
         modes = {"client": jmsaio.AcknowledgeMode.CLIENT, "transacted": jmsaio.AcknowledgeMode.TRANSACTED}
         session = await connection.create_session(modes.get(mode, jmsaio.AcknowledgeMode.AUTO))
-        return PythonSide(session, await session.create_producer())
+        return PythonSide(session, await session.create_producer(), configuration)
 
     async def _connect(self, configuration: Mapping[str, Any]) -> jmsaio.Connection:
         connection = await jmsaio.connect(dict(configuration))
@@ -261,6 +284,7 @@ class PythonSide:
 
     _session: jmsaio.Session
     _producer: jmsaio.MessageProducer
+    _configuration: Mapping[str, Any]
     _consumers: dict[str, jmsaio.MessageConsumer] = attrs.field(factory=dict)
     _last: jmsaio.Message | None = None
 
@@ -282,13 +306,13 @@ class PythonSide:
 
     async def subscribe(
         self, target: Described, consumer: str = "", *, mode: str = "plain", subscription: str | None = None,
-        selector: str | None = None,
+        selector: str | None = None, no_local: bool = False,
     ) -> None:  # fmt: skip
         place, session, name = destination(target), self._session, subscription or ""
         if not isinstance(place, jmsaio.Topic) or mode == "plain":
-            opened = session.create_consumer(place, selector)
+            opened = session.create_consumer(place, selector, no_local)
         elif mode == "durable":
-            opened = session.create_durable_consumer(place, name, selector)
+            opened = session.create_durable_consumer(place, name, selector, no_local)
         elif mode == "shared":
             opened = session.create_shared_consumer(place, name, selector)
         else:
@@ -305,8 +329,11 @@ class PythonSide:
             found.append(describe(message))
         return found
 
-    async def unsubscribe(self, consumer: str = "") -> None:
+    async def close_consumer(self, consumer: str = "") -> None:
         await self._consumers.pop(consumer).close()
+
+    async def unsubscribe(self, subscription: str) -> None:
+        await self._session.unsubscribe(subscription)
 
     async def browse(self, target: Described, selector: str | None = None) -> list[Described]:
         place = destination(target)
@@ -330,10 +357,25 @@ class PythonSide:
     def shown(self, sent: Value) -> Any:
         return sent.python
 
-    async def temporary_queue(self) -> Described:
-        made = describe_destination(await self._session.create_temporary_queue())
+    async def temporary(self, kind: str) -> Described:
+        session = self._session
+        creating = session.create_temporary_topic() if kind == "topic" else session.create_temporary_queue()
+        made = describe_destination(await creating)
         assert made is not None
         return made
+
+    async def connect(self, *credentials: tuple[str, str]) -> list[str]:
+        configuration = {**self._configuration, "jms.clientId": None}  # the connection of this session has it
+        found = []
+        async with jmsaio.ConnectionFactory(configuration) as factory:
+            for user, password in credentials:
+                try:
+                    await (await factory.create_connection(user, password)).close()
+                except jmsaio.JMSError as error:
+                    found.append(f"{type(error).__name__}: {error}")
+                else:
+                    found.append("")
+        return found
 
     async def end(self, how: str) -> None:
         if how == "acknowledge":

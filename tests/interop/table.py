@@ -52,8 +52,8 @@ def faults(rows: Iterable[Row], results: Results) -> list[str]:
             outcome, where = results[row.group, row.name, column], f"{name}, {' to '.join(column)}"
             if outcome is not None and column not in row.differs:
                 found.append(f"{where}: {outcome}")
-            elif outcome is not None and row.shows not in outcome:
-                found.append(f"{where}: {outcome}, where the row expects {row.shows!r}")
+            elif outcome is not None and row.differs[column] not in outcome:
+                found.append(f"{where}: {outcome}, where the row expects {row.differs[column]!r}")
             elif outcome is None and column in row.differs:
                 found.append(f"{where}: works, although the row names a difference")
     return found

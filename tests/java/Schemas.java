@@ -19,9 +19,9 @@ import java.time.Instant;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.LocalTime;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.shade.org.apache.avro.generic.GenericDatumReader;
 import org.apache.pulsar.shade.org.apache.avro.generic.GenericRecord;
@@ -36,7 +36,7 @@ import org.apache.pulsar.shade.org.apache.avro.io.DecoderFactory;
  */
 final class Schemas implements AutoCloseable {
   private final PulsarClient client;
-  private final Map<String, Consumer<?>> consumers = new HashMap<>();
+  private final Map<String, Consumer<?>> consumers = new ConcurrentHashMap<>();
 
   Schemas(String serviceUrl) throws Exception {
     client = PulsarClient.builder().serviceUrl(serviceUrl).build();

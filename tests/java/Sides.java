@@ -37,6 +37,7 @@ import java.util.concurrent.Executors;
 public final class Sides {
   private static final Map<String, Side> SIDES = new ConcurrentHashMap<>();
   private static final Map<String, Connection> CONNECTIONS = new HashMap<>();
+  private static Schemas schemas; // few sides need its client
 
   private Sides() {}
 
@@ -59,8 +60,7 @@ public final class Sides {
       String name = request.get("session").asText();
       if (request.get("op").asText().equals("open")) {
         JsonNode configuration = request.get("configuration");
-        String serviceUrl = configuration.get("brokerServiceUrl").asText();
-        SIDES.put(name, new Side(connection(configuration), request.get("mode").asText(), serviceUrl));
+        SIDES.put(name, new Side(connection(configuration), request.get("mode").asText(), configuration));
       } else {
         answer.set("ok", SIDES.get(name).serve(request));
       }
@@ -78,9 +78,7 @@ public final class Sides {
     synchronized (CONNECTIONS) {
       Connection connection = CONNECTIONS.get(configuration.toString());
       if (connection == null) {
-        @SuppressWarnings("unchecked")
-        Map<String, Object> map = Messages.JSON.convertValue(configuration, HashMap.class);
-        connection = new PulsarConnectionFactory(map).createConnection();
+        connection = new PulsarConnectionFactory(map(configuration)).createConnection();
         connection.start();
         CONNECTIONS.put(configuration.toString(), connection);
       }
@@ -88,17 +86,28 @@ public final class Sides {
     }
   }
 
+  private static synchronized Schemas schemas(String serviceUrl) throws Exception {
+    if (schemas == null) {
+      schemas = new Schemas(serviceUrl);
+    }
+    return schemas;
+  }
+
+  @SuppressWarnings("unchecked")
+  private static Map<String, Object> map(JsonNode configuration) {
+    return Messages.JSON.convertValue(configuration, HashMap.class);
+  }
+
   /** One session and its consumers. */
   private static final class Side {
     private final Session session;
     private final MessageProducer producer;
     private final Map<String, MessageConsumer> consumers = new HashMap<>();
-    private final String serviceUrl;
+    private final JsonNode configuration;
     private Message last;
-    private Schemas schemas; // few sides need its client
 
-    Side(Connection connection, String mode, String serviceUrl) throws JMSException {
-      this.serviceUrl = serviceUrl;
+    Side(Connection connection, String mode, JsonNode configuration) throws JMSException {
+      this.configuration = configuration;
       int number =
           mode.equals("transacted") ? Session.SESSION_TRANSACTED
           : mode.equals("client") ? Session.CLIENT_ACKNOWLEDGE
@@ -116,13 +125,19 @@ public final class Sides {
           return null;
         case "receive":
           return receive(consumers.get(request.get("consumer").asText()), request);
-        case "unsubscribe":
+        case "close_consumer":
           consumers.remove(request.get("consumer").asText()).close();
+          return null;
+        case "unsubscribe":
+          session.unsubscribe(request.get("subscription").asText());
           return null;
         case "browse":
           return browse((Queue) Messages.destination(session, request.get("destination")), request);
-        case "temporary_queue":
-          return Messages.describe(session.createTemporaryQueue());
+        case "temporary":
+          boolean topic = request.get("kind").asText().equals("topic");
+          return Messages.describe(topic ? session.createTemporaryTopic() : session.createTemporaryQueue());
+        case "connect":
+          return connect(request.get("credentials"));
         case "acknowledge":
           last.acknowledge();
           return null;
@@ -137,16 +152,27 @@ public final class Sides {
           return null;
         case "close":
           session.close();
-          if (schemas != null) {
-            schemas.close();
-          }
           return null;
         default:
-          if (schemas == null) {
-            schemas = new Schemas(serviceUrl);
-          }
-          return schemas.serve(request);
+          return schemas(configuration.get("brokerServiceUrl").asText()).serve(request);
       }
+    }
+
+    private ArrayNode connect(JsonNode credentials) throws Exception {
+      Map<String, Object> map = map(configuration);
+      map.remove("jms.clientId"); // the connection of this session has it
+      ArrayNode errors = Messages.JSON.createArrayNode();
+      try (PulsarConnectionFactory factory = new PulsarConnectionFactory(map)) {
+        for (JsonNode pair : credentials) {
+          try {
+            factory.createConnection(pair.get(0).asText(), pair.get(1).asText()).close();
+            errors.add("");
+          } catch (JMSException error) {
+            errors.add(error.toString());
+          }
+        }
+      }
+      return errors;
     }
 
     private ArrayNode send(Destination destination, JsonNode items) throws JMSException {
@@ -163,15 +189,16 @@ public final class Sides {
       Destination destination = Messages.destination(session, request.get("destination"));
       String selector = request.path("selector").asText(null);
       String name = request.path("subscription").asText(null);
+      boolean noLocal = request.path("no_local").asBoolean(false);
       switch (request.path("mode").asText("plain")) {
         case "durable":
-          return session.createDurableConsumer((Topic) destination, name, selector, false);
+          return session.createDurableConsumer((Topic) destination, name, selector, noLocal);
         case "shared":
           return session.createSharedConsumer((Topic) destination, name, selector);
         case "shared_durable":
           return session.createSharedDurableConsumer((Topic) destination, name, selector);
         default:
-          return session.createConsumer(destination, selector);
+          return session.createConsumer(destination, selector, noLocal);
       }
     }
 
