@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,8 @@ import pytest
 
 from jmsaio.cli import main
 from jmsaio.cli.app import app
+from jmsaio.launcher import tools
+from tests.support.broker import TestBroker
 from tests.support.documents import Block, all_blocks, blocks, commands, documents, links
 from tests.support.issuer import AUDIENCE, CLIENT, SECRET, Issuer
 from tests.support.secure import PASSWORD, OAuthBroker, SecureBroker
@@ -35,6 +38,13 @@ def names_a_broker(block: Block) -> bool:
     tree = compile(block.text, str(block), "exec", flags=flags, dont_inherit=True)
     strings = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return block.executed and any("pulsar://" in text or SECURE in text for text in strings)
+
+
+def at_broker(source: str, broker: TestBroker) -> str:
+    """A block with the addresses of the broker of the tests."""
+    for host in ("localhost", "127.0.0.1"):
+        source = source.replace(f"pulsar://{host}:6650", broker.service_url)
+    return source.replace("http://localhost:8080", broker.web_service_url)
 
 
 def secured(source: str, request: pytest.FixtureRequest) -> str:
@@ -114,9 +124,7 @@ def test_each_python_block_runs_as_pasted(
         compile(source, str(block), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         return
     if names_a_broker(block):
-        url = request.getfixturevalue("pulsar_broker").service_url
-        for host in ("localhost", "127.0.0.1"):
-            source = source.replace(f"pulsar://{host}:6650", url)
+        source = at_broker(source, request.getfixturevalue("pulsar_broker"))
     if SECURE in source:
         source = secured(source, request)
     execute(source, str(block))
@@ -128,6 +136,24 @@ def test_each_java_block_compiles(block: Block, javac: Callable[..., Path], tmp_
     source = tmp_path / f"{name}.java"
     source.write_text(block.text, encoding="utf-8")
     assert (javac([source]) / f"{name}.class").exists()
+
+
+@pytest.mark.broker
+@pytest.mark.java
+@pytest.mark.parametrize("block", all_blocks("java"), ids=str)
+def test_each_java_block_and_the_python_one_after_it_share_a_broker(
+    block: Block, java_classpath: str, pulsar_broker: TestBroker, tmp_path: Path
+) -> None:
+    """Java's runs first, and Python resumes its durable subscription."""
+    python = next(each for each in all_blocks("python") if each.path == block.path and each.line > block.line)
+    name = f'"orders-{uuid.uuid4()}"'  # other blocks use these as well
+    java, python_text = (at_broker(each.text.replace('"orders"', name), pulsar_broker) for each in (block, python))
+    source = tmp_path / "Service.java"
+    source.write_text(java, encoding="utf-8")
+    command = [str(tools.find("java")), "-cp", java_classpath, str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+    assert done.returncode == 0, done.stderr
+    execute(python_text, str(python))
 
 
 def command_of(words: list[str]) -> list[str]:
