@@ -72,8 +72,6 @@ CAPABILITIES = Capabilities(
     sequence_ids=False,
     exact_redelivery_count=False,
 )
-#: Topic looked up at connect; a partition's name, so that no broker creates it.
-_PROBE = "persistent://public/default/jmsaio-connect-partition-0"
 #: Topic looked up at connect with a listener name. It is temporary, because the broker stores nothing of it.
 _LISTENER_PROBE = "non-persistent://public/default/jmsaio-connect-partition-0"
 #: Seconds between two checks of pulsar-client's log for the answer to a look-up.
@@ -103,8 +101,9 @@ class PulsarTransport:
         )
         check_message_ids()
         self._bridge = Bridge()
+        native = client_configuration(config)
         try:
-            self._client: ClientHandle = _pulsar.Client(config.service_url, client_configuration(config))
+            self._client: ClientHandle = _pulsar.Client(config.service_url, native)
         except (RuntimeError, ValueError) as error:
             raise ConfigurationError(f"pulsar-client refused {config.service_url}: {error}") from error
         self._bridge.captures_log = NATIVE_LOG.captures(self._client)
@@ -117,7 +116,8 @@ class PulsarTransport:
         prior = PriorDeliveries(GIVEN_BACK)
         self._subscriber = Subscriber(
             self._bridge, self._client, config.operation_timeout, self.open_sender, share,
-            lambda topic: self._letters.keep(topic), config.service_url, prior,
+            lambda topic: self._letters.keep(topic), config.service_url,
+            native.io_threads(), prior,
         )  # fmt: skip
         holds_native(self)
         self._owned = NativeClient(self._client)
@@ -132,7 +132,7 @@ class PulsarTransport:
             config.service_url,
             lambda: [part for part in self._open if isinstance(part, PulsarSender)],
             lambda: [part for part in self._open if isinstance(part, PulsarReceiver)],
-            partial(self._client.get_topic_partitions_async, _PROBE),
+            self._subscriber.ask_broker,
             self._admin,
             self._reach.refusal,
         )
@@ -218,7 +218,7 @@ class PulsarTransport:
     async def _request_answer(self, what: str, timeout: float) -> None:
         """Send a request to the broker, which is allowed to refuse it."""
         try:
-            await self._bridge.ask(partial(self._client.get_topic_partitions_async, _PROBE), what, timeout)
+            await self._bridge.ask(self._subscriber.ask_broker, what, timeout)
         except (OperationTimeoutError, BrokerUnavailableError):
             raise
         except JMSSecurityError as error:
@@ -415,6 +415,11 @@ class PulsarTransport:
         deadline = self._bridge.loop.time() + timeout
         share = max(0.0, timeout * 0.8)
         closed: asyncio.Future[None] = self._bridge.loop.create_future()
+
+        def ended() -> None:
+            self._bridge.kept.clear()
+            self._bridge.post(_resolve, closed)
+
         try:
             try:
                 await self._watch.aclose()
@@ -422,7 +427,7 @@ class PulsarTransport:
                 await asyncio.gather(self._rereading.aclose(share), *parts, return_exceptions=True)
             finally:
                 self._bridge.close()
-                self._owned.close(lambda: self._bridge.post(_resolve, closed))
+                self._owned.close(ended)
             await self._bridge.all_ended(deadline - self._bridge.loop.time())
             await wait_for(closed, max(0.1, deadline - self._bridge.loop.time()))
             self._bridge.release()

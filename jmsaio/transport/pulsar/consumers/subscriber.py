@@ -26,7 +26,11 @@ from jmsaio.transport.pulsar.native.attempts import Attempts
 from jmsaio.transport.pulsar.native.bridge import Bridge, close_late, ignore
 from jmsaio.transport.pulsar.native.handles import ConsumerHandle, ReaderHandle, SubscribingClientHandle
 from jmsaio.transport.pulsar.native.options import consumer_configuration, native_position
+from jmsaio.transport.pulsar.native.pattern_consumer import PatternConsumer
 from jmsaio.transport.waiting import together
+
+#: Topic of ``Subscriber.ask_broker``: a partition's name, so that no broker creates it.
+PROBE = "persistent://public/default/jmsaio-connect-partition-0"
 
 
 @attrs.define(eq=False)
@@ -41,6 +45,7 @@ class Subscriber:
         share: bytes prefetched by the receivers.
         keep_letters: makes a topic keep its dead letters.
         broker: the service URL.
+        network_threads: number of pulsar-client's network threads.
         prior: deliveries by stopped receivers.
     """
 
@@ -51,6 +56,7 @@ class Subscriber:
     share: Share
     keep_letters: Callable[[str], Awaitable[None]]
     broker: str = ""
+    network_threads: int = 1
     prior: PriorDeliveries = attrs.field(factory=PriorDeliveries)
 
     async def partitions(self, topic: str) -> list[str]:
@@ -123,7 +129,16 @@ class Subscriber:
             subscription=name,
             turn=nullcontext if topic is None else partial(subscribing, topic, name, self.timeout),
         )
-        return await attempts.run()
+        opened = await attempts.run()
+        if topic is not None:
+            return opened
+        return PatternConsumer(
+            self.bridge, opened, self.ask_broker if self.network_threads == 1 else None, self.timeout
+        )
+
+    def ask_broker(self, callback: Callable[..., None]) -> None:
+        """Start a request that the broker answers, or refuses, and that changes nothing, with the native callback."""
+        self.client.get_topic_partitions_async(PROBE, callback)
 
     async def _have_answered(self, topic: str, timeout: float) -> None:
         """Wait until a topic's broker answers: a reader uses the connection of the topic's consumers."""

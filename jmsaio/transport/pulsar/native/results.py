@@ -30,6 +30,11 @@ from jmsaio.transport.pulsar.native.handles import Result
 OK = 0
 #: Code of a request whose connection broke before its answer; pulsar-client's Python part has no name for it.
 DISCONNECTED = 46
+_Result = _pulsar.Result
+#: Codes of requests that ended without an answer of the broker.
+NO_ANSWER = {int(_Result.Timeout), int(_Result.ConnectError), int(_Result.ReadError), int(_Result.NotConnected)} | {
+    int(_Result.AuthenticationError), int(_Result.AlreadyClosed), int(_Result.Interrupted), DISCONNECTED, -1
+}  # fmt: skip
 
 
 @attrs.frozen

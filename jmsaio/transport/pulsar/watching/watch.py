@@ -25,7 +25,7 @@ from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.native.connecting import again
 from jmsaio.transport.pulsar.native.handles import LinkedHandle, Result
 from jmsaio.transport.pulsar.native.native_log import NATIVE_LOG
-from jmsaio.transport.pulsar.native.results import DISCONNECTED, translate
+from jmsaio.transport.pulsar.native.results import NO_ANSWER, translate
 from jmsaio.transport.pulsar.producers.sender import PulsarSender
 from jmsaio.transport.pulsar.watching.missing import NO_RIGHT, MissingReceivers, StalledReceivers
 
@@ -46,10 +46,6 @@ REFUSAL = 5.0
 _log = logging.getLogger(__name__)
 
 _Result = _pulsar.Result
-#: Results that are not answers of the broker.
-_NO_ANSWER = {int(_Result.Timeout), int(_Result.ConnectError), int(_Result.ReadError), int(_Result.NotConnected)} | {
-    int(_Result.AuthenticationError), int(_Result.AlreadyClosed), int(_Result.Interrupted), DISCONNECTED, -1
-}  # fmt: skip
 
 
 @attrs.define(eq=False)
@@ -67,7 +63,7 @@ class Question:
     @property
     def answered(self) -> bool:
         """Whether the broker has answered, even with a refusal."""
-        return self.result is not None and self.result not in _NO_ANSWER
+        return self.result is not None and self.result not in NO_ANSWER
 
 
 @attrs.define(eq=False)
