@@ -91,6 +91,10 @@ class Configuration:
     )
     client_id: str | None = option(None, "jms.clientId", "client identifier of every connection")
     queue_subscription_name: str = option("jms-queue", "jms.queueSubscriptionName", "subscription name of queues")
+    queue_subscription_type: Literal["Shared", "Key_Shared"] = option(
+        "Shared", "jms.queueSubscriptionType",
+        "Key_Shared: all messages of a group id (JMSXGroupID) go to one consumer of the queue; jmsaio only",
+    )  # fmt: skip
     topic_shared_subscription_type: Literal["Shared", "Key_Shared", "Failover"] = option(
         "Shared", "jms.topicSharedSubscriptionType", "subscription type of shared topic consumers"
     )
@@ -266,6 +270,15 @@ class Configuration:
     def used_priority_mapping(self) -> str | None:
         """The mapping of JMS priorities to partitions; None if they don't choose partitions."""
         return self.priority_mapping if self.enable_jms_priority else None
+
+    def type_of_queue(self, written: str | None) -> str:
+        """Return the subscription type of a queue whose own options set ``written``, or None.
+
+        Raises:
+            ConfigurationError: the value is invalid.
+        """
+        used = self if written is None else attrs.evolve(self, queue_subscription_type=written)  # type: ignore[arg-type]  # checked there
+        return used.queue_subscription_type
 
     @property
     def in_process(self) -> bool:

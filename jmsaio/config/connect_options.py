@@ -25,6 +25,8 @@ class ConnectOptions(TypedDict, total=False):
     """Tenant/namespace of destinations with short names."""
     queue_subscription_name: str
     """Subscription name of queues."""
+    queue_subscription_type: Literal["Shared", "Key_Shared"]
+    """Key_Shared: all messages of a group id (JMSXGroupID) go to one consumer of the queue; jmsaio only."""
     topic_shared_subscription_type: Literal["Shared", "Key_Shared", "Failover"]
     """Subscription type of shared topic consumers."""
     use_exclusive_subscriptions_for_simple_consumers: bool

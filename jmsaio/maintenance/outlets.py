@@ -88,7 +88,10 @@ class Outlets:
             await drain(sender, config)
             del self._senders[oldest]
             await sender.aclose(config.close_timeout)
-        options = sender_options(config, make_route(config.used_priority_mapping, False, random), self._settled)
+        route = make_route(config.used_priority_mapping, False, random)
+        # A target is known by its topic only, whose consumers might be those of a queue.
+        by_group = "Key_Shared" in (config.queue_subscription_type, config.topic_shared_subscription_type)
+        options = sender_options(config, route, self._settled, by_group)
         sender = self._senders[topic] = await self._transport.open_sender(topic, options)
         return sender
 

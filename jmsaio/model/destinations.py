@@ -19,6 +19,8 @@ _DOMAINS: Final = ("persistent://", "non-persistent://")
 _MULTI: Final = "multi:"
 _REGEX: Final = "regex:"
 _CONSUMER: Final = "consumerConfig"
+#: The option that is read besides those of consumers, by queues only.
+_QUEUE_TYPE: Final = "jms.queueSubscriptionType"
 #: First parts of the names of options that belong to the factory.
 _OF_FACTORY: Final = ("client", "jms", "producer", "producerConfig")
 #: NUL, which requests to the REST interface can't contain, and lone surrogates, which are not UTF-8.
@@ -55,7 +57,7 @@ class Destination:
             refused = shown(self.name)
             raise InvalidDestinationError(f"a destination needs a name, a non-empty string, not {refused}")
         visible, _, query = self.name.partition("?")
-        _check_query(visible, query)
+        _check_query(visible, query, isinstance(self, Queue))
         topic = full_name(visible, self._namespace or _NAMESPACE)
         object.__setattr__(self, "_topic", topic)  # the class is frozen
         object.__setattr__(self, "_last", topic.rpartition("/")[2])
@@ -175,6 +177,7 @@ class Resolved:
         pattern: full topics pattern, or None.
         subscription: subscription named by a queue's ``:suffix``, or None.
         overrides: the ``consumerConfig`` branch of the query string, nested.
+        queue_type: a queue's ``jms.queueSubscriptionType`` as written in the query string, or None.
         virtual: whether it has several topics and can only be consumed.
         visible_name: the name without the query string.
     """
@@ -185,6 +188,7 @@ class Resolved:
     overrides: Mapping[str, object]
     virtual: bool
     visible_name: str
+    queue_type: str | None = None
 
 
 def without_query(destination: Destination) -> Destination:
@@ -216,7 +220,7 @@ def resolve(destination: Destination, system_namespace: str = _NAMESPACE) -> Res
 def _resolve(kind: type[Destination], name: str, system_namespace: str) -> Resolved:
     destination = kind(name)
     visible, mark, query = name.partition("?")
-    overrides = _overrides(query, destination) if mark else {}
+    overrides, queue_type = _options(query, destination) if mark else ({}, None)
     multi, regex = visible.startswith(_MULTI), visible.startswith(_REGEX)
     named = visible[len(_MULTI) :] if multi else visible[len(_REGEX) :] if regex else visible
     subscription = None
@@ -225,7 +229,7 @@ def _resolve(kind: type[Destination], name: str, system_namespace: str) -> Resol
     if not named:
         raise InvalidDestinationError(f"{destination!r} has no name")
     if regex:
-        return Resolved((), full_name(named, system_namespace), subscription, overrides, True, visible)
+        return Resolved((), full_name(named, system_namespace), subscription, overrides, True, visible, queue_type)
     names = named.removesuffix(",").split(",") if multi else [named]
     if not all(names):
         raise InvalidDestinationError(f"{destination!r} lists an empty name")
@@ -234,7 +238,7 @@ def _resolve(kind: type[Destination], name: str, system_namespace: str) -> Resol
         raise InvalidDestinationError(
             f"{destination!r} is not the name of a topic: it is blank, or holds NUL or half a character"
         )
-    return Resolved(topics, None, subscription, overrides, len(topics) > 1, visible)
+    return Resolved(topics, None, subscription, overrides, len(topics) > 1, visible, queue_type)
 
 
 def short_name(name: str, system_namespace: str) -> str:
@@ -266,12 +270,12 @@ def _split(name: str, destination: Destination) -> tuple[str, str | None]:
     return name[: len(name) - len(last)] + topic, suffix
 
 
-def _check_query(visible: str, query: str) -> None:
-    """Raise ConfigurationError if a query string has anything but ``consumerConfig``. Values can be secrets."""
+def _check_query(visible: str, query: str, is_queue: bool) -> None:
+    """Raise ConfigurationError if a query string has anything that destinations don't read. Values can be secrets."""
     for pair in filter(None, query.split("&")):
         key = unquote_plus(pair.partition("=")[0])
         head, _, rest = key.partition(".")
-        if head == _CONSUMER:
+        if head == _CONSUMER or (key == _QUEUE_TYPE and is_queue):
             continue
         meant = rest if rest and head.lower().startswith("cons") else key
         remedy = f"write {shown(f'?{_CONSUMER}.{meant}=...')}"
@@ -286,7 +290,8 @@ def _check_query(visible: str, query: str) -> None:
         )
 
 
-def _overrides(query: str, destination: Destination) -> Mapping[str, object]:
+def _options(query: str, destination: Destination) -> tuple[Mapping[str, object], str | None]:
+    """Return the ``consumerConfig`` branch of a query string, and the type of a queue's subscription."""
     tree: dict[str, object] = {}
     for pair in filter(None, query.split("&")):
         key, _, value = pair.partition("=")
@@ -303,4 +308,6 @@ def _overrides(query: str, destination: Destination) -> Mapping[str, object]:
     found = tree.get(_CONSUMER, {})
     if not isinstance(found, dict):
         raise InvalidDestinationError(f"{destination!r}: consumerConfig needs a key, as in consumerConfig.name=value")
-    return MappingProxyType(found)  # the result is cached, so it must not change
+    other = tree.get("jms", {})
+    queue_type = other.get(_QUEUE_TYPE.partition(".")[2]) if isinstance(other, dict) else None
+    return MappingProxyType(found), queue_type  # the result is cached, so it must not change

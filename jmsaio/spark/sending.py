@@ -43,7 +43,7 @@ from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.worker import CONNECTION_ERRORS, call_broker, forget, without_collection, worker
 from jmsaio.transport.base import Sender, SenderOptions, Transport
 from jmsaio.transport.clock import LoopTimers
-from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, longest_wait, sender_options
+from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, longest_wait, sender_options, sends_by_group
 from jmsaio.transport.subscriptions import precreate
 from jmsaio.transport.topics import list_partitions
 
@@ -156,12 +156,12 @@ class Sending:
         if len(self._outlets) >= self.configuration.max_num_of_producers:
             await self._end(next(iter(self._outlets)))
         config = self.configuration
-        topic, subscription = self._resolve(row)
+        topic, subscription, by_group = self._resolve(row)
         if subscription is not None and config.precreate_queue_subscription:
             timers = LoopTimers(self.transport.clock)
             await self._outage.wait(partial(precreate, self.transport, config, topic, subscription, timers))
         outlet = _Outlet(topic, self._errors)
-        options = attrs.evolve(sender_options(config, self._route, outlet.settled), schema=self.schema)
+        options = attrs.evolve(sender_options(config, self._route, outlet.settled, by_group), schema=self.schema)
         if row.producer is not None:  # the broker stores only the sequence id of the first message of a batch
             named = attrs.evolve(config.producer, producer_name=row.producer, batching_enabled=False)
             # By the row alone: a repeated row must reach the same partition, whatever others' priorities.
@@ -180,8 +180,8 @@ class Sending:
         self._outlets[row.destination, row.producer] = outlet
         return outlet
 
-    def _resolve(self, row: OutgoingRow) -> tuple[str, str | None]:
-        """Return the topic of a row, and the subscription if the row's destination is a queue."""
+    def _resolve(self, row: OutgoingRow) -> tuple[str, str | None, bool]:
+        """Return the topic of a row, the subscription if its destination is a queue, and whether it sends by group."""
         try:
             destination = parse_destination_text(row.destination)
             resolved = resolve(destination, self.configuration.system_namespace)
@@ -191,9 +191,10 @@ class Sending:
         if resolved.virtual:
             raise InvalidDestinationError(f"row {row.number}: {destination} stands for several topics; name one")
         (topic,) = resolved.topics
+        subscription = None
         if isinstance(destination, Queue):
-            return topic, resolved.subscription or self.configuration.queue_subscription_name
-        return topic, None
+            subscription = resolved.subscription or self.configuration.queue_subscription_name
+        return topic, subscription, sends_by_group(self.configuration, destination)
 
     async def _open_sender(self, topic: str, options: SenderOptions) -> Sender:
         """Open a sender; retry while the producer of a failed task is still connected."""

@@ -10,22 +10,41 @@ import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import IllegalArgumentError, IllegalStateError
+from jmsaio.model.destinations import Destination, Queue, resolve
 from jmsaio.transport.base import Route, Sender, SenderOptions, Settled
 
 #: Seconds to wait for outcomes if ``producerConfig.sendTimeoutMs`` sets no limit.
 LONGEST_WAIT: Final = 300.0
 
 
-def sender_options(configuration: Configuration, route: Route | None, settled: Settled) -> SenderOptions:
+def sends_by_group(configuration: Configuration, destination: Destination) -> bool:
+    """Return whether a batch must hold messages of one group id only, because consumers share them by group id.
+
+    A broker delivers a batch whole, to the consumer of its first message's group.
+
+    Raises:
+        ConfigurationError: the destination's own ``jms.queueSubscriptionType`` is invalid.
+    """
+    if isinstance(destination, Queue):
+        written = resolve(destination, configuration.system_namespace).queue_type
+        return configuration.type_of_queue(written) == "Key_Shared"
+    return configuration.topic_shared_subscription_type == "Key_Shared"
+
+
+def sender_options(
+    configuration: Configuration, route: Route | None, settled: Settled, by_group: bool = False
+) -> SenderOptions:
     """Create the options of a sender from the configuration.
 
     Args:
         configuration: uses its ``producer`` and its window limits.
         route: as ``SenderOptions.route``.
         settled: as ``SenderOptions.settled``.
+        by_group: whether each batch holds messages of one group id, whatever ``producerConfig.batcherBuilder`` is.
     """
+    config = configuration.producer
     return SenderOptions(
-        config=configuration.producer,
+        config=attrs.evolve(config, batcher_builder="KEY_BASED") if by_group else config,
         settled=settled,
         route=route,
         window_records=configuration.send_window_messages,

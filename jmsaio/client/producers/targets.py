@@ -8,6 +8,7 @@ import attrs
 
 from jmsaio.errors import InvalidDestinationError, UnsupportedOperationError
 from jmsaio.model.destinations import Destination, Queue, as_destination, resolve
+from jmsaio.transport.sending import sends_by_group
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime.connection import ConnectionRuntime
@@ -25,11 +26,13 @@ class Target:
     Attributes:
         topic: full Pulsar topic.
         queue_subscription: the subscription created with the first sender to a queue; None for a topic.
+        by_group: whether each batch holds messages of one group id.
     """
 
     destination: Destination
     topic: str
     queue_subscription: str | None
+    by_group: bool
 
 
 @attrs.define(eq=False, repr=False)
@@ -82,13 +85,15 @@ class Targets:
 
     def pooled(self, target: Target) -> PooledSender | None:
         """Return the pool's entry of a target's sender, None if it has to be opened; see ``SenderPool.use``."""
-        return self._connection.senders.use(target.topic, target.queue_subscription, self._transacted, self._schema)
+        return self._connection.senders.use(
+            target.topic, target.queue_subscription, self._transacted, self._schema, target.by_group
+        )
 
     async def open(self, target: Target) -> None:
         """Open the sender of a target. Raises and can be cancelled as ``SenderPool.open``."""
         self._connection.temporaries.check_not_deleted(target.topic, target.destination)
         senders = self._connection.senders
-        await senders.open(target.topic, target.queue_subscription, self._transacted, self._schema)
+        await senders.open(target.topic, target.queue_subscription, self._transacted, self._schema, target.by_group)
 
 
 def target_for(destination: Any, connection: ConnectionRuntime) -> Target:
@@ -107,4 +112,4 @@ def target_for(destination: Any, connection: ConnectionRuntime) -> Target:
     subscription = None
     if isinstance(known, Queue):
         subscription = resolved.subscription or config.queue_subscription_name
-    return Target(known, resolved.topics[0], subscription)
+    return Target(known, resolved.topics[0], subscription, sends_by_group(config, known))

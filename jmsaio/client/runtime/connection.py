@@ -100,8 +100,10 @@ class ConnectionRuntime:
         """
         if "?" not in destination.name:
             return
-        overrides = resolve(destination, self.configuration.system_namespace).overrides
+        resolved = resolve(destination, self.configuration.system_namespace)
+        overrides = resolved.overrides
         self.configuration.consumer.merge(overrides)
+        self.configuration.type_of_queue(resolved.queue_type)
         idle = without_effect({"consumerConfig": overrides}, {})
         if idle and idle not in self._idle_options:
             self._idle_options.add(idle)

@@ -44,8 +44,9 @@ TOGETHER = 20
 #: Maximum number of topics checked concurrently: when a broker starts, many might have changed.
 _AT_ONCE = 4
 
-#: Topic of a sender, whether it is for the sends of transactions, and the schema of its messages.
-_Key = tuple[str, bool, Schema | None]
+#: Topic of a sender, whether it is for the sends of transactions, the schema of its messages, and whether each of its
+#: batches holds one group.
+_Key = tuple[str, bool, Schema | None, bool]
 
 
 @attrs.define(eq=False)
@@ -174,8 +175,9 @@ class SenderPool:
     """A bounded cache of senders; the least recently used one is closed for a new one.
 
     Each topic has one for the sends of transactions, and one for all others, each with its own window; with a
-    configured producer name, one for all. Sends with a schema have their own senders, too. Each is a producer at the
-    broker, so each counts for ``jms.maxNumOfProducers`` and is replaced by itself, as in the Java client.
+    configured producer name, one for all. Sends with a schema, or in batches of one group, have their own senders, too.
+    Each is a producer at the broker, so each counts for ``jms.maxNumOfProducers`` and is replaced by itself, as in the
+    Java client.
 
     Attributes:
         transport: opens the senders.
@@ -200,14 +202,19 @@ class SenderPool:
         self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
 
     def use(
-        self, topic: str, queue_subscription: str | None, transacted: bool, schema: Schema | None = None
+        self,
+        topic: str,
+        queue_subscription: str | None,
+        transacted: bool,
+        schema: Schema | None = None,
+        by_group: bool = False,
     ) -> PooledSender | None:
         """Return the entry of the open sender to a topic, which callers can cache for the sends of one millisecond.
 
         It is valid while it is ``in_pool`` and its topic is not ``deleted``. None if ``open`` must open the sender or
         create the queue's subscription first.
         """
-        key = self._key(topic, transacted, schema)
+        key = self._key(topic, transacted, schema, by_group)
         entry = self._entries.get(key)
         if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
             return None
@@ -218,9 +225,9 @@ class SenderPool:
             entry.used = self._timers.clock.steady()
         return entry
 
-    def _key(self, topic: str, transacted: bool, schema: Schema | None) -> _Key:
+    def _key(self, topic: str, transacted: bool, schema: Schema | None, by_group: bool) -> _Key:
         """Return a sender's key. Brokers allow a producer name once per topic: with a configured name all share it."""
-        return topic, transacted and self.config.producer.producer_name is None, schema
+        return topic, transacted and self.config.producer.producer_name is None, schema, by_group
 
     async def open(
         self,
@@ -228,6 +235,7 @@ class SenderPool:
         queue_subscription: str | None,
         transacted: bool = False,
         schema: Schema | None = None,
+        by_group: bool = False,
     ) -> Sender:
         """Return the sender to a topic, opened if necessary.
 
@@ -238,6 +246,7 @@ class SenderPool:
                 can share one sender.
             transacted: for sends of transactions, see ``SenderOptions.transacted``.
             schema: the schema of all messages, or None.
+            by_group: see ``sender_options``.
 
         Raises:
             ObjectClosedError: the factory is closed.
@@ -247,11 +256,11 @@ class SenderPool:
 
         Cancelling leaves no half-open sender.
         """
-        key = self._key(topic, transacted, schema)
+        key = self._key(topic, transacted, schema, by_group)
         turn = self._opening.setdefault(topic, _Turn())
         before = turn.unanswered
         async with turn:
-            entry = self.use(topic, queue_subscription, transacted, schema)
+            entry = self.use(topic, queue_subscription, transacted, schema, by_group)
             if entry is not None:
                 return entry.sender
             latest = turn.unanswered
@@ -292,12 +301,12 @@ class SenderPool:
         return entry
 
     async def _make(self, key: _Key) -> PooledSender:
-        topic, transacted, schema = key
+        topic, transacted, schema, by_group = key
         async with self._making:
             await self._make_room()
             subscriptions: set[str] = set()
             options = attrs.evolve(
-                sender_options(self.config, self.route, PendingSends.settled),
+                sender_options(self.config, self.route, PendingSends.settled, by_group),
                 metadata=self._metadata(),
                 transacted=transacted,
                 schema=schema,

@@ -3,7 +3,7 @@
 ===============  ==========================================  =====================  =========  ============
 consumer         subscription                                type                   starts     outlives it
 ===============  ==========================================  =====================  =========  ============
-queue            ``:suffix`` or ``jms.queueSubscriptionName``  Shared                 earliest   yes
+queue            ``:suffix`` or ``jms.queueSubscriptionName``  as set                 earliest   yes
 simple topic     ``jmsaio-nd-<uuid>`` or ``<uuid>``          Exclusive, or as set   latest     no
 shared           ``[clientId_]name-nd``                      as set                 latest     no
 durable          ``clientId_name`` (``name`` without id)     Exclusive              latest     yes
@@ -17,7 +17,7 @@ subscription can be both, see ``jmsaio guide compatibility``.
 
 A durable subscription carries its selector, noLocal and sharing as properties, see ``transport.base.Subscription``.
 
-*As set* is ``jms.topicSharedSubscriptionType``.
+*As set* is ``jms.topicSharedSubscriptionType``, for queues ``jms.queueSubscriptionType``, also per destination.
 """
 
 from __future__ import annotations
@@ -170,7 +170,8 @@ def plan(
     resolved = resolve(request.destination, config.system_namespace)
     if request.kind is ConsumerKind.QUEUE:
         name = resolved.subscription or config.queue_subscription_name
-        subscription_type, position = SubscriptionType.SHARED, StartPosition.EARLIEST
+        subscription_type = SubscriptionType(config.type_of_queue(resolved.queue_type))
+        position = StartPosition.EARLIEST
     else:
         check(request, client_id, config.strict_client_id)
         name = subscription_name(request, client_id, config, unique, non_durable)

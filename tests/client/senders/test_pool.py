@@ -53,7 +53,7 @@ def idle_checks() -> list[asyncio.Task[Any]]:
     return [task for task in asyncio.all_tasks() if task.get_name() == "jmsaio idle senders"]
 
 
-def entries(senders: SenderPool) -> dict[tuple[str, bool, Schema | None], PooledSender]:
+def entries(senders: SenderPool) -> dict[tuple[str, bool, Schema | None, bool], PooledSender]:
     """Its senders, the one unused for longest first, and what it knows of them."""
     return senders._entries
 
@@ -91,7 +91,7 @@ async def test_both_senders_of_a_topic_count_and_the_one_unused_for_longest_goes
         kept, idle = [await senders.open(_TOPIC, None, transacted=transacted) for transacted in (used, not used)]
         assert cached(senders, _TOPIC, transacted=used) is kept
         await senders.open(f"{_TOPIC}-2", None)
-        assert [*entries(senders)] == [(_TOPIC, used, None), (f"{_TOPIC}-2", False, None)]
+        assert [*entries(senders)] == [(_TOPIC, used, None, False), (f"{_TOPIC}-2", False, None, False)]
         assert cached(senders, _TOPIC, transacted=used) is kept
         with pytest.raises(jmsaio.ObjectClosedError):
             idle.send(record("x"), started(PendingSends()))
@@ -280,10 +280,10 @@ async def test_a_sender_is_idle_when_its_time_is_over_and_not_before() -> None:
         assert cached(senders, topic) is sender
         clock.advance(60)
         await senders.close_idle()
-        assert entries(senders)[topic, False, None].sender is sender
+        assert entries(senders)[topic, False, None, False].sender is sender
         clock.advance(0.5)
         await senders.close_idle()
-        assert (topic, False, None) not in entries(senders)
+        assert (topic, False, None, False) not in entries(senders)
         with pytest.raises(jmsaio.ObjectClosedError):
             sender.send(record("x"), started(PendingSends()))
         await senders.close(1.0)
@@ -302,7 +302,7 @@ async def test_a_queues_subscription_is_made_once_and_a_topics_never(monkeypatch
     senders = SenderPool(transport, config, None)
     sender = await senders.open(topic, None)
     assert made == [] and cached(senders, topic, "jms-queue") is None
-    assert entries(senders)[topic, False, None].subscriptions == set()
+    assert entries(senders)[topic, False, None, False].subscriptions == set()
     for _ in range(2):
         assert await senders.open(topic, "jms-queue") is sender
     assert made == ["jms-queue"] and cached(senders, topic, "jms-queue") is sender
@@ -425,7 +425,7 @@ async def test_messages_on_their_way_begin_the_time_of_a_sender_anew() -> None:
             await asyncio.sleep(61.0)
             await senders.close_idle()
             assert cached(senders, _TOPIC) is sender
-            entries(senders)[_TOPIC, False, None].used = 0.0
+            entries(senders)[_TOPIC, False, None, False].used = 0.0
             await senders.close_idle()
             await sender.drain(60.0)
             await senders.close_idle()
@@ -460,7 +460,7 @@ async def test_only_transactions_of_the_broker_have_senders_of_their_own(emulate
         for mode in (jmsaio.AcknowledgeMode.AUTO, _TRANSACTED):
             session = await connection.create_session(mode)
             await (await session.create_producer(jmsaio.Queue("orders"))).send("x")
-        expected = {(_TOPIC, False, None)} if emulated else {(_TOPIC, False, None), (_TOPIC, True, None)}
+        expected = {(_TOPIC, False, None, False)} | (set() if emulated else {(_TOPIC, True, None, False)})
         assert set(entries(senders_of(connection))) == expected
 
 
@@ -513,7 +513,7 @@ async def test_an_idle_sender_makes_room_before_one_that_is_not() -> None:
         await senders.transport.admin.create_topic(temporary)
         for topic in (_TOPIC, temporary):
             await senders.open(topic, None)
-        entries(senders)[temporary, False, None].used -= 11.0
+        entries(senders)[temporary, False, None, False].used -= 11.0
         await senders.open(f"{_TOPIC}-2", None)
         assert {topic for topic, *_ in entries(senders)} == {_TOPIC, f"{_TOPIC}-2"}
 

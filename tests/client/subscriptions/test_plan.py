@@ -19,9 +19,11 @@ from jmsaio.transport.base import StartPosition, SubscriptionType
 
 EXCLUSIVE, SHARED, FAILOVER = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED, SubscriptionType.FAILOVER
 TOPIC = Topic("t")
+KEYED = "jms.queueSubscriptionType=key_shared"
 TABLE = [
     (ConsumerRequest(Queue("q"), ConsumerKind.QUEUE), None, "jms-queue", SHARED, False),
     (ConsumerRequest(Queue("q:sub"), ConsumerKind.QUEUE), "c", "sub", SHARED, False),
+    (ConsumerRequest(Queue(f"q?{KEYED}"), ConsumerKind.QUEUE), None, "jms-queue", SubscriptionType.KEY_SHARED, False),
     (ConsumerRequest(TOPIC, ConsumerKind.SIMPLE), "c", "jmsaio-nd-unique", EXCLUSIVE, True),
     (ConsumerRequest(TOPIC, ConsumerKind.SHARED, "n"), None, "n-nd", FAILOVER, True),
     (ConsumerRequest(TOPIC, ConsumerKind.SHARED, "n"), "c", "c_n-nd", FAILOVER, True),

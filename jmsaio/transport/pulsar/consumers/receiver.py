@@ -14,7 +14,8 @@ from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import StartPosition, Subscription, Transaction, Wake
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType, Transaction, Wake
+from jmsaio.transport.pulsar.consumers.mixed_batches import MixedBatches
 from jmsaio.transport.pulsar.consumers.native_consumers import Answered, NativeConsumers
 from jmsaio.transport.pulsar.consumers.sizing import Sizing
 from jmsaio.transport.pulsar.consumers.stopping import OpenNative, Stopping
@@ -74,6 +75,7 @@ class PulsarReceiver:
         self._sizing = Sizing(bridge, self._stopping, self._natives, self._share)
         self._endings: list[Callable[[], object]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._mixed = MixedBatches(subscription) if subscription.type is SubscriptionType.KEY_SHARED else None
         self._closed = False
 
     def __repr__(self) -> str:
@@ -153,6 +155,8 @@ class PulsarReceiver:
         most = len(taken) + unacked.room(limit - len(taken))
         if not self._sizing.waiting and len(taken) < most:
             self._take(taken, most)
+        if self._mixed is not None:
+            self._mixed.look(taken)
         records = unacked.deliverable(taken)
         if len(records) < len(taken):  # the native consumers might have more, so later ones are checked soon
             self._bridge.loop.call_soon(self._woken)

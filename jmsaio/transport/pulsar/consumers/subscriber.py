@@ -11,10 +11,10 @@ import _pulsar
 import anyio
 import attrs
 
-from jmsaio.errors import JMSError, NotFoundError
+from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError
 from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, Wake
+from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Wake
 from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin.turns import subscribing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
@@ -129,7 +129,17 @@ class Subscriber:
             subscription=name,
             turn=nullcontext if topic is None else partial(subscribing, topic, name, self.timeout),
         )
-        opened = await attempts.run()
+        try:
+            opened = await attempts.run()
+        except ConsumerBusyError as error:
+            if subscription.type is SubscriptionType.EXCLUSIVE:
+                raise
+            raise ConsumerBusyError(
+                f"{attempts.what}: the subscription has consumers of another type than {subscription.type.value}; "
+                "close them first, or open this one with their type (jms.queueSubscriptionType for queues, "
+                "jms.topicSharedSubscriptionType for topics)",
+                error.error_code,
+            ) from error
         if topic is not None:
             return opened
         return PatternConsumer(

@@ -171,7 +171,7 @@ class DeadLetters:
                 await subscribe_once(self._open_receiver, topic, name)
             else:
                 await self._keep(topic)
-            options = SenderOptions(ProducerConfig(), self._settled)
+            options = SenderOptions(ProducerConfig(batcher_builder="KEY_BASED"), self._settled)
             sender = self._senders[topic] = await self._open_sender(topic, options)
         return sender
 
