@@ -178,8 +178,9 @@ def _delivered() -> bytes:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Set the navigation and the link to the repository. mkdocs calls it."""
+    """Set the navigation, the version in the title and the link to the repository. mkdocs calls it."""
     config.nav = navigation()
+    config.site_name = f"jmsaio {jmsaio.__version__}"
     origin = subprocess.run(
         ["git", "-C", str(ROOT), "config", "remote.origin.url"], capture_output=True, text=True, check=False
     )

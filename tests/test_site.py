@@ -158,9 +158,22 @@ def test_pages_link_to_the_repository_and_offer_light_and_dark_colours_and_the_s
 
 
 @pytest.mark.slow
-def test_long_lines_of_code_wrap(site: Path, hooks: ModuleType) -> None:
-    assert re.search(r"pre > code \{[^}]*white-space: pre-wrap;", (site / hooks.STYLE).read_text(encoding="utf-8"))
-    assert f'href="{hooks.STYLE}"' in (site / "index.html").read_text(encoding="utf-8")
+def test_long_lines_of_code_wrap_and_pictures_do_not(site: Path, hooks: ModuleType) -> None:
+    style = (site / hooks.STYLE).read_text(encoding="utf-8")
+    assert re.search(r"pre > code \{[^}]*white-space: pre-wrap;", style)
+    assert re.search(r"\.language-text pre > code \{[^}]*white-space: pre;", style)
+    text = (site / "index.html").read_text(encoding="utf-8")
+    assert f'href="{hooks.STYLE}"' in text
+    assert '<div class="language-text highlight"><pre>' in text  # the style's name for pictures made of characters
+
+
+@pytest.mark.slow
+def test_each_page_shows_the_version(site: Path) -> None:
+    for page in ("index.html", "services.html"):
+        text = (site / page).read_text(encoding="utf-8")
+        [title] = re.findall(r"<title>(.*)</title>", text)
+        assert title.endswith(f"jmsaio {jmsaio.__version__}")
+        assert re.search(rf'<span class="md-ellipsis">\s*jmsaio {re.escape(jmsaio.__version__)}\s*</span>', text)
 
 
 def test_another_script_than_the_expected_one_is_refused(
