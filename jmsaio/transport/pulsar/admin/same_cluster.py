@@ -1,9 +1,10 @@
 """Check that the REST interface belongs to the broker's cluster.
 
-If ``webServiceUrl`` is not given, its address is a guess: another cluster might listen there, and a subscription
-created there would keep no message here. Addresses advertised by brokers prove nothing, since two clusters might
-advertise the same ones, and one cluster several. So a reader with a unique name is opened over the binary protocol and
-searched in the topic's statistics through REST. This requires permission to consume, but not an administrator's.
+If ``webServiceUrl`` is not given, its address is a guess, and one that was given can be another cluster's, too. A
+subscription created there would keep no message here. Addresses advertised by brokers prove nothing, since two clusters
+might advertise the same ones, and one cluster several. So a reader with a unique name is opened over the binary
+protocol and searched in the topic's statistics through REST. This requires permission to consume, but not an
+administrator's.
 
 The reader's topic is non-persistent and in the namespace of short names. The broker drops it when it is unused. If it
 can't be opened (a broker that creates no topics, or has non-persistent ones disabled; permissions on single topics),
@@ -75,9 +76,8 @@ class SameCluster:
             look: reads the names of a topic's consumers through REST, before the interface is trusted.
 
         Raises:
-            ConfigurationError: ``webServiceUrl`` is not given, and the interface belongs to another cluster, or it is
-                unknown whether it belongs to the same one. If the option is given, another cluster is only logged as a
-                warning.
+            ConfigurationError: the interface belongs to another cluster, or ``webServiceUrl`` is not given and it is
+                unknown whether it belongs to the same one. If the option is given, that is only logged as a warning.
             TransportError, JMSSecurityError: one of the two sides does not answer, or refuses.
 
         Cancelling leaves no reader behind.
@@ -89,41 +89,41 @@ class SameCluster:
         async with self._turn:
             if key in _KNOWN:
                 return
-            if config.web_service_named:
-                await self._warn(path, look)
-            elif not await self._is_proved(path, what, look):
-                raise ConfigurationError(
-                    f"{what}: option webServiceUrl is not given, and {config.web_service_url} is the REST interface of "
-                    f"another cluster than {config.service_url}: it does not show a reader that was opened there; set "
-                    "webServiceUrl=http://host:port of this cluster, or switch REST off with jms.usePulsarAdmin=false",
-                    key="webServiceUrl",
-                )
-            _KNOWN.add(key)
+            loop = asyncio.get_running_loop()
+            if loop.time() >= self._refused_until:
+                belongs = self._may_belong if config.web_service_named else self._is_proved
+                if await belongs(path, what, look):
+                    _KNOWN.add(key)
+                    return
+                self._refused_until = loop.time() + _AGAIN
+            option = "option webServiceUrl =" if config.web_service_named else "option webServiceUrl is not given, and"
+            raise ConfigurationError(
+                f"{what}: {option} {config.web_service_url} is the REST interface of another cluster than "
+                f"{config.service_url}: it does not show a reader that was opened there; set "
+                "webServiceUrl=http://host:port of this cluster, or switch REST off with jms.usePulsarAdmin=false",
+                key="webServiceUrl",
+            )
 
-    async def _warn(self, path: str, look: Look) -> None:
-        """Log a warning if an address that was given belongs to another cluster, if that can be determined."""
-        config = self.config
+    async def _may_belong(self, path: str, what: str, look: Look) -> bool:
+        """Return False if an address that was given belongs to another cluster; warn if that can't be determined."""
+        why: object = f"no answer within {_LIMIT:g} s"
         with anyio.move_on_after(_LIMIT):
             try:
-                if not await self.is_seen(topic_of(path), look):
-                    _log.warning(
-                        "option webServiceUrl = %s is the REST interface of another cluster than %s: subscriptions are "
-                        "created and deleted there, so that a queue here can lose the messages that are sent before "
-                        "its first consumer comes",
-                        config.web_service_url, config.service_url,
-                    )  # fmt: skip
+                return await self.is_seen(topic_of(path), look)
             except JMSError as error:
                 if isinstance(error, AdminError) and error.status is None:
                     raise  # as the call itself would
-                _log.info("whether %s is of the cluster of %s is not known: %s", *self._addresses(), error)
+                why = error
+        _log.warning(
+            "whether option webServiceUrl = %s is the REST interface of the cluster of %s is not known (%s): if it is "
+            "not, a queue can lose the messages that are sent before its first consumer opens", *self._addresses(), why,
+        )  # fmt: skip
+        return True
 
     async def _is_proved(self, path: str, what: str, look: Look) -> bool:
-        """Return whether an address that was not given belongs to the same cluster; False is cached for a while."""
-        loop = asyncio.get_running_loop()
-        if loop.time() < self._refused_until:
-            return False
+        """Return whether an address that was not given belongs to the same cluster."""
         try:
-            proved = await self.is_seen(topic_of(path), look)
+            return await self.is_seen(topic_of(path), look)
         except (NotFoundError, JMSSecurityError) as error:
             web, service = self._addresses()
             text = (
@@ -133,9 +133,6 @@ class SameCluster:
             if isinstance(error, JMSSecurityError):
                 raise JMSSecurityError(text) from error
             raise ConfigurationError(text, key="webServiceUrl") from error
-        if not proved:
-            self._refused_until = loop.time() + _AGAIN
-        return proved
 
     def _addresses(self) -> tuple[str, str]:
         return self.config.web_service_url, self.config.service_url

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import uuid
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +13,7 @@ import pytest
 import jmsaio
 from jmsaio.cli.app import main
 from jmsaio.config import Configuration, schemes
-from jmsaio.errors import ConfigurationError, JMSSecurityError, TransportError
+from jmsaio.errors import ConfigurationError, JMSSecurityError, NotFoundError, TransportError
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar.admin import same_cluster
 from jmsaio.transport.pulsar.admin.paths import topic_path
@@ -51,19 +50,21 @@ def guess(monkeypatch: pytest.MonkeyPatch, broker: TestBroker) -> None:
     monkeypatch.setitem(schemes.WEB_PORTS, "http", urlsplit(broker.web_service_url).port)
 
 
+@pytest.mark.parametrize("given", [False, True])
 async def test_another_clusters_interface_is_refused_before_anything_is_sent(
-    pulsar_broker: TestBroker, own_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+    pulsar_broker: TestBroker, own_broker: TestBroker, monkeypatch: pytest.MonkeyPatch, given: bool
 ) -> None:
     """The queue's subscription was created there, and the confirmed message was deleted here."""
     guess(monkeypatch, own_broker)
     monkeypatch.setattr(same_cluster, "_OWN_LIMIT", HANG)  # a busy broker would be asked for the queue, and create it
     queue = f"elsewhere-{uuid.uuid4()}"
+    url = pulsar_broker.service_url + (f"?webServiceUrl={own_broker.web_service_url}" if given else "")
     with anyio.fail_after(HANG):
-        async with jmsaio.connect(pulsar_broker.service_url) as connection, connection.create_session() as session:
+        async with jmsaio.connect(url) as connection, connection.create_session() as session:
             for _ in range(2):
                 with pytest.raises(ConfigurationError, match=r"webServiceUrl.*another cluster") as refused:
                     await (await session.create_producer(session.create_queue(queue))).send("x")
-    assert refused.value.key == "webServiceUrl"
+    assert refused.value.key == "webServiceUrl" and ("not given" in str(refused.value)) is not given
     for address in (pulsar_broker.service_url, own_broker.web_service_url):
         assert address in str(refused.value)
     assert not [name for broker in (pulsar_broker, own_broker) for name in topics(broker) if queue in name]
@@ -80,23 +81,24 @@ def test_sweep_does_not_look_at_another_cluster(
     assert "another cluster" in capsys.readouterr().err
 
 
-async def test_an_address_that_was_given_is_used_with_a_warning(
-    pulsar_broker: TestBroker, own_broker: TestBroker, caplog: pytest.LogCaptureFixture
+async def test_an_address_that_was_given_and_proves_nothing_is_used_with_a_warning(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One warning, with the consequence."""
-    url = f"{pulsar_broker.service_url}?webServiceUrl={own_broker.web_service_url}"
-    queues = [f"given-{uuid.uuid4()}" for _ in range(2)]
-    with caplog.at_level(logging.WARNING, "jmsaio"), anyio.fail_after(HANG):
-        for queue in queues:
-            async with jmsaio.connect(url) as connection, connection.create_session() as session:
-                await (await session.create_producer(session.create_queue(queue))).send("x")
-    (warning,) = [each.message for each in caplog.records if "another cluster" in each.message]
-    for part in ("webServiceUrl", pulsar_broker.service_url, own_broker.web_service_url, "can lose"):
+
+    async def partitions(topic: str) -> list[str]:
+        raise NotFoundError("the broker creates no topics")
+
+    async def never(*_: object) -> Any:
+        raise AssertionError("nothing can be opened, and nothing is looked at")
+
+    config = Configuration(service_url="pulsar://a:1", web_service_url="http://a:2", web_service_named=True)
+    one = same_cluster.SameCluster(config, partitions, never)
+    for _ in range(2):
+        await one.check("/admin/v2/namespaces/public", "a call", never)
+    (warning,) = [each.message for each in caplog.records if "is not known" in each.message]
+    for part in ("webServiceUrl", "pulsar://a:1", "http://a:2", "creates no topics", "can lose"):
         assert part in warning
-    for queue in queues:
-        assert [name for name in topics(own_broker) if queue in name]
-        stats = ask(pulsar_broker, f"persistent/public/default/{queue}/stats")
-        assert stats["subscriptions"] == {}  # what was sent is deleted with its ledger
 
 
 async def test_the_brokers_own_interface_is_proved_once(
