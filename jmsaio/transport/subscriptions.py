@@ -22,11 +22,14 @@ from jmsaio.transport.clock import Clock, LoopTimers
 #: Seconds between two attempts.
 _PAUSE = 1.0
 #: Result codes of a broker that will soon be ready.
-_PASSING_CODES = frozenset({"ServiceUnitNotReady", "LookupError", "BrokerMetadataError", "Retryable"})
+_PASSING_CODES = frozenset(
+    {"ServiceUnitNotReady", "LookupError", "BrokerMetadataError", "BrokerPersistenceError", "Retryable"}
+)
 #: REST statuses of transient failures: request time-out, too many requests; 500 and above count, too.
 _PASSING_STATUSES = (408, 429)
-#: The broker's answer, with status 412, while it moves the subscription's cursor for another request.
-_BUSY = "Subscription Busy"
+#: A broker's answers, with status 412: while it moves the subscription's cursor for another request, and while it stops
+#: or another broker takes the topic over.
+_PASSING_ANSWERS = ("Subscription Busy", "Can't find owner", "Failed to find ownership")
 
 
 async def precreate(
@@ -107,7 +110,9 @@ def passes(error: BaseException) -> bool:
     if is_away(error):
         return True
     if isinstance(error, AdminError) and error.status is not None:
-        return error.status in _PASSING_STATUSES or error.status >= 500 or _BUSY in str(error)
+        if error.status in _PASSING_STATUSES or error.status >= 500:
+            return True
+        return error.status == 412 and any(answer in str(error) for answer in _PASSING_ANSWERS)
     return isinstance(error, JMSError) and error.error_code in _PASSING_CODES
 
 

@@ -89,6 +89,8 @@ class Transport:
     "error",
     [
         AdminError("Failed for Subscription Busy: Failed to fence subscription", 412),
+        AdminError("log of persistent://a/b/c: status 412 (Can't find owner for topic persistent://a/b/c)", 412),
+        TransportError("the ledger is closed", "BrokerPersistenceError"),
         AdminError("refused"), AdminError("busy", 503), AdminError("broken", 500), AdminError("many", 429),
         AdminError("slow", 408), BrokerUnavailableError("away"), OperationTimeoutError("silent"),
         TransportError("moving", "ServiceUnitNotReady"),

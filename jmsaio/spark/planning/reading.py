@@ -49,7 +49,7 @@ from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
 from jmsaio.transport.base import Reader, ReaderOptions, StartPosition, Transport
-from jmsaio.transport.subscriptions import is_away, passes
+from jmsaio.transport.subscriptions import passes
 
 _log = logging.getLogger(__name__)
 
@@ -65,8 +65,8 @@ _FAR_LOOKS: Final = 3
 _FURTHER: Final = 4
 #: Maximum missing entries per range that are checked for a last chunk at the broker: each takes a millisecond.
 _ASKS: Final = 64
-#: Statuses of a broker that starts or stops; one for an entry that it can't read is 500 or below.
-_UNREADY: Final = (502, 503, 504)
+#: Status for an entry that the broker can't read.
+_UNREADABLE: Final = 500
 #: Assumed bytes of a message of an unknown topic.
 _UNKNOWN_SIZE: Final = 1024 * 1024
 #: Seconds without a record until the broker is asked for more: the first time, and after that.
@@ -415,7 +415,7 @@ class RangeReading:
                     if is_last:
                         return Place(run.ledger, entry)
         except TransportError as error:
-            if is_away(error) or (isinstance(error, AdminError) and error.status in _UNREADY):
+            if passes(error) and not (isinstance(error, AdminError) and error.status == _UNREADABLE):
                 raise
             return None  # unreadable; a loss if its ledger was deleted
         return None

@@ -11,7 +11,7 @@ import anyio
 import attrs
 import pytest
 
-from jmsaio.config import ConsumerConfig
+from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import ConfigurationError, DataLossError, JMSError, NotFoundError
 from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.partitions import partition_names
@@ -22,6 +22,7 @@ from jmsaio.spark.planning.batch_planning import plan_batch
 from jmsaio.spark.planning.offsets import from_json
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType, TopicLog
+from jmsaio.transport.registry import connected
 from jmsaio.transport.subscriptions import passes
 from tests.spark.seam import HANG, Breakable, Seam, source, unload
 from tests.support.broker import TestBroker
@@ -515,6 +516,26 @@ async def test_a_batch_that_spark_asks_for_once_waits_for_the_broker(breakable: 
             await asyncio.sleep(0.1)
         assert not waiting.done()
     assert await read(breakable, planning, start, await waiting) == NUMBERS
+
+
+@pytest.mark.slow
+async def test_a_broker_that_is_stopped_in_order_is_waited_for(own_broker: TestBroker) -> None:
+    """While it stops, it answers that topics have no owner."""
+    async with connected(load(own_broker.url)) as transport:
+        seam = Seam(transport)
+        topic = await seam.topic(*NUMBERS)
+        planning = planner(seam, topic, startingOffsets="earliest")
+        start = await planning.initial()
+        restarting = asyncio.create_task(anyio.to_thread.run_sync(own_broker.restart))
+        try:
+            while not restarting.done():
+                await planning.latest(start, limited=True)
+                await planning.report()
+                await planner(seam, topic, startingOffsets="earliest").initial()
+                await asyncio.sleep(0.02)
+        finally:
+            await restarting
+        assert await read(seam, planning, start, await planning.latest(start, limited=False)) == NUMBERS
 
 
 async def test_an_outage_that_lasts_too_long_ends_the_stream(breakable: Breakable) -> None:
