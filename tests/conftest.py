@@ -4,7 +4,8 @@ Tests marked ``broker`` (or using `pulsar_broker`, `own_broker`, `secure_broker`
 tests marked ``java`` (or using `java_classpath`, `java_peer_dir`, `javac`, `maven_jars`) the real Java client. Both
 come from Maven.
 Where a JDK or Maven is missing, or nothing can be downloaded, these tests are deselected and the last lines of the run
-say so; with ``CI=true`` that makes the run fail. So does a run that leaves out the files that need the extra ``spark``.
+say so; with ``CI=true`` that makes the run fail. So does a run that leaves out the files that need the extra ``spark``,
+which the default tier lacks.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ ROOT = Path(__file__).parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))  # tests import their helpers as tests.x, whatever starts pytest
 
+from jmsaio.launcher import LauncherError  # noqa: E402 - after the path
 from tests.kit.broker_fixtures import (  # noqa: E402 - after the path
     BROKER_FIXTURES,
     _second_broker,
@@ -46,9 +48,17 @@ from tests.kit.java_fixtures import (  # noqa: E402 - after the path
     javac,
     maven_jars,
 )
-from tests.kit.tiers import is_fast, load_profile, may_hold_fast, on_virtual_time  # noqa: E402 - after the path
+from tests.kit.tiers import (  # noqa: E402 - after the path
+    has_default_tier,
+    is_default,
+    is_fast,
+    load_profile,
+    may_hold_default,
+    may_hold_fast,
+    on_virtual_time,
+)
 from tests.kit.virtual_time import VirtualLoop  # noqa: E402 - after the path
-from tests.support.broker import watch_launcher  # noqa: E402 - after the path
+from tests.support.broker import not_started, watch_launcher  # noqa: E402 - after the path
 from tests.support.prerequisites import (  # noqa: E402 - after the path
     MISSING,
     WITHOUT_SPARK,
@@ -70,6 +80,8 @@ from tests.support.workers import (  # noqa: E402 - after the path
 SLOW_LIMIT = 300
 #: For every JVM of the tests: a broker that lives for a minute costs half the CPU time when nothing is optimized.
 SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: Why brokers could not be started.
+REPORTED = pytest.StashKey[set[LauncherError]]()
 #: Fixtures for every test, besides those below.
 __all__ = [
     "_second_broker",
@@ -103,10 +115,14 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     return "asyncio", {"loop_factory": VirtualLoop if on_virtual_time(request.node) else None}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="run every test, not only the default tier; takes long")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """A run of many tests has several processes, since most tests wait; ``-n0`` has one."""
-    distribute(config)
+    distribute(config, has_default_tier(config))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -125,13 +141,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_configure_node(node: Any) -> None:
     """A process for tests takes part in the run that started it: what it leaves running ends with that."""
     node.workerinput["journal"] = str(journal())
+    node.workerinput["default"] = has_default_tier(node.config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # A shell starts jobs in the background so, and the processes that tests interrupt would ignore it, too.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    load_profile(fast=config.option.markexpr == "fast")
+    load_profile(few=has_default_tier(config) or config.option.markexpr == "fast")
     if is_worker(config):
         join(Path(config.workerinput["journal"]))  # type: ignore[attr-defined] # pytest-xdist's attribute
 
@@ -148,18 +165,20 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files that need Spark where it is not installed.
+    """Leave out files that need Spark where it is not installed, and those without a test of the run's tier.
 
-    With ``-m fast`` leave out files and folders without fast tests, too, unless the command line names something in
-    them.
+    With ``-m fast``, files and folders that the command line names are collected whatever they hold.
     """
+    if has_default_tier(config) and not may_hold_default(collection_path):
+        return True
     if config.option.markexpr == "fast" and not may_hold_fast(collection_path):
         places = (config.invocation_params.dir / name.partition("::")[0] for name in config.args)
         named = [place for place in places if not may_hold_fast(place)]
         asked = any(collection_path.is_relative_to(place) or place.is_relative_to(collection_path) for place in named)
         return None if asked else True
     if lacks_spark(collection_path):
-        config.stash.setdefault(WITHOUT_SPARK, []).append(collection_path.name)
+        if not has_default_tier(config):
+            config.stash.setdefault(WITHOUT_SPARK, []).append(collection_path.name)
         return True
     return None
 
@@ -180,11 +199,17 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
     if is_fast(item):
         item.add_marker("fast")
+    if is_default(item):
+        item.add_marker("default")
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        item.add_marker("property")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what can't run here, and choose the order."""
+    """Deselect what the run's tier lacks and what can't run here, and choose the order."""
+    if has_default_tier(config):
+        items[:] = [item for item in items if item.get_closest_marker("default") is not None]
     deselect(session, items)
     if is_worker(config):
         arrange(config, items)
@@ -216,8 +241,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         lines.append(f"{count} tests with the real Pulsar broker and the Java client: {sentence}")
     without_spark = config.stash.get(WITHOUT_SPARK, [])
     if without_spark:
-        sentence = f"no {' and '.join(lacking_for_spark())}; run pip install '.[test,spark]'"
+        sentence = f"no {' and '.join(lacking_for_spark())}; run pip install '.[test,check,spark]'"
         lines.append(f"{len(without_spark)} files of tests with Spark: {sentence}")
+    if has_default_tier(config):
+        terminalreporter.write_line("The default tier: `pytest --full` runs every test.")
     verdict = "; this is a failure because CI=true" if missing_is_a_failure() else ""
     for line in lines:
         terminalreporter.write_line(
@@ -233,8 +260,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the end of the broker's log with a test that failed."""
+    """Show the end of the broker's log with a test that failed.
+
+    A broker that can't be started fails the first test that needs it: the others of this process are left out.
+    """
     report = yield
+    error = call.excinfo.value if call.excinfo is not None and call.when == "setup" else None
+    if isinstance(error, LauncherError):
+        reported = item.config.stash.setdefault(REPORTED, set())
+        if error in reported:
+            report.outcome, report.longrepr = "skipped", (str(item.path), 0, not_started(error.reason))
+        reported.add(error)
     if report.failed:
         for name in sorted(BROKER_FIXTURES & set(getattr(item, "funcargs", ()))):
             report.sections.append((f"log of {name}", item.funcargs[name].log(20)))  # type: ignore[attr-defined] # checked

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
@@ -46,10 +47,10 @@ def run(pytest_process: subprocess.Popen[str], tmp_path: Path) -> Run:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("JMSAIO_", "JAVA_", "MAVEN_", "CI"))}
     output = tmp_path / "output"
 
-    def run(*arguments: str, **environ: str) -> Done:
+    def run(*arguments: str, files: Sequence[str] = FILES, **environ: str) -> Done:
         assert pytest_process.stdin is not None and pytest_process.stdout is not None
         request = {
-            "arguments": ["-p", "no:cacheprovider", "--color=no", *FILES, *arguments],
+            "arguments": ["-p", "no:cacheprovider", "--color=no", *files, *arguments],
             "environ": kept | {"PATH": str(tmp_path)} | environ,
             "output": str(output),
         }
@@ -91,6 +92,45 @@ def test_tests_of_the_pure_layers_are_the_fast_ones(run: Run) -> None:
     done = run("tests/rules/test_priority.py", "-m", "fast", "--collect-only", "-q")
     selected = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
     assert selected == {"tests/rules/test_priority.py"}, "the others are the launcher's"
+
+
+def test_a_run_that_names_no_test_has_the_default_tier(run: Run) -> None:
+    done = run("--collect-only", "-q", "-n0", files=())
+    collected = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
+    assert {
+        "tests/rules/test_priority.py",
+        "tests/launcher/test_errors.py",
+        "tests/interop/test_matrix.py",
+    } <= collected
+    assert collected.isdisjoint(
+        {"tests/test_conftest.py", "tests/spark/test_kill.py", "tests/transport/pulsar/test_faults.py"}
+    )
+    assert "The default tier: `pytest --full` runs every test." in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [("--full",), ("-m", "broker or not broker"), ("-k", "a")])
+def test_a_run_that_asks_for_tests_has_all_of_them(run: Run, arguments: tuple[str, ...]) -> None:
+    done = run("--collect-only", "-q", "-n0", *arguments, "--ignore=tests/spark", files=("tests/launcher",))
+    assert "test_session_broker_answers" in done.stdout
+    assert "The default tier" not in done.stdout
+
+
+@pytest.mark.java
+def test_a_broker_that_can_not_start_is_one_error(run: Run, tmp_path: Path) -> None:
+    real = shutil.which("java")
+    java = tmp_path / "java"
+    java.write_text(f"""#!/bin/sh
+case "$*" in *org.apache.pulsar*) echo 'no room for this broker'; exit 1;; esac
+exec {real} "$@"
+""")
+    java.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    files = ["tests/conformance/test_sessions.py", "tests/launcher/test_errors.py"]
+    done = run("-n2", "-rs", files=files, PATH=path)
+    assert done.returncode == 1
+    assert "1 error" in done.stdout.splitlines()[-1], done.stdout
+    assert "no room for this broker" in done.stdout
+    assert "this broker did not start, as the error of another test says" in done.stdout
 
 
 def test_a_broker_that_runs_already_needs_no_java(run: Run) -> None:
@@ -190,7 +230,9 @@ def test_without_spark_its_files_are_left_out_and_the_summary_says_so(run: Run) 
     done = run(*arguments)
     assert done.returncode == 0, done.stdout
     assert "test_schema.py" in done.stdout and "test_columns.py" not in done.stdout
-    assert " files of tests with Spark: no pyarrow and pyspark; run pip install '.[test,spark]'" in note(done.stdout)
+    assert " files of tests with Spark: no pyarrow and pyspark; run pip install '.[test,check,spark]'" in note(
+        done.stdout
+    )
     done = run(*arguments, CI="true")
     assert done.returncode == 1
     assert note(done.stdout).endswith("this is a failure because CI=true")

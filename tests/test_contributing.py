@@ -158,6 +158,7 @@ def imported() -> frozenset[str]:
     return frozenset(names - sys.stdlib_module_names - {"jmsaio", "tests", "benchmarks"})
 
 
+@pytest.mark.slow
 def test_what_contributors_install_has_all_that_mypy_and_the_tests_import() -> None:
     """The install lines of the guide and of hatch; mypy reports each import that it can't find."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -71,12 +71,17 @@ def secured(source: str, request: pytest.FixtureRequest) -> str:
 
 
 def examples() -> list[object]:
-    """Each Python block; those that name a broker's URL need the real one. `tests/spark` has those with Spark."""
-    return [
-        pytest.param(block, id=str(block), marks=[pytest.mark.broker] if names_a_broker(block) else [])
-        for block in all_blocks("python")
-        if not block.needs_spark
-    ]
+    """Each Python block; `tests/spark` has those with Spark.
+
+    Blocks that name a broker's URL need the real one, those that name the security guide's need others, too.
+    """
+    found: list[object] = []
+    for block in all_blocks("python"):
+        marks = [pytest.mark.broker] if names_a_broker(block) else []
+        marks += [pytest.mark.slow] if SECURE in block.text else []
+        if not block.needs_spark:
+            found.append(pytest.param(block, id=str(block), marks=marks))
+    return found
 
 
 def shell_commands() -> list[object]:

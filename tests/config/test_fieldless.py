@@ -70,60 +70,58 @@ def test_every_name_of_starlight_is_known_and_no_name_twice(options: tuple[Optio
     assert [option.name for option in options if not option.doc] == []
 
 
-@pytest.mark.parametrize("option", CONNECTION, ids=lambda o: o.name)
-def test_the_default_may_always_be_written(option: Option) -> None:
-    if option.default is None or option.name == "brokerServiceUrl" or option.kind is Kind.SECRET:
-        return
-    text = str(option.default).lower() if option.kind is Kind.FLAG else str(option.default)
-    if option.kind is Kind.LIST:
-        text = ",".join(sorted(option.default, reverse=True))  # type: ignore[call-overload]  # a tuple of texts
-    config = load({option.name: text, "brokerServiceUrl": "memory:"} if text else {"brokerServiceUrl": "memory:"})
-    assert attrs.evolve(config, client={}) == load("memory:")
+def test_the_default_may_always_be_written() -> None:
+    for option in CONNECTION:
+        if option.default is None or option.name == "brokerServiceUrl" or option.kind is Kind.SECRET:
+            continue
+        text = str(option.default).lower() if option.kind is Kind.FLAG else str(option.default)
+        if option.kind is Kind.LIST:
+            text = ",".join(sorted(option.default, reverse=True))  # type: ignore[call-overload]  # a tuple of texts
+        config = load({option.name: text, "brokerServiceUrl": "memory:"} if text else {"brokerServiceUrl": "memory:"})
+        assert attrs.evolve(config, client={}) == load("memory:"), option.name
 
 
-@pytest.mark.parametrize(
-    "option", [o for o in CONNECTION if o.status is Status.NOT_BUILT], ids=lambda o: o.name
-)  # fmt: skip
-def test_what_is_not_built_is_refused_by_name(option: Option) -> None:
-    other = {
-        Kind.FLAG: str(option.default is not True).lower(), Kind.INTEGER: "777", Kind.MAP: {"x": "y"},
-    }.get(option.kind, "x")  # fmt: skip
-    sentence = f"option {re.escape(option.name)}.* known but not supported"
-    with pytest.raises(ConfigurationError, match=sentence) as caught:
-        load({option.name: other, "brokerServiceUrl": "pulsar://h"})
-    assert caught.value.key == option.name
+def test_what_is_not_built_is_refused_by_name() -> None:
+    for option in (option for option in CONNECTION if option.status is Status.NOT_BUILT):
+        other = {
+            Kind.FLAG: str(option.default is not True).lower(), Kind.INTEGER: "777", Kind.MAP: {"x": "y"},
+        }.get(option.kind, "x")  # fmt: skip
+        sentence = f"option {re.escape(option.name)}.* known but not supported"
+        with pytest.raises(ConfigurationError, match=sentence) as caught:
+            load({option.name: other, "brokerServiceUrl": "pulsar://h"})
+        assert caught.value.key == option.name
 
 
-@pytest.mark.parametrize("option", (*PRODUCER, *CONSUMER), ids=lambda o: o.name)
-def test_defaults_may_be_written_and_what_is_not_built_may_not(option: Option) -> None:
-    base: ProducerConfig | ConsumerConfig = ProducerConfig() if option in PRODUCER else ConsumerConfig()
-    if option.default is not None:
-        assert base.merge({option.key: option.default}) == base
-    if option.status is Status.NOT_BUILT and option.kind in (Kind.FLAG, Kind.INTEGER, Kind.TEXT):
-        with pytest.raises(Exception, match=f"option {option.name}.* known but not supported"):
-            base.merge({option.key: {Kind.FLAG: not option.default, Kind.INTEGER: 777}.get(option.kind, "x")})
+def test_defaults_may_be_written_and_what_is_not_built_may_not() -> None:
+    for option in (*PRODUCER, *CONSUMER):
+        base: ProducerConfig | ConsumerConfig = ProducerConfig() if option in PRODUCER else ConsumerConfig()
+        if option.default is not None:
+            assert base.merge({option.key: option.default}) == base, option.name
+        if option.status is Status.NOT_BUILT and option.kind in (Kind.FLAG, Kind.INTEGER, Kind.TEXT):
+            with pytest.raises(Exception, match=f"option {option.name}.* known but not supported"):
+                base.merge({option.key: {Kind.FLAG: not option.default, Kind.INTEGER: 777}.get(option.kind, "x")})
 
 
 IDLE = [o for o in (*CONNECTION, *PRODUCER, *CONSUMER, *DEAD_LETTER) if o.status is Status.NO_EFFECT]
 
 
-@pytest.mark.parametrize("option", IDLE, ids=lambda o: o.name)
 @pytest.mark.parametrize("value", [False, True, 777, "x"])
-def test_an_option_without_an_effect_is_accepted_and_listed(option: Option, value: object) -> None:
+def test_an_option_without_an_effect_is_accepted_and_listed(value: object) -> None:
     """Whatever its value is, in each way to write its name, and nothing else depends on it."""
-    head, _, last = option.name.rpartition(".")
-    base: dict[str, object] = {"consumerConfig.deadLetterPolicy.maxRedeliverCount": 3}
-    given: object = {last: value} if option.kind is Kind.MAP else value
-    nested: dict[str, object] = {last: given}
-    for name in reversed(head.split(".") if head else []):
-        nested = {name: nested}
-    written = [base | {option.name: given}]
-    if option.section is not Section.DEAD_LETTER:  # a policy is replaced whole
-        written.append(base | nested)
-    for config in written:
-        loaded = load({"brokerServiceUrl": "memory:", **config})
-        assert loaded.without_effect == (option.name,)
-        assert attrs.evolve(loaded, without_effect=()) == load({"brokerServiceUrl": "memory:", **base})
+    for option in IDLE:
+        head, _, last = option.name.rpartition(".")
+        base: dict[str, object] = {"consumerConfig.deadLetterPolicy.maxRedeliverCount": 3}
+        given: object = {last: value} if option.kind is Kind.MAP else value
+        nested: dict[str, object] = {last: given}
+        for name in reversed(head.split(".") if head else []):
+            nested = {name: nested}
+        written = [base | {option.name: given}]
+        if option.section is not Section.DEAD_LETTER:  # a policy is replaced whole
+            written.append(base | nested)
+        for config in written:
+            loaded = load({"brokerServiceUrl": "memory:", **config})
+            assert loaded.without_effect == (option.name,), option.name
+            assert attrs.evolve(loaded, without_effect=()) == load({"brokerServiceUrl": "memory:", **base}), option.name
 
 
 def test_options_without_an_effect_are_listed_under_keywords_too() -> None:

@@ -35,7 +35,7 @@ def pulsar_broker(pytestconfig: pytest.Config) -> TestBroker:
     if external is not None:
         return external
     broker = LaunchedBroker(shared_folder(pytestconfig) / "shared-broker", memory="1g", settings=NEVER_KILLED)
-    broker.start()
+    broker.share()
     return broker  # its end comes with the end of the run: another process may need it still
 
 
@@ -43,7 +43,7 @@ def pulsar_broker(pytestconfig: pytest.Config) -> TestBroker:
 def secure_broker(pytestconfig: pytest.Config) -> SecureBroker:
     """The real broker with authentication, TLS and authorisation of the whole run and all its processes."""
     broker = SecureBroker(shared_folder(pytestconfig) / "secure-broker")
-    broker.start()
+    broker.share()
     return broker
 
 
@@ -51,7 +51,7 @@ def secure_broker(pytestconfig: pytest.Config) -> SecureBroker:
 def oauth_broker(pytestconfig: pytest.Config) -> OAuthBroker:
     """The real broker that takes the tokens of an `issuer`, of the whole run and all its processes."""
     broker = OAuthBroker(shared_folder(pytestconfig) / "oauth-broker")
-    broker.start()
+    broker.share()
     return broker
 
 

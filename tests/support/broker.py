@@ -10,8 +10,12 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from jmsaio import launcher
+from jmsaio.launcher import LauncherError
 from jmsaio.launcher import broker as launch
+from jmsaio.launcher.places import locked
 from tests.support.watcher import tell_watcher
 
 #: Names of the environment variables that point the tests to a running broker, for development.
@@ -21,6 +25,11 @@ SERVICE_URL, WEB_URL = "JMSAIO_TEST_SERVICE_URL", "JMSAIO_TEST_WEB_URL"
 NEVER_KILLED = {"journalSyncData": "false"}
 #: Tries, a second apart, to start a broker on a port that something else has taken while the broker was down.
 _TRIES = 30
+
+
+def not_started(reason: str) -> str:
+    """Why a test is left out after another one has failed when it started the same broker."""
+    return f"this broker did not start, as the error of another test says: {reason.splitlines()[0]}"
 
 
 class TestBroker:
@@ -125,6 +134,18 @@ class LaunchedBroker(TestBroker):
                 time.sleep(1)
         assert self._status is not None
         self.service_url, self.web_service_url = self._status.service_url, self._status.web_service_url
+
+    def share(self) -> None:
+        """Start it for all processes of the run. If that fails, only the first test that asks for it fails."""
+        failure = self._folder.with_name(f"{self._folder.name}-failure.txt")
+        with locked(self._folder.with_name(f"{self._folder.name}.lock")):
+            if failure.exists():
+                pytest.skip(not_started(failure.read_text(encoding="utf-8")))
+            try:
+                self.start()
+            except LauncherError as error:
+                failure.write_text(error.reason, encoding="utf-8")
+                raise
 
     def stop(self) -> None:
         if self._paused:

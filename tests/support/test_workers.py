@@ -23,7 +23,7 @@ from tests.support.workers import arrange, distribute, is_worker, scheduler
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
-    distribute(config)
+    distribute(config, default=False)
 
 def pytest_collection_modifyitems(config, items):
     if is_worker(config):

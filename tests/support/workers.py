@@ -17,10 +17,14 @@ from jmsaio.launcher.places import locked
 
 #: Processes for a run of many tests, most of which wait: more than that would crowd two processors.
 WORKERS = 5
+#: Processes for the default tier, whose tests wait less: each costs seconds of collecting.
+DEFAULT_WORKERS = 3
 #: Fast tests that a process is given at once: the controller's work for each test would else be as much as the test's.
 TOGETHER = 50
 #: Seconds of a test's time limit from which on it counts as long.
 LONG = 200
+#: Fast tests that a run begins with: what is broken for everybody shows before the first broker is started.
+AHEAD = 1000
 #: The file in the run's folder with the group of each test that has one, marked so or made of fast tests.
 _GROUPS = "groups"
 
@@ -35,8 +39,12 @@ def workers_for(places: Iterable[Path], single: bool) -> int:
     return 0 if single or not any(place.is_dir() for place in places) else WORKERS
 
 
-def distribute(config: pytest.Config) -> None:
-    """Have pytest-xdist, if it is there, run the tests in several processes, as `workers_for` says."""
+def distribute(config: pytest.Config, default: bool) -> None:
+    """Have pytest-xdist, if it is there, run the tests in several processes, as `workers_for` says.
+
+    Args:
+        default: the run has the default tier.
+    """
     option = config.option
     if is_worker(config) or not hasattr(option, "numprocesses"):
         return
@@ -45,7 +53,9 @@ def distribute(config: pytest.Config) -> None:
         watched = option.capture == "no" or option.usepdb or option.collectonly
         places = (config.invocation_params.dir / name for name in config.args)
         option.numprocesses = workers_for(places, single=bool(few or watched))
-        if option.markexpr == "fast":  # they wait for nothing
+        if default:
+            option.numprocesses = min(option.numprocesses, DEFAULT_WORKERS)
+        elif option.markexpr == "fast":  # they wait for nothing
             option.numprocesses = min(option.numprocesses, os.cpu_count() or 1)
 
 
@@ -64,10 +74,12 @@ def shared_folder(config: pytest.Config) -> Path:
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:
     """In a worker: order the tests, and note for the controller which of them belong together.
 
-    Groups come first, then long tests: a run should not end with one of them while all other processes have nothing
-    to do.
+    After some fast tests come groups, then long tests: a run should not end with one of them while all other processes
+    have nothing to do.
     """
     items.sort(key=lambda item: (_group(item) is not None, _limit(item)), reverse=True)
+    ahead = [item for item in items if item.get_closest_marker("fast") is not None][:AHEAD]
+    items[:] = [*ahead, *(item for item in items if item not in set(ahead))]
     once(shared_folder(config), _GROUPS, lambda: _groups(items))
 
 

@@ -1,28 +1,23 @@
 """The transports that the contract suite runs on: every one in the registry.
 
-Each has a module ``tests/transport/<name>/contract.py`` with ``MARKS`` for its runs, ``configuration(request) ->
-Configuration``, which starts or finds a broker, ``deduplicating_namespace(request) -> str``, a namespace where that
-broker leaves out records whose sequence id their producer has sent before, and ``crash(transport)``, a coroutine
-function that ends a client as a crash of its process does.
+Each has a module ``tests/transport/<name>/contract.py`` with ``MARKS`` for its runs, ``TRANSACTIONS``, whether it has
+them, ``configuration(request) -> Configuration``, which starts or finds a broker, ``deduplicating_namespace(request) ->
+str``, a namespace where that broker leaves out records whose sequence id their producer has sent before, and
+``crash(transport)``, a coroutine function that ends a client as a crash of its process does.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from importlib import import_module
 from types import ModuleType
 
 import pytest
 
 from jmsaio.config import Configuration
-from jmsaio.config.schemes import SCHEMES
-from tests.transport.contract.harness import Harness
-
-NAMES = dict.fromkeys(scheme.transport.rpartition(".")[2] for scheme in SCHEMES.values())
-CONTRACTS = {name: import_module(f"tests.transport.{name}.contract") for name in NAMES}
+from tests.transport.contract.harness import CONTRACTS, Harness, params
 
 
-@pytest.fixture(params=[pytest.param(name, marks=contract.MARKS) for name, contract in CONTRACTS.items()])
+@pytest.fixture(params=params(CONTRACTS))
 def contract(request: pytest.FixtureRequest) -> ModuleType:
     """The transport of this run."""
     return CONTRACTS[request.param]

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 import attrs
+import pytest
 
 from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
+from jmsaio.config.schemes import SCHEMES
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import (
@@ -31,10 +34,18 @@ from jmsaio.transport.base import (
 from jmsaio.transport.registry import open_transport
 from tests.kit.records import Outcomes, record, tell_each, texts
 
+_NAMES = dict.fromkeys(scheme.transport.rpartition(".")[2] for scheme in SCHEMES.values())
+#: What `tests.transport.contract.conftest` asks for, by the names of the transports.
+CONTRACTS = {name: import_module(f"tests.transport.{name}.contract") for name in _NAMES}
 #: A hang guard: nothing takes that long, in seconds.
 GUARD = 30.0
 #: How long is waited to see that nothing comes, in seconds.
 QUIET = 0.3
+
+
+def params(names: Iterable[str]) -> list[object]:
+    """Parameters of the fixture ``contract``: a run on each of these transports."""
+    return [pytest.param(name, marks=CONTRACTS[name].MARKS) for name in names]
 
 
 @attrs.define(eq=False)

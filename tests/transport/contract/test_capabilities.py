@@ -13,7 +13,7 @@ import anyio
 import attrs
 import pytest
 
-from jmsaio.errors import JMSError
+from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import StartPosition, SubscriptionType
 from tests.kit.records import record, texts
@@ -50,6 +50,15 @@ async def test_a_crash_leaves_subscriptions_of_the_declared_types_only_where_the
     assert set((await harness.admin.stats(topic)).subscriptions) == stay
     await crashing.transport.aclose(0.5)  # nothing answers it any more
     await keeper.close()
+
+
+async def test_a_transport_without_transactions_refuses_them_at_once(harness: Harness, contract: ModuleType) -> None:
+    assert harness.capabilities.transactions is contract.TRANSACTIONS
+    if not harness.capabilities.transactions:
+        with pytest.raises(IllegalStateError):
+            await harness.transport.ready_for_transactions(GUARD)
+        with pytest.raises(JMSError):
+            await harness.transport.begin(60)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Contract: transactions, where the engine says that it has them; a clear refusal where it has none."""
+"""Contract: transactions, where a transport has them; `test_capabilities` has the refusal where it has none."""
 
 from __future__ import annotations
 
@@ -6,28 +6,23 @@ import asyncio
 
 import pytest
 
-from jmsaio.errors import IllegalStateError, JMSError, TransactionRolledBackError
+from jmsaio.errors import JMSError, TransactionRolledBackError
 from jmsaio.transport.base import StartPosition, Transaction
 from tests.kit.records import texts
-from tests.transport.contract.harness import GUARD, Harness
+from tests.transport.contract.harness import CONTRACTS, GUARD, Harness, params
+
+TRANSACTED = params(name for name, contract in CONTRACTS.items() if contract.TRANSACTIONS)
+pytestmark = pytest.mark.parametrize("contract", TRANSACTED, indirect=True)
 
 
-async def _begin(harness: Harness, timeout: float = 60.0) -> Transaction | None:
-    """A transaction; None where there are none, which has to be said at once."""
-    if harness.capabilities.transactions:
-        await harness.transport.ready_for_transactions(GUARD)
-        return await harness.transport.begin(timeout)
-    with pytest.raises(IllegalStateError):
-        await harness.transport.ready_for_transactions(GUARD)
-    with pytest.raises(JMSError):
-        await harness.transport.begin(timeout)
-    return None
+async def _begin(harness: Harness, timeout: float = 60.0) -> Transaction:
+    """A transaction."""
+    await harness.transport.ready_for_transactions(GUARD)
+    return await harness.transport.begin(timeout)
 
 
 async def test_sent_records_appear_at_commit(harness: Harness) -> None:
     transaction = await _begin(harness)
-    if transaction is None:
-        return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
     sender = await harness.sender(topic, transacted=True)
@@ -39,8 +34,6 @@ async def test_sent_records_appear_at_commit(harness: Harness) -> None:
 
 async def test_sent_records_never_appear_after_abort(harness: Harness) -> None:
     transaction = await _begin(harness)
-    if transaction is None:
-        return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
     sender = await harness.sender(topic, transacted=True)
@@ -53,8 +46,6 @@ async def test_sent_records_never_appear_after_abort(harness: Harness) -> None:
 
 async def test_acknowledgements_hold_from_commit_on(harness: Harness) -> None:
     transaction = await _begin(harness)
-    if transaction is None:
-        return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
     await harness.fill(topic, "1", "2")
@@ -67,8 +58,6 @@ async def test_acknowledgements_hold_from_commit_on(harness: Harness) -> None:
 
 async def test_acknowledgements_are_undone_by_abort(harness: Harness) -> None:
     transaction = await _begin(harness)
-    if transaction is None:
-        return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
     await harness.fill(topic, "1", "2")
@@ -83,8 +72,6 @@ async def test_acknowledgements_are_undone_by_abort(harness: Harness) -> None:
 
 async def test_a_closed_consumer_leaves_its_acknowledgements_to_the_transaction(harness: Harness) -> None:
     transaction = await _begin(harness)
-    if transaction is None:
-        return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
     await harness.fill(topic, "1", "2")
@@ -100,8 +87,6 @@ async def test_a_closed_consumer_leaves_its_acknowledgements_to_the_transaction(
 
 async def test_work_on_several_topics_is_one(harness: Harness) -> None:
     transaction = await _begin(harness)
-    if transaction is None:
-        return
     topics = [harness.topic() for _ in range(3)]
     source = await harness.inbox(topics[0])
     targets = [await harness.inbox(topic) for topic in topics[1:]]
@@ -117,8 +102,6 @@ async def test_work_on_several_topics_is_one(harness: Harness) -> None:
 
 async def test_two_transactions_can_not_acknowledge_the_same_record(harness: Harness) -> None:
     first, second = await _begin(harness), await _begin(harness)
-    if first is None or second is None:
-        return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
     sender = await harness.sender(topic, transacted=True)
@@ -137,8 +120,6 @@ async def test_two_transactions_can_not_acknowledge_the_same_record(harness: Har
 
 async def test_a_transaction_ends_with_its_time(harness: Harness) -> None:
     transaction = await _begin(harness, 0.5)
-    if transaction is None:
-        return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
     await harness.fill(topic, "in")
@@ -152,8 +133,6 @@ async def test_a_transaction_ends_with_its_time(harness: Harness) -> None:
 
 async def test_plain_records_are_not_part_of_it(harness: Harness) -> None:
     transaction = await _begin(harness)
-    if transaction is None:
-        return
     topic = harness.topic()
     inbox = await harness.inbox(topic)
     sender = await harness.sender(topic, transacted=True)
@@ -166,8 +145,6 @@ async def test_plain_records_are_not_part_of_it(harness: Harness) -> None:
 async def test_a_cancelled_commit_is_all_or_nothing(harness: Harness) -> None:
     for turns in range(4):
         transaction = await _begin(harness)
-        if transaction is None:
-            return
         topic = harness.topic()
         inbox = await harness.inbox(topic)
         await harness.send(await harness.sender(topic, transacted=True), "1", "2", transaction=transaction)
@@ -185,16 +162,13 @@ async def test_closing_the_client_aborts(harness: Harness) -> None:
     transaction = await _begin(other)
     topic = harness.topic()
     inbox = await harness.inbox(topic)
-    if transaction is not None:
-        await other.send(await other.sender(topic, transacted=True), "lost", transaction=transaction)
+    await other.send(await other.sender(topic, transacted=True), "lost", transaction=transaction)
     await other.stop()
     assert await inbox.rest() == []
 
 
 async def test_what_an_open_transaction_sent_is_not_readable(harness: Harness) -> None:
     transaction = await _begin(harness)
-    if transaction is None:
-        return
     topic = harness.topic()
     await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     [first] = await harness.fill(topic, "before")

@@ -11,6 +11,7 @@ from jmsaio.transport.memory.broker.broker import broker_named, forget_broker
 from jmsaio.transport.memory.transport import MemoryTransport
 
 MARKS: tuple[pytest.MarkDecorator, ...] = ()
+TRANSACTIONS = True
 
 
 def configuration(request: pytest.FixtureRequest) -> Configuration:

@@ -14,6 +14,7 @@ from jmsaio.transport.base import Transport
 from jmsaio.transport.pulsar.transport import PulsarTransport
 
 MARKS = (pytest.mark.broker,)
+TRANSACTIONS = False
 
 
 def configuration(request: pytest.FixtureRequest) -> Configuration:
