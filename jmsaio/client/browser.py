@@ -33,6 +33,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, resolve, without_query
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.messages.message import Message
@@ -116,7 +117,7 @@ class QueueBrowser(AsyncClosing):
     async def _create(cls, runtime: SessionRuntime, queue: Destination, selector: str | None) -> QueueBrowser:
         runtime.check_call()
         if not isinstance(queue, Queue):
-            raise InvalidDestinationError(f"only queues can be browsed, not {queue!r}")
+            raise InvalidDestinationError(f"only queues can be browsed, not {shown(queue)}")
         runtime.connection.check_options(queue)
         runtime.connection.temporaries.check_may_consume(queue)
         return cls(runtime, queue, selector, parse_selector(selector))

@@ -37,6 +37,7 @@ from jmsaio.errors import (
     IllegalStateError,
     ObjectClosedError,
 )
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import TemporaryQueue, TemporaryTopic
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.headers import JMSX
@@ -128,7 +129,7 @@ class Connection(AsyncClosing):
         self._check_open()
         if self._runtime.client_id is not None:
             how = "by configuration" if self._administered else "already"
-            raise IllegalStateError(f"the client id is set {how}: {self._runtime.client_id!r}")
+            raise IllegalStateError(f"the client id is set {how}: {shown(self._runtime.client_id)}")
         if used:
             raise IllegalStateError(
                 "set the client id before anything else is done with the connection; jmsaio.connect starts it unless "
@@ -339,7 +340,7 @@ class Connection(AsyncClosing):
         self._check_open()
         limit = seconds(timeout, "timeout")
         if limit <= 0:
-            raise IllegalArgumentError(f"timeout must be above 0 seconds, and is {timeout!r}")
+            raise IllegalArgumentError(f"timeout must be above 0 seconds, and is {shown(timeout)}")
         clock = self._runtime.transport.clock
         begin = clock.steady()
         await self._runtime.transport.ping(limit)
@@ -506,7 +507,7 @@ def _scope(mode: AcknowledgeMode, scope: str) -> Scope:
         found = Scope.INDIVIDUAL
     if found is Scope.INDIVIDUAL:
         raise ConfigurationError(
-            f"acknowledge_scope is 'session' or 'group', not {scope!r}; "
+            f"acknowledge_scope is 'session' or 'group', not {shown(scope)}; "
             "for single messages use AcknowledgeMode.INDIVIDUAL",
             "acknowledge_scope",
         )

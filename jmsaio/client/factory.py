@@ -25,7 +25,7 @@ from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration, ConnectOptions, FactoryOptions, load
 from jmsaio.errors import BrokerUnavailableError, IllegalStateError, JMSError, JMSSecurityError, ObjectClosedError
-from jmsaio.model.arguments import check_optional_text
+from jmsaio.model.arguments import check_optional_text, shown
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.messages.tracing import Tracing
 from jmsaio.model.modes import AcknowledgeMode
@@ -200,7 +200,7 @@ class ConnectionFactory(AsyncClosing):
             if given[name] is None:
                 given[name] = value
             elif value not in (None, AcknowledgeMode.AUTO):
-                raise TypeError(f"create_context() got multiple values for argument {name!r}")
+                raise TypeError(f"create_context() got multiple values for argument {shown(name)}")
         if as_java and given["mode"] is None:
             given["mode"] = AcknowledgeMode.AUTO
         used = AcknowledgeMode.of(given.pop("mode"))

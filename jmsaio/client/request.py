@@ -20,6 +20,7 @@ from jmsaio.errors import (
     JMSError,
     ObjectClosedError,
 )
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.log_fields import log_fields
@@ -102,7 +103,7 @@ class RequestReply:
             message.jms_correlation_id = key = producer._next_message_id()
             self._own_ids.add(key)
         elif key in self._replies:
-            raise IllegalStateError(f"a request with JMSCorrelationID {key!r} waits for its reply already")
+            raise IllegalStateError(f"a request with JMSCorrelationID {shown(key)} waits for its reply already")
         message.jms_reply_to = self._queue
         reply: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._replies[key] = reply
@@ -241,7 +242,7 @@ class QueueRequestor(_Requestor):
             IllegalStateError: the session is transacted or closed.
         """
         if not isinstance(queue, Queue):
-            raise InvalidDestinationError(f"a QueueRequestor needs a Queue, not {queue!r}")
+            raise InvalidDestinationError(f"a QueueRequestor needs a Queue, not {shown(queue)}")
         return await cls._open(session, queue, session.create_temporary_queue)
 
 
@@ -253,5 +254,5 @@ class TopicRequestor(_Requestor):
     async def open(cls, session: RequestSession, topic: Topic) -> TopicRequestor:
         """Create a requestor; raises as ``QueueRequestor.open``."""
         if not isinstance(topic, Topic):
-            raise InvalidDestinationError(f"a TopicRequestor needs a Topic, not {topic!r}")
+            raise InvalidDestinationError(f"a TopicRequestor needs a Topic, not {shown(topic)}")
         return await cls._open(session, topic, session.create_temporary_topic)

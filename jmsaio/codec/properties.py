@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from jmsaio.codec.bodies import OBJECT_FORMAT
 from jmsaio.errors import MessageFormatError, NumberFormatError
-from jmsaio.model.arguments import with_article
+from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.headers import NOT_PROPERTIES, RESERVED
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.text import PARSERS, to_java
@@ -70,7 +70,9 @@ def write(values: Mapping[str, Property], wire: dict[str, str]) -> None:
         elif value is not None:
             word = MARKS.get(kind)
             if word is None:
-                raise MessageFormatError(f"property {name!r} can't hold {with_article(kind.__name__)}: {value!r:.100}")
+                raise MessageFormatError(
+                    f"property {shown(name)} can't hold {with_article(kind.__name__)}: {shown(value)}"
+                )
             wire[name] = to_java(value)
             wire[mark] = word
 
@@ -79,7 +81,7 @@ def _check(text: str, name: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise MessageFormatError(f"property {name!r} has a lone surrogate at {error.start}") from error
+        raise MessageFormatError(f"property {shown(name)} has a lone surrogate at {error.start}") from error
 
 
 def remember(cache: dict[str, str], name: str, mark: str) -> str:
@@ -94,7 +96,7 @@ def _mark_to_write(name: str) -> str:
     if name in RESERVED:
         return ""
     if name in HIDDEN or name.endswith(TYPE_SUFFIX):
-        raise MessageFormatError(f"{name!r} can't name a property: Pulsar records use it for something else")
+        raise MessageFormatError(f"{shown(name)} can't name a property: Pulsar records use it for something else")
     _check(name, name)
     return name + TYPE_SUFFIX
 
@@ -200,7 +202,7 @@ def write_texts(texts: Mapping[str, str], words: Mapping[str, str], wire: dict[s
         if mark is None:
             mark = remember(_WRITTEN, name, _mark_to_write(name))
         if not mark:
-            raise MessageFormatError(f"{name!r} can't name a property: it is a header")
+            raise MessageFormatError(f"{shown(name)} can't name a property: it is a header")
         if not text.isascii():
             _check(text, name)
         wire[name] = text
@@ -209,12 +211,14 @@ def write_texts(texts: Mapping[str, str], words: Mapping[str, str], wire: dict[s
             word = known_word(given)
             if word is None:
                 words_known = ", ".join(_WORDS)
-                raise MessageFormatError(f"property {name!r} can't have the type {given!r:.100}: take {words_known}")
+                raise MessageFormatError(
+                    f"property {shown(name)} can't have the type {shown(given)}: take {words_known}"
+                )
             wire[mark] = word
             typed += 1
     if typed != len(words):
         lost = next(name for name in words if name not in texts)
-        raise MessageFormatError(f"property {lost!r} has the type {words[lost]!r:.100}, but no text")
+        raise MessageFormatError(f"property {shown(lost)} has the type {shown(words[lost])}, but no text")
 
 
 def _mark_to_read(name: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from jmsaio.codec import bodies, headers, properties
 from jmsaio.errors import MalformedMessageError, MessageFormatError
+from jmsaio.model.arguments import shown
 from jmsaio.model.headers import NON_PERSISTENT, PERSISTENT, as_word
 from jmsaio.model.wire import (
     CONNECTION_ID,
@@ -283,7 +284,7 @@ def _mode(word: str) -> int:
         return 1
     if word == PERSISTENT:
         return 2
-    raise MessageFormatError(f"delivery_mode must be {PERSISTENT} or {NON_PERSISTENT}, not {word!r:.100}")
+    raise MessageFormatError(f"delivery_mode must be {PERSISTENT} or {NON_PERSISTENT}, not {shown(word)}")
 
 
 def _is_topic(kind: str | None) -> bool:
@@ -291,4 +292,4 @@ def _is_topic(kind: str | None) -> bool:
         return True
     if kind == QUEUE:
         return False
-    raise MessageFormatError(f"reply_to_kind must be {QUEUE} or {TOPIC}, not {kind!r:.100}")
+    raise MessageFormatError(f"reply_to_kind must be {QUEUE} or {TOPIC}, not {shown(kind)}")

@@ -13,6 +13,7 @@ from jmsaio.config.options import ON_MEMORY, ON_PULSAR, Section
 from jmsaio.config.producer import ProducerConfig
 from jmsaio.config.schemes import SCHEMES
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import shown
 
 MIB = 1024 * 1024
 _TOKEN_PLUGINS = ("token", "AuthenticationToken")
@@ -258,7 +259,7 @@ class Configuration:
         """Check the rules that involve several options."""
         tenant, slash, namespace = self.system_namespace.partition("/")
         if not (tenant and slash and namespace) or "/" in namespace or ":" in self.system_namespace:
-            reason = f"option jms.systemNamespace = {self.system_namespace!r}: must be tenant/namespace"
+            reason = f"option jms.systemNamespace = {shown(self.system_namespace)}: must be tenant/namespace"
             raise ConfigurationError(reason, key="jms.systemNamespace")
         if self.use_credentials_from_create_connection and not self._has_token_plugin():
             key = "jms.useCredentialsFromCreateConnection"

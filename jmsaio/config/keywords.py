@@ -16,6 +16,7 @@ from jmsaio.config.declaring import SectionField, directory, groups
 from jmsaio.config.options import Option, Section, hint, nearest_name
 from jmsaio.config.producer import ProducerConfig
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import shown
 
 #: The classes whose fields are keywords, by section.
 _HOLDERS: Mapping[Section, type] = {
@@ -72,7 +73,7 @@ def find_keyword(name: str) -> Keyword:
     check_unambiguous(name)
     keyword = KEYWORDS.get(name)
     if keyword is None:
-        raise ConfigurationError(f"unknown option {name!r}{_hint(name)}", key=name)
+        raise ConfigurationError(f"unknown option {shown(name)}{_hint(name)}", key=name)
     return keyword
 
 
@@ -81,7 +82,7 @@ def check_unambiguous(name: str) -> None:
     if name in _AMBIGUOUS:
         fields = {each.section: field for field, each in groups(Configuration).items()}
         ways = " or ".join(f"{fields[section]}={{{name!r}: ...}}" for section in _AMBIGUOUS[name])
-        raise ConfigurationError(f"option {name!r} belongs to more than one section; give {ways}", key=name)
+        raise ConfigurationError(f"option {shown(name)} belongs to more than one section; give {ways}", key=name)
 
 
 def _hint(name: str) -> str:
@@ -94,7 +95,7 @@ def _hint(name: str) -> str:
         meant.setdefault(keyword.declared.key, repr(keyword.name))
         if keyword.section is Section.CONSUMER:
             for option in (each for each in directory(keyword.declared.section).options if each.field):
-                way = f"{keyword.name}={{{option.field!r}: ...}}"
+                way = f"{keyword.name}={{{shown(option.field)}: ...}}"
                 meant.setdefault(option.field, way)
                 meant.setdefault(option.name, way)
     return hint(meant.get(nearest_name(name, meant), ""))

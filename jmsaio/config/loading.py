@@ -21,6 +21,7 @@ from jmsaio.config.schemes import SCHEMES, BrokerAddress, default_broker
 from jmsaio.config.sources import as_map, check_web_url, is_url, parse_broker, read_file, split_url
 from jmsaio.config.values import given, written
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import shown
 
 Held = TypeVar("Held", ProducerConfig, ConsumerConfig)
 
@@ -229,7 +230,7 @@ def _browser_limit(values: dict[str, object], environ: Mapping[str, str]) -> Non
     if digits.isascii() and digits.isdecimal() and len(digits) < 20 and abs(int(text)) < 2**31:  # a Java int
         values["queue_browser_read_max"] = int(text)
     else:
-        values["ignored"] = (f"${ENVIRON_BROWSER} = {text[:40]!r} is not an integer: it counts as 0, no limit",)
+        values["ignored"] = (f"${ENVIRON_BROWSER} = {shown(text)} is not an integer: it counts as 0, no limit",)
 
 
 def _place(values: dict[str, object], broker: BrokerAddress | None) -> None:

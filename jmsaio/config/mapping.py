@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from jmsaio.config.options import Directory, Kind
 from jmsaio.config.values import given, written
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import shown
 
 
 def flatten(source: Mapping[str, object], prefix: str = "") -> dict[str, object]:
@@ -18,7 +19,7 @@ def flatten(source: Mapping[str, object], prefix: str = "") -> dict[str, object]
     result: dict[str, object] = {}
     for key, value in source.items():
         if not isinstance(key, str):
-            raise ConfigurationError(f"option names are text, not {key!r}")
+            raise ConfigurationError(f"option names are text, not {shown(key)}")
         name = prefix + key
         if isinstance(value, Mapping):
             result.update(flatten(value, f"{name}."))

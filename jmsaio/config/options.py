@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 import attrs
 
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import WIDTH, shown
 
 
 class Kind(enum.Enum):
@@ -138,7 +139,7 @@ class Directory:
         if option is not None:
             return option, True
         whole = prefix + name
-        raise ConfigurationError(f"unknown option {whole!r}{nearest(whole, self.names())}", key=whole)
+        raise ConfigurationError(f"unknown option {shown(whole)}{nearest(whole, self.names())}", key=whole)
 
     def names(self) -> list[str]:
         """Return all names that errors can suggest, those of this section first."""
@@ -162,6 +163,8 @@ def nearest_name(name: str, names: Iterable[str]) -> str:
     The part after the last dot counts first, so that a name in the wrong section finds the right one.
     """
     best, found = (_NEAR, 0.0), ""
+    if len(name) > WIDTH:  # comparing takes time by its square
+        return found
     for known in names:
         score = (_likeness(_last(name), _last(known)), _likeness(name, known))
         if score > best:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import attrs
 
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import shown
 
 
 @attrs.frozen
@@ -101,8 +102,8 @@ def _host_port(place: str, default_port: int) -> tuple[str, int]:
     elif ":" in place:
         host, _, port = place.rpartition(":")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        shown = place if port.isdigit() else f"{host}:..."  # the rest can be a secret
-        raise ConfigurationError(f"broker URL: {shown!r} is not host:port", key="brokerServiceUrl")
+        known = place if port.isdigit() else f"{host}:..."  # the rest can be a secret
+        raise ConfigurationError(f"broker URL: {shown(known)} is not host:port", key="brokerServiceUrl")
     return host, int(port)
 
 

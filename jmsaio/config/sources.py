@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 from jmsaio.config.options import nearest
 from jmsaio.config.schemes import SCHEMES, BrokerAddress
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import brief, shown
 
 #: Characters that can precede a secret in a URL without its scheme.
 _SECRET = re.compile("[:@]")
@@ -43,7 +44,7 @@ def split_url(text: str) -> tuple[BrokerAddress, dict[str, object]]:
             continue
         if not equals or not name:
             known = name.partition(":")[0]
-            raise ConfigurationError(f"option {known!r} in the URL has no '=' and value", key=known)
+            raise ConfigurationError(f"option {shown(known)} in the URL has no '=' and value", key=known)
         options[name] = unquote_plus(value)
     return parse_broker(base), options
 
@@ -62,9 +63,9 @@ def parse_broker(base: str) -> BrokerAddress:
     if scheme in SCHEMES and (colon or SCHEMES[scheme].in_process):
         return SCHEMES[scheme].read(rest)
     *others, last = (each.example for each in SCHEMES.values() if each.example)
-    shown = f"{scheme}://..." if colon else repr(base)  # the rest can be a secret
+    given = f"{brief(scheme)}://..." if colon else shown(base)  # the rest can be a secret
     known = f"{nearest(scheme, SCHEMES)}; write {', '.join(others)} or {last}"
-    raise ConfigurationError(f"{shown} is not a broker URL that jmsaio supports{known}", key="brokerServiceUrl")
+    raise ConfigurationError(f"{given} is not a broker URL that jmsaio supports{known}", key="brokerServiceUrl")
 
 
 def check_web_url(text: str) -> str:
@@ -94,12 +95,12 @@ def read_file(path: pathlib.Path) -> dict[str, object]:
         hint = (
             "" if "." in path.name and ":" not in path.name else "; is it meant as a URL, such as pulsar://host:6650?"
         )
-        raise ConfigurationError(f"can't read configuration file {name!r}: {_reason(error)}{hint}") from None
+        raise ConfigurationError(f"can't read configuration file {shown(name)}: {_reason(error)}{hint}") from None
     try:
         data = tomllib.loads(text) if path.suffix.lower() == ".toml" else json.loads(text)
     except ValueError as error:  # of both parsers; its text shows a position, not the content
-        raise ConfigurationError(f"configuration file {str(path)!r}: {error}") from None
-    return as_map(data, f"configuration file {str(path)!r}")
+        raise ConfigurationError(f"configuration file {shown(str(path))}: {error}") from None
+    return as_map(data, f"configuration file {shown(str(path))}")
 
 
 def as_map(data: object, what: str) -> dict[str, object]:

@@ -16,8 +16,6 @@ from jmsaio.model.durations import TEN_YEARS
 
 #: Seconds by unit of time.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-#: Maximum number of characters of an invalid value in its error.
-_WIDTH = 1000
 #: Maximum numbers of options without their own limit: the usual one, and those by unit.
 _MOST, _MOST_IN = 2**31 - 1, {"bytes": 1024**4, "ns": 2**63 - 1}
 
@@ -67,7 +65,7 @@ def names_only(properties: Mapping[str, str]) -> str:
 
 def refuse(option: Option, value: object, why: str) -> ConfigurationError:
     """Create the error for an invalid value, which leaves out the value of a secret."""
-    value_shown = "" if option.secret else f" = {shown(value, _WIDTH)}"
+    value_shown = "" if option.secret else f" = {shown(value)}"
     return ConfigurationError(f"option {option.name}{value_shown}: {why}", key=option.name)
 
 

@@ -34,6 +34,11 @@ def shown(value: object, width: int = WIDTH) -> str:
         return with_article(type(value).__name__)
 
 
+def brief(text: str) -> str:
+    """Return ``text`` as ``shown`` does, without quotation marks."""
+    return shown(text)[1:].rstrip("'\"")
+
+
 def with_article(noun: str) -> str:
     """Return ``noun`` preceded by "a" or "an"."""
     return f"{'an' if noun[:1].lower() in 'aeio' else 'a'} {noun}"

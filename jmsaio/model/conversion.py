@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from jmsaio.errors import MessageFormatError, NullValueError, NumberFormatError
-from jmsaio.model.arguments import with_article
+from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.text import PARSERS, to_java
 from jmsaio.model.values import TYPE_OF, JmsType, Value
 
@@ -55,11 +55,15 @@ def _convert(matrix: dict[JmsType, tuple[JmsType, ...]], value: Value, target: J
         return _null(target, name, what)
     source = TYPE_OF.get(type(value))
     if source is None:  # in a message that was decoded with a schema
-        raise MessageFormatError(f"{what} {name!r} is {with_article(type(value).__name__)}; read it with get_object")
+        raise MessageFormatError(
+            f"{what} {shown(name)} is {with_article(type(value).__name__)}; read it with get_object"
+        )
     if source is target:
         return value
     if target not in matrix.get(source, ()):
-        raise MessageFormatError(f"{what} {name!r} is {with_article(source.value)} and can't be read as {target.value}")
+        raise MessageFormatError(
+            f"{what} {shown(name)} is {with_article(source.value)} and can't be read as {target.value}"
+        )
     if target is _T.STRING:
         return to_java(value)
     if source is _T.STRING:
@@ -71,7 +75,7 @@ def _null(target: JmsType, name: str, what: str) -> Any:
     if target is _T.BOOLEAN:
         return False
     if target in _NULL_IS_NUMBER_FORMAT:
-        raise NumberFormatError(f"{what} {name!r} is missing or None, so it can't be read as {target.value}")
+        raise NumberFormatError(f"{what} {shown(name)} is missing or None, so it can't be read as {target.value}")
     if target in _NULL_IS_NULL_VALUE:
-        raise NullValueError(f"{what} {name!r} is missing or None, so it can't be read as {target.value}")
+        raise NullValueError(f"{what} {shown(name)} is missing or None, so it can't be read as {target.value}")
     return None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jmsaio.errors import InvalidDestinationError
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Queue, Topic, short_name
 from jmsaio.model.partitions import split_partition
 
@@ -23,7 +24,7 @@ def parse_destination_text(text: str) -> Queue | Topic:
     """
     kind, mark, name = text.partition("://")
     if not mark or not name or kind not in KINDS:
-        raise InvalidDestinationError(f"destination {text!r:.200} must be written queue://name or topic://name")
+        raise InvalidDestinationError(f"destination {shown(text)} must be written queue://name or topic://name")
     return KINDS[kind](name)
 
 
@@ -43,7 +44,7 @@ def join_names(text: str) -> str:
     if names[0].startswith(("multi:", "regex:")) or (len(names) == 1 and not is_list):
         return text
     if any(each.partition("://")[0] in KINDS for each in names):
-        raise InvalidDestinationError(f"{text!r:.200} names queues and topics: read each kind, and union the rows")
+        raise InvalidDestinationError(f"{shown(text)} names queues and topics: read each kind, and union the rows")
     return f"{kind}{'multi:' if len(names) > 1 else ''}{','.join(names)}{mark}{query}"
 
 

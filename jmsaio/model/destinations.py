@@ -12,7 +12,7 @@ from urllib.parse import unquote_plus
 import attrs
 
 from jmsaio.errors import ConfigurationError, IllegalStateError, InvalidDestinationError
-from jmsaio.model.arguments import shown
+from jmsaio.model.arguments import brief, shown
 from jmsaio.model.public import created_by
 
 _DOMAINS: Final = ("persistent://", "non-persistent://")
@@ -79,7 +79,7 @@ class Destination:
         return f"{self._kind()}://{self.name}"
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
+        return f"{type(self).__name__}({shown(self.name)})"
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -266,7 +266,7 @@ def _split(name: str, destination: Destination) -> tuple[str, str | None]:
     if not suffix:
         raise InvalidDestinationError(f"{destination!r} has no subscription after its last ':'")
     if not topic:
-        raise InvalidDestinationError(f"{destination!r} has no topic before ':{suffix}'")
+        raise InvalidDestinationError(f"{destination!r} has no topic before ':{brief(suffix)}'")
     return name[: len(name) - len(last)] + topic, suffix
 
 
@@ -300,10 +300,12 @@ def _options(query: str, destination: Destination) -> tuple[Mapping[str, object]
         for step in path:
             below = branch.setdefault(step, {})
             if not isinstance(below, dict):
-                raise InvalidDestinationError(f"{destination!r}: {step!r} is a value and a group in its query string")
+                raise InvalidDestinationError(
+                    f"{destination!r}: {shown(step)} is a value and a group in its query string"
+                )
             branch = below
         if isinstance(branch.get(leaf), dict):
-            raise InvalidDestinationError(f"{destination!r}: {leaf!r} is a value and a group in its query string")
+            raise InvalidDestinationError(f"{destination!r}: {shown(leaf)} is a value and a group in its query string")
         branch[leaf] = unquote_plus(value)
     found = tree.get(_CONSUMER, {})
     if not isinstance(found, dict):

@@ -9,7 +9,7 @@ import unicodedata
 from typing import Final
 
 from jmsaio.errors import IllegalArgumentError
-from jmsaio.model.arguments import check_text, wrong_type
+from jmsaio.model.arguments import WIDTH, check_text, shown, wrong_type
 from jmsaio.model.headers import NOT_PROPERTIES
 from jmsaio.model.wire import TYPE_SUFFIX, TYPE_SUFFIX_READ
 
@@ -48,7 +48,7 @@ def _property_name_problem(name: str) -> str | None:
         return "has the ending that marks a property's type on the wire"
     if name.upper() in RESERVED_WORDS:
         return "is a word of the selector language"
-    if not is_identifier_start(name[0]) or not all(map(is_identifier_part, name)):
+    if not is_identifier_start(name[0]) or not all(map(is_identifier_part, set(name))):
         return "is not an identifier (letters, digits, _ and $, not a digit first)"
     return None
 
@@ -59,8 +59,8 @@ def check_property_name(name: object) -> None:
         raise wrong_type(name, "the property name", "a text")
     problem = _property_name_problem(name)
     if problem is not None:
-        raise IllegalArgumentError(f"the property name {name!r:.100} {problem}")
-    if len(allowed_names) < _MOST_REMEMBERED:
+        raise IllegalArgumentError(f"the property name {shown(name)} {problem}")
+    if len(allowed_names) < _MOST_REMEMBERED and len(name) <= WIDTH:
         allowed_names.add(name)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jmsaio.errors import MessageFormatError
+from jmsaio.model.arguments import shown
 from jmsaio.model.varint import SHORT, read_varint, varint
 
 _PROPERTY, _NAME, _VALUE = b"\x0a", b"\x0a", b"\x12"
@@ -55,7 +56,7 @@ def pack(properties: Mapping[str, str]) -> bytes:
         try:
             made.append(pack_value(pack_name(name), value.encode()))
         except UnicodeEncodeError as error:
-            raise MessageFormatError(f"property {name!r:.100} has a lone surrogate at {error.start}") from error
+            raise MessageFormatError(f"property {shown(name)} has a lone surrogate at {error.start}") from error
     return b"".join(made)
 
 

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from jmsaio.errors import InvalidDestinationError
+from jmsaio.model.arguments import shown
 
 _PARTITION: Final = re.compile(r"(.+)-partition-([0-9]{1,9})", re.DOTALL)
 
@@ -49,4 +50,4 @@ def topic_pattern(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(re.escape("/".join(front)) + f"/(?:{expression})", re.DOTALL)
     except re.error as error:
-        raise InvalidDestinationError(f"topics pattern {pattern!r}: {error}") from error
+        raise InvalidDestinationError(f"topics pattern {shown(pattern)}: {error}") from error

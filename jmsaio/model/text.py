@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from jmsaio.errors import MessageFormatError, NumberFormatError
-from jmsaio.model.arguments import with_article
+from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.values import Byte, Float, Long, Short, Value, round_float
 
 # Possessive repetitions: a long text from a hostile sender is scanned once, not once per digit.
@@ -118,13 +118,13 @@ def parse_integer(text: str | None, bits: int) -> int:
     if not digits.isascii():
         digits = "".join(map(_digit, digits))
     if not digits.isascii() or not digits.isdigit():
-        raise NumberFormatError(f"not a whole number: {text[:100]!r}")
+        raise NumberFormatError(f"not a whole number: {shown(text)}")
     if len(digits) > _MOST_DIGITS:
         digits = digits.lstrip("0")[: _MOST_DIGITS + 1] or "0"  # one digit above the maximum suffices
     value = -int(digits) if text[0] == "-" else int(digits)
     limit = 1 << (bits - 1)
     if not -limit <= value < limit:
-        raise NumberFormatError(f"out of range of {bits} bits: {text[:100]!r}")
+        raise NumberFormatError(f"out of range of {bits} bits: {shown(text)}")
     return value
 
 
@@ -146,7 +146,7 @@ def parse_double(text: str | None) -> float:
         return float(_without_suffix(stripped))
     match = _HEX.fullmatch(stripped)
     if match is None:
-        raise NumberFormatError(f"not a number: {(text or '')[:100]!r}")
+        raise NumberFormatError(f"not a number: {shown(text or '')}")
     sign, whole, front, back, exponent_sign, exponent = match.groups()
     if len(exponent) > _MOST_EXPONENT:
         exponent = "9" * _MOST_EXPONENT
@@ -220,7 +220,7 @@ def parse_wire(text: str, mark: str) -> Value:
     try:
         value: Value = parse(text)
     except NumberFormatError as error:
-        raise MessageFormatError(f"{text[:100]!r} is not {with_article(mark)}") from error
+        raise MessageFormatError(f"{shown(text)} is not {with_article(mark)}") from error
     return value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jmsaio.errors import MessageFormatError, NullValueError
-from jmsaio.model.arguments import with_article, wrong_type
+from jmsaio.model.arguments import shown, with_article, wrong_type
 from jmsaio.model.values import Int
 
 
@@ -22,21 +22,21 @@ def typed(kind: type, value: Any, name: str) -> Any:
         NullValueError: None for a type that has no null.
     """
     if value is None:
-        raise NullValueError(f"{name!r} can't be None as {kind.__name__.lower()}")
+        raise NullValueError(f"{shown(name)} can't be None as {kind.__name__.lower()}")
     try:
         if kind is bool or kind is str:
             if not isinstance(value, kind):
-                raise TypeError(f"needs {with_article(kind.__name__)}, not {type(value).__name__} {value!r:.100}")
+                raise TypeError(f"needs {with_article(kind.__name__)}, not {type(value).__name__} {shown(value)}")
             return value if type(value) is kind else str.__str__(value)
         if isinstance(value, bool):
-            raise TypeError(f"needs a number, not a bool: {value!r}")
+            raise TypeError(f"needs a number, not a bool: {shown(value)}")
         if kind is float:
             if not isinstance(value, int | float):
-                raise TypeError(f"needs a number, not {type(value).__name__} {value!r:.100}")
+                raise TypeError(f"needs a number, not {type(value).__name__} {shown(value)}")
             return float(value)
         made = kind(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise MessageFormatError(f"{name!r}: {error}") from error
+        raise MessageFormatError(f"{shown(name)}: {error}") from error
     return int(made) if kind is Int else made
 
 

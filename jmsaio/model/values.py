@@ -189,7 +189,7 @@ def canonical_property(value: Any, name: str = "") -> bool | int | float | str |
         return _whole(value, name)
     found = canonical(value, name)
     if isinstance(found, bytes | Char):
-        raise MessageFormatError(f"property {name!r} can't hold {with_article(kind.__name__)}")
+        raise MessageFormatError(f"property {shown(name)} can't hold {with_article(kind.__name__)}")
     return found
 
 
@@ -223,7 +223,7 @@ def _from_subclass(value: object, name: str) -> Value:
         return str.__str__(value)
     if isinstance(value, bytes):
         return bytes(value)
-    where = f" of {name!r}" if name else ""
+    where = f" of {shown(name)}" if name else ""
     # Only its class: the repr might be huge, or fail.
     raise MessageFormatError(f"the value{where} has no JMS type: {type(value).__name__}")
 
@@ -233,4 +233,4 @@ def _whole(value: int, name: str) -> int:
         return value
     if _LONG_MIN <= value <= _LONG_MAX:
         return int.__new__(Long, value)  # its range is checked
-    raise MessageFormatError(f"the value of {name!r} needs {value.bit_length() + 1} bits; a long has 64")
+    raise MessageFormatError(f"the value of {shown(name)} needs {value.bit_length() + 1} bits; a long has 64")

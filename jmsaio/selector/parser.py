@@ -10,6 +10,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from jmsaio.errors import InvalidSelectorError
+from jmsaio.model.arguments import shown
 from jmsaio.model.names import is_identifier_part, is_identifier_start
 from jmsaio.selector.builder import Builder
 from jmsaio.selector.nodes import Node
@@ -79,7 +80,7 @@ def _jms_word(token: Token) -> Token:
             return Token.new_borrow_pos(word, str(token), token)
     for place, character in enumerate(token):
         if not is_identifier_part(character) or (place == 0 and not is_identifier_start(character)):
-            raise Refused(f"{character!r} is not allowed in a name", (token.start_pos or 0) + place)
+            raise Refused(f"{shown(character)} is not allowed in a name", (token.start_pos or 0) + place)
     return token
 
 
@@ -94,7 +95,7 @@ def _unexpected(error: UnexpectedInput, text: str) -> InvalidSelectorError:
         at = int(error.pos_in_stream or 0)
         if text[at] == "'":
             return refusal("this string has no closing quote", text, at)
-        return refusal(f"{text[at]!r} has no meaning in a selector", text, at)
+        return refusal(f"{shown(text[at])} has no meaning in a selector", text, at)
     assert isinstance(error, UnexpectedToken)  # the third kind, UnexpectedEOF, is raised by another parser only
     ended = error.token.type == "$END"
     at = len(text) if ended else int(error.token.start_pos or 0)
@@ -105,7 +106,7 @@ def _unexpected(error: UnexpectedInput, text: str) -> InvalidSelectorError:
 def _shown(token: Token) -> str:
     if token.type in RESERVED_STARLIGHT:
         return f"the reserved word {token}"
-    return f"{str(token)[:20]!r}..." if len(token) > 20 else f"{str(token)!r}"
+    return f"{str(token)[:20]!r}..." if len(token) > 20 else shown(str(token))
 
 
 def _expected(names: set[str]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Literal
 
 from jmsaio.errors import IllegalArgumentError
-from jmsaio.model.arguments import check_text
+from jmsaio.model.arguments import check_text, shown
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.selector.refusal import Refused, refusal
@@ -64,7 +64,7 @@ class Selector:
         check_text(dialect, "dialect")
         if dialect not in _MAKERS:
             raise IllegalArgumentError(
-                f"dialect: unknown selector dialect {dialect!r:.40}; there are {', '.join(_MAKERS)}"
+                f"dialect: unknown selector dialect {shown(dialect)}; there are {', '.join(_MAKERS)}"
             )
         self.text = text
         self.dialect = dialect

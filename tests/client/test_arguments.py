@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import jmsaio
+from jmsaio.model import names
+from jmsaio.model.names import allowed_names
 
 THING = object()
 NO_TEXT: list[Any] = [0, 5, 1.5, b"x", THING, ["x"], {"x": 1}]
@@ -424,6 +426,63 @@ ROWS: list[Row] = [
 ]
 
 
+async def _send(on: SimpleNamespace, name: str, value: Any) -> None:
+    message = jmsaio.Message()
+    setattr(message, name, value)
+    await on.producer.send(message)
+
+
+async def _twice(open_one: Callable[[], Any]) -> None:
+    async with open_one(), open_one():
+        pass
+
+
+#: Calls that quote a text of any length or with half a character, besides ROWS.
+QUOTING: list[Callable[[Any, Any], Any]] = [
+    lambda on, bad: jmsaio.ConnectionFactory(bad),
+    lambda on, bad: jmsaio.ConnectionFactory(f"{bad}://host"),
+    lambda on, bad: jmsaio.ConnectionFactory(f"pulsar://host:{bad}"),
+    lambda on, bad: jmsaio.ConnectionFactory(f"memory://host?{bad}"),
+    lambda on, bad: jmsaio.ConnectionFactory(f"memory://host?{bad}=1"),
+    lambda on, bad: jmsaio.ConnectionFactory("memory:", **dict[Any, Any]({bad: 1})),
+    lambda on, bad: jmsaio.ConnectionFactory({bad: 1}),
+    lambda on, bad: jmsaio.ConnectionFactory({"operationTimeoutMs": bad}),
+    lambda on, bad: jmsaio.ConnectionFactory("pulsar://h", web_service_url=f"http://h:{bad}"),
+    lambda on, bad: jmsaio.connect("pulsar://h", auth_plugin=bad),
+    lambda on, bad: _twice(lambda: jmsaio.connect(on.url, client_id=bad)),
+    lambda on, bad: _twice(lambda: on.session.create_durable_consumer(on.topic, bad)),
+    lambda on, bad: on.session.create_browser(jmsaio.Topic(bad)),
+    lambda on, bad: on.session.create_durable_consumer(jmsaio.Queue(bad), "n"),
+    lambda on, bad: on.session.create_consumer(jmsaio.Queue(f":{bad}")),
+    lambda on, bad: on.session.create_consumer(jmsaio.Queue(f"regex:({bad}")),
+    lambda on, bad: on.session.create_queue(f"q?{bad}=1"),
+    lambda on, bad: on.session.create_queue(f"q?consumerConfig.{bad}=1"),
+    lambda on, bad: on.session.create_queue(f"q?consumerConfig.receiverQueueSize={bad}"),
+    lambda on, bad: on.session.create_queue(f"q?consumerConfig.{bad}=1&consumerConfig.{bad}.x=1"),
+    lambda on, bad: on.session.unsubscribe("n", jmsaio.Topic(bad)),
+    lambda on, bad: on.session.unsubscribe(bad, on.topic),
+    lambda on, bad: on.session.set_subscription_selector(bad, on.topic, "a = 1"),
+    lambda on, bad: on.session.set_subscription_selector("n", jmsaio.Queue(bad), "a = 1"),
+    lambda on, bad: on.session.create_producer(on.queue, schema=bad),
+    lambda on, bad: on.anonymous.send(jmsaio.Queue(f"multi:a,{bad}"), "x"),
+    lambda on, bad: on.producer.send(jmsaio.Queue(bad), "x"),
+    lambda on, bad: on.producer.send({bad: object()}),
+    lambda on, bad: on.producer.send("x", properties={bad: object()}),
+    lambda on, bad: on.producer.send("x", properties={"a": bad, "b": "\ud800"}),
+    lambda on, bad: _send(on, "jms_type", bad),
+    lambda on, bad: _send(on, "jms_correlation_id", bad),
+    lambda on, bad: _send(on, "jms_reply_to", jmsaio.Queue(bad)),
+    lambda on, bad: jmsaio.Message(properties={"a": bad}).get_int_property("a"),
+    lambda on, bad: jmsaio.MapMessage({bad: b""}).get_int(bad),
+    lambda on, bad: jmsaio.MapMessage({"a": bad}).get_double("a"),
+    lambda on, bad: jmsaio.MapMessage().set_char("a", bad),
+    lambda on, bad: jmsaio.ObjectMessage({bad: object()}),
+    lambda on, bad: jmsaio.Selector(f"a = '{bad}"),
+    lambda on, bad: jmsaio.Selector(f"a = 1 {bad}"),
+    lambda on, bad: jmsaio.TemporaryQueue(bad).delete(),
+]
+
+
 @pytest.fixture
 async def on() -> AsyncIterator[SimpleNamespace]:
     """What the calls are made on: everything open, on an embedded broker."""
@@ -469,6 +528,35 @@ async def test_a_wrong_argument_is_named(on: SimpleNamespace) -> None:
             if not isinstance(error, jmsaio.JMSError | TypeError) or argument not in str(error):
                 found.append(f"{call}({argument}={bad!r:.30}): {error!r:.160}")
     assert found == [], "\n".join(found)
+
+
+@pytest.mark.parametrize("bad", ["x" * 30_000, "a b" * 10_000, "x\ud800y", b"x" * 30_000, ["x" * 30_000]], ids=type)
+async def test_an_error_quotes_little_and_can_be_written_anywhere(on: SimpleNamespace, bad: Any) -> None:
+    """At most 200 characters of each argument; UTF-8, in which half a character has no code."""
+    found, count = [], 0
+    for call in [*(made for _, _, _, made in ROWS), *QUOTING]:
+        error = await outcome(call, on, bad)
+        text = str(error)
+        count += error is not None
+        if max(text.count("x"), text.count("ab")) > 430 or "\ud800" in text:
+            found.append(ascii(f"{type(error).__name__} {len(text)} {text:.150}"))
+    assert found == [], "\n".join(found)
+    assert count > 100  # most calls raise
+
+
+def test_a_huge_property_name_is_checked_at_once_and_not_remembered() -> None:
+    jmsaio.Message().set_string_property("x" * 300, "y")
+    assert "x" * 300 not in allowed_names
+    checked: list[str] = []
+
+    def allow(character: str) -> bool:
+        checked.append(character)
+        return True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(names, "is_identifier_part", allow)
+        jmsaio.Message().set_string_property("xy" * 5000, "y")
+    assert sorted(checked) == ["x", "y"]  # each character once, whatever the length
 
 
 async def test_bad_numbers_and_names_are_one_family(on: SimpleNamespace) -> None:

@@ -22,6 +22,7 @@ import attrs
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.lifetime.closing import Deadline, FirstError
 from jmsaio.errors import JMSError
+from jmsaio.model.arguments import shown
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
 from jmsaio.transport.base import Subscription, Transport
@@ -130,8 +131,8 @@ class SessionInboxes:
         same = [inbox for inbox in self.lingering if inbox.subscription.identity == subscription.identity]
         if any(inbox.subscription.properties != subscription.properties for inbox in same):
             raise JMSError(
-                f"the durable subscription {subscription.name!r} is active: it has unsettled messages; acknowledge, "
-                "recover, commit or roll back before you open it with another selector or noLocal"
+                f"the durable subscription {shown(subscription.name)} is active: it has unsettled messages; "
+                "acknowledge, recover, commit or roll back before you open it with another selector or noLocal"
             )
         for inbox in same:
             # The broker can filter by the metadata, and keeps that of the first consumer.

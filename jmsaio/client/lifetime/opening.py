@@ -6,6 +6,8 @@ from collections.abc import Coroutine, Generator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Protocol, Self, TypeVar
 
+from jmsaio.model.arguments import shown
+
 
 class Closable(Protocol):
     """Anything with an asynchronous ``close``."""
@@ -79,7 +81,7 @@ class Opening(Coroutine[Any, None, T]):
         def __getattr__(self, name: str) -> Any:
             if name.startswith(("cr_", "__")):  # for debuggers and the repr of a task
                 return getattr(self._coroutine, name)
-            raise AttributeError(f"'Opening' object has no attribute {name!r}: {_NOT_OPEN}", name=name, obj=self)
+            raise AttributeError(f"'Opening' object has no attribute {shown(name)}: {_NOT_OPEN}", name=name, obj=self)
 
 
 class AsyncClosing:

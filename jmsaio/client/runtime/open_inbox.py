@@ -23,7 +23,7 @@ from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec.headers import connection_id, sender_client_id
 from jmsaio.config import Configuration
 from jmsaio.errors import InvalidSelectorError, NotFoundError, ObjectClosedError, TransportError
-from jmsaio.model.arguments import check_flag
+from jmsaio.model.arguments import check_flag, shown
 from jmsaio.model.destinations import Destination, resolve, without_query
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import asks_for_delay
@@ -146,7 +146,7 @@ async def subscribe(
             raise
         metadata = dict(wanted.metadata)
         reports.warn_once(
-            f"the selector {metadata.pop(SELECTOR)!r:.80} runs in the client, because it is too long for the broker: "
+            f"the selector {shown(metadata.pop(SELECTOR))} runs in the client, because it is too long for the broker: "
             "raise its maxConsumerMetadataSize"
         )
         return await subscribe(transport, attrs.evolve(wanted, metadata=metadata), wake, create_missing, reports)
@@ -191,7 +191,7 @@ def _sent_selector(connection: ConnectionRuntime, request: ConsumerRequest, sele
         reason = "a queue that is not persistent loses what it holds back from one consumer"
     if reason is not None:
         connection.reports.warn_once(
-            f"the selector {selector!r:.80} runs in the client, because the broker's filter plugin might hold "
+            f"the selector {shown(selector)} runs in the client, because the broker's filter plugin might hold "
             f"back messages that it selects: {reason}"
         )
         return None

@@ -29,6 +29,7 @@ from jmsaio.errors import (
     NotFoundError,
     ObjectClosedError,
 )
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic, resolve
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.temporary_names import QUEUE_PREFIX, TOPIC_PREFIX, is_temporary
@@ -150,7 +151,7 @@ class Temporaries:
             return
         if any(topic in inbox.subscription.topics for inbox in self._inboxes()):
             raise JMSError(
-                f"{self._alive[topic]!r} has active consumers, or unsettled messages; close and settle before you "
+                f"{shown(self._alive[topic])} has active consumers, or unsettled messages; close and settle before you "
                 "delete it"
             )
         destination = self._alive.pop(topic)

@@ -14,6 +14,7 @@ import attrs
 
 from jmsaio.client.subscriptions.plan import ConsumerKind
 from jmsaio.errors import InvalidClientIDError, JMSError
+from jmsaio.model.arguments import shown
 
 _client_ids: set[tuple[str, str]] = set()
 _subscriptions: dict[tuple[str, str], list[ActiveSubscription]] = {}  # one for each consumer
@@ -37,10 +38,11 @@ def claim_client_id(broker: str, client_id: str) -> None:
         InvalidClientIDError: it is empty, or an open connection of this process uses it.
     """
     if not isinstance(client_id, str) or not client_id:
-        raise InvalidClientIDError(f"client_id must be a text that is not empty, not {client_id!r:.40}")
+        raise InvalidClientIDError(f"client_id must be a text that is not empty, not {shown(client_id)}")
     if (broker, client_id) in _client_ids:
         raise InvalidClientIDError(
-            f"client id {client_id!r} is used by another open connection of this process; close it, or use another id"
+            f"client id {shown(client_id)} is used by another open connection of this process; close it, or use "
+            "another id"
         )
     _client_ids.add((broker, client_id))
 
@@ -67,12 +69,13 @@ def claim_subscription(broker: str, name: str, use: ActiveSubscription) -> Calla
     for first in uses[:1]:
         if not (use.shared and first.shared and first.kind is use.kind):
             raise JMSError(
-                f"the {kind} subscription {name!r} is in use by another consumer; close it first, or use another name"
+                f"the {kind} subscription {shown(name)} is in use by another consumer; close it first, or use another "
+                "name"
             )
         if (first.topics, first.selector) != (use.topics, use.selector):
             raise JMSError(
-                f"the {kind} subscription {name!r} is active with topic {first.topics} and selector "
-                f"{first.selector!r}, not {use.topics} and {use.selector!r}; close its consumers first"
+                f"the {kind} subscription {shown(name)} is active with topic {first.topics} and selector "
+                f"{shown(first.selector)}, not {use.topics} and {shown(use.selector)}; close its consumers first"
             )
     uses.append(use)
 

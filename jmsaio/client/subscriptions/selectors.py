@@ -25,6 +25,7 @@ from jmsaio.errors import (
     NotFoundError,
     SelectorRuntimeError,
 )
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, resolve
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import split_partition
@@ -296,7 +297,7 @@ async def set_selector(
     if not resolved.topics or (subscription is None) is not is_queue:
         raise InvalidDestinationError(
             f"a selector is set on a durable subscription of a topic, by its name, or on that of a queue, without a "
-            f"name; not on {destination!r} with the name {subscription!r}"
+            f"name; not on {destination!r} with the name {shown(subscription)}"
         )
     if selector:
         _check(selector, reports)
@@ -321,5 +322,5 @@ def _check(text: str, reports: ExceptionReports) -> None:
         reason = error.reason.partition("\n")[0]
     if reason is not None:
         reports.warn_once(
-            f"the selector {text!r:.80} follows the rules of the filter plugin, not those of JMS: {reason}"
+            f"the selector {shown(text)} follows the rules of the filter plugin, not those of JMS: {reason}"
         )

@@ -14,7 +14,7 @@ from jmsaio.client.subscriptions import in_process
 from jmsaio.client.subscriptions.plan import SHARED, durable_name
 from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, IllegalStateError, InvalidDestinationError, NotFoundError
-from jmsaio.model.arguments import shown
+from jmsaio.model.arguments import brief, shown
 from jmsaio.model.destinations import Topic, as_destination, resolve
 from jmsaio.model.partitions import split_partition
 from jmsaio.transport.base import FOREIGN_PROPERTY, Admin
@@ -39,7 +39,7 @@ async def unsubscribe(
         raise InvalidDestinationError(f"{shown(name)} is not the name of a durable subscription")
     if in_process.is_active(broker, subscription):
         raise IllegalStateError(
-            f"the subscription {name!r} has an active consumer, or unsettled messages; close and settle it first"
+            f"the subscription {shown(name)} has an active consumer, or unsettled messages; close and settle it first"
         )
     if admin is None:
         raise IllegalStateError("unsubscribe needs the admin interface; set jms.usePulsarAdmin=true and webServiceUrl")
@@ -51,10 +51,12 @@ async def unsubscribe(
         try:
             await admin.delete_subscription(one, subscription)
         except NotFoundError as error:
-            raise InvalidDestinationError(f"there is no subscription {name!r} on {one}") from error
+            raise InvalidDestinationError(f"there is no subscription {shown(name)} on {brief(one)}") from error
         except AdminError as error:
             if error.in_use:
-                raise IllegalStateError(f"the subscription {name!r} on {one} got a consumer meanwhile") from error
+                raise IllegalStateError(
+                    f"the subscription {shown(name)} on {brief(one)} got a consumer meanwhile"
+                ) from error
             raise
 
 
@@ -71,10 +73,10 @@ async def _check_idle(admin: Admin, topic: str, subscription: str) -> None:
     try:
         statistics = (await admin.stats(topic)).subscriptions[subscription]
     except (KeyError, NotFoundError) as error:
-        raise InvalidDestinationError(f"there is no subscription {subscription!r} on {topic}") from error
+        raise InvalidDestinationError(f"there is no subscription {shown(subscription)} on {brief(topic)}") from error
     if statistics.consumers:
         raise IllegalStateError(
-            f"the subscription {subscription!r} on {topic} has {statistics.consumers} active consumers"
+            f"the subscription {shown(subscription)} on {brief(topic)} has {statistics.consumers} active consumers"
         )
 
 
@@ -91,15 +93,16 @@ async def _search(admin: Admin, namespace: str, subscription: str) -> str:
 
     await together(ask() for _ in range(_AT_ONCE))
     if not found:
-        raise InvalidDestinationError(f"there is no subscription {subscription!r} in {namespace}")
+        raise InvalidDestinationError(f"there is no subscription {shown(subscription)} in {namespace}")
     if len(found) > 1:
         raise InvalidDestinationError(
-            f"the subscription {subscription!r} exists on {len(found)} topics: {sorted(found)}; name the one you mean"
+            f"the subscription {shown(subscription)} exists on {len(found)} topics: {sorted(found)}; name the one you "
+            "mean"
         )
     (topic, ours), *_ = found.items()
     if not ours:
         raise InvalidDestinationError(
-            f"jmsaio did not create {subscription!r} of {topic}: it might be a queue's, or another program's; name the "
-            "topic to delete it"
+            f"jmsaio did not create {shown(subscription)} of {brief(topic)}: it might be a queue's, or another "
+            "program's; name the topic to delete it"
         )
     return topic

@@ -15,6 +15,7 @@ from jmsaio.codec.javaser.layouts import (
     MAGIC,
 )
 from jmsaio.errors import MalformedMessageError
+from jmsaio.model.arguments import shown
 from jmsaio.model.messages.object_message import JavaObject
 from jmsaio.model.mutf8 import decode_mutf8
 from jmsaio.model.values import Value
@@ -191,7 +192,7 @@ def read_map(data: bytes) -> dict[str, Value]:
         try:
             values[name] = reader.value()
         except _UnknownClassError as error:
-            raise MalformedMessageError(f"{name[:200]!r} is a {error.name[:200]}, which a map can't hold") from None
+            raise MalformedMessageError(f"{shown(name)} is a {error.name[:200]}, which a map can't hold") from None
     return values
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
 from jmsaio.errors import InvalidDestinationError, MessageFormatError
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import as_destination
 from jmsaio.model.headers import FIELDS, NOT_PROPERTIES, OF_APPLICATION, Headers, Holds, Owner, is_provided
 from jmsaio.model.messages.bytes_message import BytesMessage
@@ -92,7 +93,7 @@ def _copy_property(foreign: MessageLike, name: str, message: Message, left_out: 
     try:
         value = canonical_property(foreign.get_object_property(name), name)
     except Exception as error:  # the other library can raise anything for an unreadable value
-        left_out(f"property {name!r}", error)
+        left_out(f"property {shown(name)}", error)
         return
     message.set_object_property(name, value)
 

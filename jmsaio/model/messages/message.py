@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Self, TypeVar
 
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError, NoTextError
-from jmsaio.model.arguments import check_flag, check_int, check_optional_text, with_article
+from jmsaio.model.arguments import check_flag, check_int, check_optional_text, shown, with_article
 from jmsaio.model.destinations import Destination, as_destination
 from jmsaio.model.headers import Headers, as_text
 from jmsaio.model.messages.properties import MessageSource as MessageSource
@@ -346,7 +346,7 @@ class Message(Properties):
             MessageFormatError: the body is not of this type.
         """
         if not self.is_body_assignable_to(body_type):
-            wanted = getattr(body_type, "__name__", body_type)
+            wanted = getattr(body_type, "__name__", None) or shown(body_type)
             raise MessageFormatError(f"the body of this {type(self).__name__} can't be read as body_type {wanted}")
         return self._body_copy()  # type: ignore[no-any-return]  # checked above
 

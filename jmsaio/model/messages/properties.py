@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, Final, NoReturn, Protocol, overload
 
 from jmsaio.errors import MessageNotWriteableError, UnsupportedOperationError
-from jmsaio.model.arguments import check_mapping, check_text
+from jmsaio.model.arguments import check_mapping, check_text, shown
 from jmsaio.model.conversion import convert_property
 from jmsaio.model.headers import Headers
 from jmsaio.model.names import allowed_names, check_property_name
@@ -290,7 +290,9 @@ class PropertyView(MutableMapping[str, Property]):
         self._message.set_object_property(name, value)
 
     def __delitem__(self, name: str) -> NoReturn:
-        raise UnsupportedOperationError(f"a single property can't be removed ({name!r}); clear_properties removes all")
+        raise UnsupportedOperationError(
+            f"a single property can't be removed ({shown(name)}); clear_properties removes all"
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._message._property_map())

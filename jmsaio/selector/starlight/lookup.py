@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from jmsaio.errors import MessageFormatError, NumberFormatError, SelectorRuntimeError
+from jmsaio.model.arguments import shown
 from jmsaio.model.headers import FIELDS, FOR_SELECTORS, PERSISTENT, Holds, as_word
 from jmsaio.model.messages.message import Message
 from jmsaio.model.text import parse_integer, parse_wire
@@ -111,7 +112,7 @@ def _identity(name: str, value: object) -> Value:
         try:
             parse_integer(part, 64)
         except NumberFormatError as error:
-            raise SelectorRuntimeError(f"the Java plugin can't read the JMSMessageID {value!r}") from error
+            raise SelectorRuntimeError(f"the Java plugin can't read the JMSMessageID {shown(value)}") from error
     return value
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from jmsaio.errors import AdminError, NotFoundError
+from jmsaio.model.arguments import brief, shown
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
@@ -46,7 +47,7 @@ class MemoryAdmin:
         self._broker.check_up()
         found = subscriptions_named(name, self._broker.find(topic))
         if not found:
-            raise NotFoundError(f"topic {topic} has no subscription {name!r}")
+            raise NotFoundError(f"topic {brief(topic)} has no subscription {shown(name)}")
         return found
 
     async def partitions(self, topic: str) -> int:
@@ -136,7 +137,7 @@ class MemoryAdmin:
             found = self._broker.schemas.get(topic, [])
             if version < len(found):
                 return found[version]
-        raise NotFoundError(f"topic {topic} of the embedded broker has no schema {version}")
+        raise NotFoundError(f"topic {brief(topic)} of the embedded broker has no schema {version}")
 
     async def is_incomplete(self, topic: str, message_id: WireId) -> bool:
         """Return False: messages are stored whole."""
@@ -153,7 +154,7 @@ class MemoryAdmin:
         with self._reachable():
             records = [log.records.get(message_id.entry) for log in self._broker.find(topic)]
             if (record := records[0]) is None or len(records) > 1:
-                raise AdminError(f"topic {topic} of the embedded broker stores no entry {message_id}")
+                raise AdminError(f"topic {brief(topic)} of the embedded broker stores no entry {message_id}")
             return record.publish_time
 
     async def first_since(self, topic: str, time: int) -> WireId:
@@ -161,7 +162,7 @@ class MemoryAdmin:
         with self._reachable():
             found = self._broker.find(topic)
             if len(found) > 1:
-                raise AdminError(f"topic {topic} of the embedded broker has partitions")
+                raise AdminError(f"topic {brief(topic)} of the embedded broker has partitions")
             return found[0].message_id(next((record.number for record in found[0].after(time)), found[0].next))
 
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
@@ -173,7 +174,7 @@ class MemoryAdmin:
             log = found[0].log
             if (message_id.ledger, message_id.entry) > (log.ledger, log.next - 1):
                 end = f"its last entry, {log.message_id(log.next - 1)}" if log.next else "its start, as it is empty"
-                text = f"advance subscription {subscription} of {topic}: {message_id} is after {end}"
+                text = f"advance subscription {subscription} of {brief(topic)}: {message_id} is after {end}"
                 raise AdminError(f"{text}; advance no further than the last entry", 409)
             if message_id.ledger == log.ledger:
                 found[0].advance(message_id.entry)
@@ -192,9 +193,13 @@ class MemoryAdmin:
         with self._broker.lock:
             found = self._find(topic, name)
             if not force and any(subscription.consumers for subscription in found):
-                raise AdminError(f"subscription {name!r} of {topic} has connected consumers; close them, or force", 412)
+                raise AdminError(
+                    f"subscription {shown(name)} of {brief(topic)} has connected consumers; close them, or force", 412
+                )
             for subscription in found:
-                self._broker.remove(subscription, NotFoundError(f"subscription {name!r} of {topic} was deleted"))
+                self._broker.remove(
+                    subscription, NotFoundError(f"subscription {shown(name)} of {brief(topic)} was deleted")
+                )
 
     async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
         """Return the properties of a subscription."""

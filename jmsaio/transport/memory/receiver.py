@@ -17,6 +17,7 @@ from jmsaio.errors import (
     TransactionRolledBackError,
     TransportError,
 )
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import full_name
 from jmsaio.model.partitions import topic_pattern
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
@@ -126,7 +127,9 @@ class MemoryReceiver:
             subscription = self._broker.subscribe(log, wanted.name, wanted.durable, wanted.position)
             if subscription.durable is not wanted.durable:
                 kinds = ("durable", "not durable") if subscription.durable else ("not durable", "durable")
-                raise ConsumerBusyError(f"subscription {wanted.name!r} of {log.name} is {kinds[0]}, not {kinds[1]}")
+                raise ConsumerBusyError(
+                    f"subscription {shown(wanted.name)} of {log.name} is {kinds[0]}, not {kinds[1]}"
+                )
             if new or wanted.replace:
                 added = wanted.properties if new else wanted.added_to(subscription.properties)
                 subscription.properties.update({**kept.get(log, {}), **added})
@@ -182,7 +185,7 @@ class MemoryReceiver:
                 continue
             del self._attached[log]
             if subscriptions_of(subscription.log).get(subscription.name) is not subscription:
-                reason = NotFoundError(f"subscription {subscription.name!r} of {log.name} was deleted")
+                reason = NotFoundError(f"subscription {shown(subscription.name)} of {log.name} was deleted")
                 continue
             try:
                 self._attach(log, subscription, consumer.capacity)
@@ -223,7 +226,7 @@ class MemoryReceiver:
             self.armed = len(records) < limit
         if not records:
             if self._closed:
-                raise ObjectClosedError(f"the receiver of subscription {self._wanted.name!r} is closed")
+                raise ObjectClosedError(f"the receiver of subscription {shown(self._wanted.name)} is closed")
             if self._failure is not None:
                 raise self._failure
         return cast("list[ReceivedRecord]", records)
@@ -337,11 +340,11 @@ class MemoryReceiver:
         with self._broker.lock:
             subscriptions = [each.subscription for each in self._attached.values()]
             if not subscriptions and self._wanted.pattern is None:
-                raise NotFoundError(f"subscription {self._wanted.name!r} is gone")
+                raise NotFoundError(f"subscription {shown(self._wanted.name)} is gone")
             for subscription in subscriptions:
                 if len(subscription.consumers) > 1:
                     raise ConsumerBusyError(
-                        f"subscription {subscription.name!r} of {subscription.log.name} has other consumers"
+                        f"subscription {shown(subscription.name)} of {subscription.log.name} has other consumers"
                     )
             self._leave()
             for subscription in subscriptions:
@@ -354,7 +357,7 @@ class MemoryReceiver:
             if isinstance(position, WireId) and len(subscriptions) > 1:
                 subscriptions = [each for each in subscriptions if each.log.ledger == position.ledger]
                 if not subscriptions:
-                    raise NotFoundError(f"{position} is in no topic of subscription {self._wanted.name!r}")
+                    raise NotFoundError(f"{position} is in no topic of subscription {shown(self._wanted.name)}")
             for subscription in subscriptions:
                 subscription.seek(position)
             self._broker.freed()

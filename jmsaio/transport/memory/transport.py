@@ -8,6 +8,7 @@ import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError
+from jmsaio.model.arguments import shown
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import (
     Capabilities,
@@ -83,7 +84,7 @@ class MemoryTransport:
 
     def _check(self) -> None:
         if self._closed:
-            raise ObjectClosedError(f"the client of the embedded broker {self._broker.name!r} is closed")
+            raise ObjectClosedError(f"the client of the embedded broker {shown(self._broker.name)} is closed")
         self._broker.check_up()
 
     async def open_sender(self, topic: str, options: SenderOptions) -> MemorySender:
@@ -184,13 +185,13 @@ class MemoryTransport:
         """Handle the loss of the broker."""
         for receiver in self._receivers:
             receiver.broker_down()
-        text = f"the connection to the embedded broker {self._broker.name!r} is lost: it was taken down"
+        text = f"the connection to the embedded broker {shown(self._broker.name)} is lost: it was taken down"
         self._link.notify(LinkChange(text, BrokerUnavailableError(text), whole=True))
 
     def broker_up(self) -> None:
         """Handle the return of the broker."""
         parts: list[MemoryReceiver | MemoryReader] = [*self._receivers, *self._readers]
-        text = f"the connection to the embedded broker {self._broker.name!r} is back"
+        text = f"the connection to the embedded broker {shown(self._broker.name)} is back"
         self._link.notify(LinkChange(text, whole=True))
         for part in parts:
             part.reconnect()

@@ -24,6 +24,7 @@ from jmsaio.errors import (
     JMSSecurityError,
     OperationTimeoutError,
 )
+from jmsaio.model.arguments import shown
 from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import (
@@ -242,7 +243,9 @@ class PulsarTransport:
                 lines = NATIVE_LOG.since(position, f"Lookup failed for {_LISTENER_PROBE}", ", result ", "listener")
                 if lines:
                     _, _, reason = lines[-1].text.partition(", result ")[2].partition(" ")
-                    text = f"option listenerName = {name!r}: {reason}; the broker's advertisedListeners has the names"
+                    text = (
+                        f"option listenerName = {shown(name)}: {reason}; the broker's advertisedListeners has the names"
+                    )
                     raise ConfigurationError(text, key="listenerName")
                 if loop.time() >= deadline:
                     raise BrokerUnavailableError(

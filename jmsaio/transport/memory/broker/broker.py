@@ -23,6 +23,7 @@ from jmsaio.errors import (
     NotFoundError,
     TransportError,
 )
+from jmsaio.model.arguments import brief, shown
 from jmsaio.model.destinations import full_name
 from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.schema import Schema
@@ -225,7 +226,7 @@ class Broker:
         if schema not in versions:
             if versions and versions[-1].type != schema.type:
                 kinds = f"{versions[-1].type}, not {schema.type}"
-                raise TransportError(f"the schema of topic {topic} is {kinds}", "IncompatibleSchema")
+                raise TransportError(f"the schema of topic {brief(topic)} is {kinds}", "IncompatibleSchema")
             versions.append(schema)
         return versions.index(schema).to_bytes(8, "big")
 
@@ -239,7 +240,7 @@ class Broker:
         if count is not None:
             return [self.logs[partition_name(topic, index)] for index in range(count)]
         if topic not in self.logs:
-            raise NotFoundError(f"there is no topic {topic}")
+            raise NotFoundError(f"there is no topic {brief(topic)}")
         return [self.logs[topic]]
 
     def check_unpartitioned(self, topic: str, instead: str) -> None:
@@ -249,7 +250,7 @@ class Broker:
             InvalidDestinationError: it has partitions.
         """
         if topic in self.partitioned:
-            raise InvalidDestinationError(f"{topic} has partitions: {instead}")
+            raise InvalidDestinationError(f"{brief(topic)} has partitions: {instead}")
 
     def open(self, topic: str) -> list[Partition]:
         """Return the partitions as ``find`` does; a missing topic is created, without partitions.
@@ -268,9 +269,11 @@ class Broker:
             InvalidDestinationError: the topic name is not a full one, or the number of partitions is negative.
         """
         if "://" not in topic or topic.count("/") < 4 or topic.endswith("/"):
-            raise InvalidDestinationError(f"{topic!r} is not a full topic name: persistent://tenant/namespace/name")
+            raise InvalidDestinationError(
+                f"{shown(topic)} is not a full topic name: persistent://tenant/namespace/name"
+            )
         if partitions < 0:
-            raise InvalidDestinationError(f"topic {topic}: {partitions} partitions; 0 or more are possible")
+            raise InvalidDestinationError(f"topic {brief(topic)}: {partitions} partitions; 0 or more are possible")
         if topic in self.partitioned or topic in self.logs:
             return False
         if partitions:
@@ -308,12 +311,12 @@ class Broker:
         logs = self.find(topic)
         consumers = [one.consumers for log in logs for one in subscriptions_of(log).values()]
         if not force and (any(consumers) or any(log.senders or tails_of(log) for log in logs)):
-            raise AdminError(f"topic {topic} has connected clients; close them first, or force", 412)
+            raise AdminError(f"topic {brief(topic)} has connected clients; close them first, or force", 412)
         self.partitioned.pop(topic, None)
         self.schemas.pop(topic, None)
         for log in logs:  # before memory is freed, otherwise waiting records would be stored here
             for owner in list(log.senders):
-                owner.topic_ended(NotFoundError(f"topic {topic} was deleted"))
+                owner.topic_ended(NotFoundError(f"topic {brief(topic)} was deleted"))
         for log in logs:
             del self.logs[log.name]
             gone = NotFoundError(f"topic {log.name} was deleted")
@@ -409,7 +412,7 @@ class Broker:
     def check_up(self) -> None:
         """Raise BrokerUnavailableError if the broker is down."""
         if self.down:
-            raise BrokerUnavailableError(f"the embedded broker {self.name!r} is down")
+            raise BrokerUnavailableError(f"the embedded broker {shown(self.name)} is down")
 
     def update_disturbed(self) -> None:
         """Update ``disturbed`` after a change of its conditions."""
@@ -439,7 +442,7 @@ _registry = threading.Lock()
 
 def terminated(topic: str) -> TransportError:
     """Create the error of a send to a terminated topic."""
-    return TransportError(f"topic {topic} was terminated: it accepts no more messages", "TopicTerminated")
+    return TransportError(f"topic {brief(topic)} was terminated: it accepts no more messages", "TopicTerminated")
 
 
 def broker_named(name: str, make: Callable[[str], Broker] = Broker) -> Broker:

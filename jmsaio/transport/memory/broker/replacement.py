@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from jmsaio.errors import ConsumerBusyError
+from jmsaio.model.arguments import shown
 from jmsaio.model.log_fields import log_fields
 from jmsaio.transport import base
 from jmsaio.transport.base import FOREIGN_PROPERTY, SubscriptionType
@@ -42,15 +43,15 @@ def renew(
         if (subscription.type is SubscriptionType.EXCLUSIVE) is not (wanted.type is SubscriptionType.EXCLUSIVE):
             kind = "shared" if wanted.type is SubscriptionType.EXCLUSIVE else "unshared"
             raise ConsumerBusyError(
-                f"{wanted.name!r} of {subscription.log.name} is {kind}: unsubscribe it first, or use another name"
+                f"{shown(wanted.name)} of {subscription.log.name} is {kind}: unsubscribe it first, or use another name"
             )
     if _same(found, wanted, logs):
         return {}
     for log, subscription in found.items():
         if subscription.consumers:
             raise ConsumerBusyError(
-                f"subscription {wanted.name!r} of {log.name} has {len(subscription.consumers)} consumer(s): it can't "
-                "be opened with another topic, selector or noLocal; close them first"
+                f"subscription {shown(wanted.name)} of {log.name} has {len(subscription.consumers)} consumer(s): it "
+                "can't be opened with another topic, selector or noLocal; close them first"
             )
     for log, subscription in found.items():
         _log.warning(

@@ -19,6 +19,7 @@ from typing import Protocol
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
+from jmsaio.model.arguments import shown
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import StartPosition, SubscriptionType
@@ -295,7 +296,7 @@ class BrokerSubscription:
         """
         if self.consumers and (self.type is not type_ or type_ is SubscriptionType.EXCLUSIVE):
             raise ConsumerBusyError(
-                f"subscription {self.name!r} of {self.log.name} has {len(self.consumers)} "
+                f"subscription {shown(self.name)} of {self.log.name} has {len(self.consumers)} "
                 f"{self.type.value} consumer(s): no {type_.value} consumer can join; close them first"
             )
         if not self.consumers:

@@ -12,6 +12,7 @@ from urllib.parse import urljoin, urlsplit
 import attrs
 
 from jmsaio.errors import AdminError, ConfigurationError, JMSSecurityError, NotFoundError
+from jmsaio.model.arguments import shown
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, WireId
 from jmsaio.transport.base import ConnectedConsumer, Ledger, SubscriptionStats, TopicLog, TopicStats
@@ -59,7 +60,7 @@ def base_url(text: str) -> str:
     if parts.username is not None:  # it would appear in messages and logs
         raise ConfigurationError(f"option {key}: credentials do not belong here but in authParams", key=key)
     if not usable or parts.query or parts.fragment:
-        raise ConfigurationError(f"option {key} = {text!r}: needs http://host:port or https://host:port", key=key)
+        raise ConfigurationError(f"option {key} = {shown(text)}: needs http://host:port or https://host:port", key=key)
     return text.rstrip("/")
 
 
@@ -81,7 +82,7 @@ def moved(url: str, location: str, status: int) -> str:
     except ValueError:  # as in base_url
         usable = False
     if not usable:
-        raise AdminError(f"the broker redirects from {url} to {location!r}, which is no address", status)
+        raise AdminError(f"the broker redirects from {url} to {shown(location)}, which is no address", status)
     if url.startswith("https:") and not target.startswith("https:"):
         raise AdminError(f"the broker redirects from {url} to the unprotected {target}", status)
     return target

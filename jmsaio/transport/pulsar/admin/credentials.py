@@ -21,6 +21,7 @@ import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, JMSSecurityError
+from jmsaio.model.arguments import shown
 from jmsaio.transport.pulsar.admin.causes import trusting
 from jmsaio.transport.pulsar.admin.oauth import OAuthTokens, is_token, with_key
 
@@ -148,7 +149,9 @@ def read_credentials(
             kind = AuthKind(plugin.lower())
         except ValueError:
             known = ", ".join(one.value for one in AuthKind)
-            raise ConfigurationError(f"option authPlugin = {plugin!r}: known are {known}", key="authPlugin") from None
+            raise ConfigurationError(
+                f"option authPlugin = {shown(plugin)}: known are {known}", key="authPlugin"
+            ) from None
     if callable(parameters):
         if kind is not AuthKind.TOKEN:
             raise ConfigurationError("option authParams: a function is for authPlugin=token only", key="authParams")
@@ -202,7 +205,7 @@ def _flaw_of_token(token: str) -> str:
         return f"the token expired at {end:%Y-%m-%d %H:%M:%S} UTC"
     text = "the token is not signed with the broker's key, or the broker accepts no tokens"
     audience = claims.get("aud")
-    return f"{text}, or only tokens for another audience than {audience!r:.200}" if audience else text
+    return f"{text}, or only tokens for another audience than {shown(audience)}" if audience else text
 
 
 def _values(kind: AuthKind, text: str) -> dict[str, str]:
@@ -256,7 +259,7 @@ def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.S
     try:
         context = trusting(trusted)
     except OSError as error:
-        raise _no_tls(f"option tlsTrustCertsFilePath = {trusted!r}", error) from error
+        raise _no_tls(f"option tlsTrustCertsFilePath = {shown(trusted)}", error) from error
     if not config.tls_enable_hostname_verification or config.tls_allow_insecure_connection:
         context.check_hostname = False
     if config.tls_allow_insecure_connection:

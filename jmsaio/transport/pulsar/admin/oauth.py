@@ -20,6 +20,7 @@ import anyio.to_thread
 import attrs
 
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError, JMSSecurityError
+from jmsaio.model.arguments import shown
 from jmsaio.transport.pulsar.admin.causes import cause_of, distrust, trusting
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class OAuthTokens:
         try:
             trust = trusting(self.trusted)
         except OSError as error:
-            text = f"OAuth 2.0: option tlsTrustCertsFilePath = {self.trusted!r}: {error.strerror or error}"
+            text = f"OAuth 2.0: option tlsTrustCertsFilePath = {shown(self.trusted)}: {error.strerror or error}"
             raise JMSSecurityError(text) from error
         try:
             async with httpx.AsyncClient(verify=trust, timeout=_TIMEOUT, trust_env=False) as http:

@@ -6,6 +6,7 @@ import re
 from urllib.parse import quote, quote_plus, unquote
 
 from jmsaio.errors import InvalidDestinationError
+from jmsaio.model.arguments import shown
 from jmsaio.model.wire import EntryId, WireId
 from jmsaio.transport.base import Cursor, StartPosition
 
@@ -22,7 +23,7 @@ def topic_path(topic: str) -> str:
     domain, separator, rest = topic.partition("://")
     parts = rest.split("/", 2)
     if not separator or domain not in ("persistent", "non-persistent") or len(parts) != 3 or not all(parts):
-        raise InvalidDestinationError(f"{topic!r} is not a full topic name: persistent://tenant/namespace/topic")
+        raise InvalidDestinationError(f"{shown(topic)} is not a full topic name: persistent://tenant/namespace/topic")
     return "/".join(["/admin/v2", domain, *map(_segment, parts)])
 
 
@@ -84,7 +85,7 @@ def namespace_path(domain: str, namespace: str) -> str:
     """
     parts = namespace.split("/")
     if len(parts) != 2 or not all(parts):
-        raise InvalidDestinationError(f"{namespace!r} is not a namespace: tenant/namespace")
+        raise InvalidDestinationError(f"{shown(namespace)} is not a namespace: tenant/namespace")
     return "/".join(["/admin/v2", domain, *map(_segment, parts)])
 
 
@@ -99,7 +100,7 @@ def _segment(name: str) -> str:
     try:
         return quote(name, safe="")
     except UnicodeEncodeError:
-        raise InvalidDestinationError(f"{name!r} is not a name: it holds half a character") from None
+        raise InvalidDestinationError(f"{shown(name)} is not a name: it holds half a character") from None
 
 
 def cursor_key(subscription: str) -> str:
@@ -107,7 +108,7 @@ def cursor_key(subscription: str) -> str:
     try:
         return quote_plus(subscription, safe="*").replace("~", "%7E")
     except UnicodeEncodeError:
-        raise InvalidDestinationError(f"{subscription!r} is not a name: it holds half a character") from None
+        raise InvalidDestinationError(f"{shown(subscription)} is not a name: it holds half a character") from None
 
 
 def start_position(position: StartPosition) -> dict[str, int]:

@@ -12,6 +12,7 @@ import anyio
 import tenacity
 
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSError, NotFoundError
+from jmsaio.model.arguments import shown
 from jmsaio.model.log_fields import log_fields
 from jmsaio.transport.base import SHARED_PROPERTY, Admin, Subscription
 
@@ -89,7 +90,7 @@ async def delete_leftover(admin: Admin | None, subscription: Subscription, timeo
             return
         if SHARED_PROPERTY in properties:
             raise ConsumerBusyError(
-                f"{subscription.name!r} of {topic} is a durable subscription; use another name for the shared one"
+                f"{shown(subscription.name)} of {topic} is a durable subscription; use another name for the shared one"
             )
         await delete_unused(admin, subscription, timeout)
         return

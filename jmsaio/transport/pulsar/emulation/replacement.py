@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Mapping
 
 from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFoundError, TransportError
+from jmsaio.model.arguments import shown
 from jmsaio.model.log_fields import log_fields
 from jmsaio.transport.base import FOREIGN_PROPERTY, SHARED_PROPERTY, Admin, Subscription, SubscriptionStats
 
@@ -60,8 +61,8 @@ async def delete_other(
         warn_unknown(warn, str(error))
         return {}
     raise ConsumerBusyError(
-        f"the durable subscription {wanted.name!r} is active with another selector or noLocal; close its consumers "
-        "first, or use another name"
+        f"the durable subscription {shown(wanted.name)} is active with another selector or noLocal; close its "
+        "consumers first, or use another name"
     )
 
 
@@ -82,7 +83,9 @@ def _check_sharing(found: Mapping[str, Mapping[str, str]], wanted: Subscription)
         there = properties.get(SHARED_PROPERTY, here)
         if there != here:
             kind = "shared" if there == "true" else "unshared"
-            raise ConsumerBusyError(f"{wanted.name!r} of {topic} is {kind}: unsubscribe it first, or use another name")
+            raise ConsumerBusyError(
+                f"{shown(wanted.name)} of {topic} is {kind}: unsubscribe it first, or use another name"
+            )
 
 
 def _marked(properties: Mapping[str, str], wanted: Subscription) -> bool:
