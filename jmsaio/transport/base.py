@@ -104,7 +104,7 @@ class SenderOptions:
         transacted: whether its records are sent in transactions; a sender whose producer has a configured name accepts
             records with and without.
         topic_changed: called with the name of the topic, or of one of its partitions, when it might have been deleted
-            and recreated without its subscriptions. Transports whose senders end then (``Sender.deleted``) never call
+            and recreated without its subscriptions. Transports whose senders end then (``Sender.outdated``) never call
             it.
         schema: the schema of all its records, registered with the topic; None: untyped bytes.
     """
@@ -284,8 +284,8 @@ class Sender(Protocol):
         """Whether the window is full: await ``ready`` before the next ``send``."""
 
     @property
-    def deleted(self) -> bool:
-        """Whether the topic was deleted, so that every send fails. A new sender recreates the topic."""
+    def outdated(self) -> bool:
+        """Whether a new sender must replace it: its topic was deleted, or it has not been connected for long."""
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:

@@ -214,6 +214,7 @@ class FakeProducer:
     """A producer that keeps what it gets."""
 
     sent: list[tuple[Any, Any]] = attrs.field(factory=list)
+    connected: bool = True
 
     def send_async(self, message: Any, callback: Any) -> None:
         self.sent.append((message, callback))
@@ -222,7 +223,7 @@ class FakeProducer:
         return -1
 
     def is_connected(self) -> bool:
-        return True
+        return self.connected
 
     def topic(self) -> str:
         return "persistent://public/default/t"

@@ -23,7 +23,7 @@ class Stalled:
     confirmed: asyncio.Event = attrs.Factory(asyncio.Event)
     drained: list[float] = attrs.Factory(list)
     full: bool = True
-    deleted: bool = False
+    outdated: bool = False
     last_sequence_ids: dict[str, int] = attrs.Factory(dict)
 
     def send(self, record: OutgoingRecord, token: object, transaction: Transaction | None = None) -> None:

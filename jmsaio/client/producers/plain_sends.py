@@ -179,7 +179,7 @@ class PlainSends:
         parts = common.parts.get(kind)
         if parts is None:
             parts = common.parts[kind] = writer.parts(_WORDS[kind], common.stamp)
-        if sender.full or sender.deleted:
+        if sender.full or sender.outdated:
             return None
         payload = body
         if kind is str:

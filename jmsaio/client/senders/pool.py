@@ -211,14 +211,14 @@ class SenderPool:
     ) -> PooledSender | None:
         """Return the entry of the open sender to a topic, which callers can cache for the sends of one millisecond.
 
-        It is valid while it is ``in_pool`` and its topic is not ``deleted``. None if ``open`` must open the sender or
+        It is valid while it is ``in_pool`` and its sender is not ``outdated``. None if ``open`` must open the sender or
         create the queue's subscription first.
         """
         key = self._key(topic, transacted, schema, by_group)
         entry = self._entries.get(key)
         if entry is None or (queue_subscription is not None and queue_subscription not in entry.subscriptions):
             return None
-        if entry.sender.deleted:  # with its topic and the queue's subscription: both have to be recreated
+        if entry.sender.outdated:  # perhaps the topic was deleted, with the queue's subscription
             return None
         self._entries.move_to_end(key)
         if entry.limit is not None:
@@ -289,7 +289,7 @@ class SenderPool:
             raise ObjectClosedError("the connection factory is closed; create a new one")
         topic = key[0]
         entry = self._entries.get(key)
-        if entry is not None and entry.sender.deleted:
+        if entry is not None and entry.sender.outdated:
             await self._close_all([key], self.config.close_timeout)
         if is_temporary(topic):
             await self._check_alive(topic)

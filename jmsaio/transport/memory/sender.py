@@ -243,8 +243,8 @@ class MemorySender:
         return self._sequence_ids.last
 
     @property
-    def deleted(self) -> bool:
-        """Whether its topic was deleted or terminated. See ``Sender.deleted``."""
+    def outdated(self) -> bool:
+        """Whether its topic was deleted or terminated. See ``Sender.outdated``."""
         return self._failure is not None
 
     def topic_ended(self, error: JMSError) -> None:

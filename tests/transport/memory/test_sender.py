@@ -206,7 +206,7 @@ async def test_all_that_waits_for_memory_fails_with_the_end_of_its_topic(embedde
     sender.send(record("late"), outcomes)
     await _settled()
     assert [type(error) for error in outcomes.errors] == [NotFoundError] * 3
-    assert sender.deleted
+    assert sender.outdated
     await harness.stop()
 
 

@@ -152,17 +152,18 @@ class PartitionProducer:
         changed: called with the topic when it might have been recreated. pulsar-client recreates a deleted topic
             without reporting it, but its records are then stored in another ledger. (This also happens after an unload,
             or when a ledger is full.)
+        expired: called when a record had no answer in time.
     """
 
     __slots__ = (
-        "__weakref__", "_armed", "_bridge", "_changed", "_groups", "_last", "_late", "_latest", "_messages", "_opened",
-        "_partition", "_seen", "_send", "_settled", "_size", "_timeout", "_timer", "_tokens", "_window", "native",
-        "topic",
+        "__weakref__", "_armed", "_bridge", "_changed", "_expired", "_groups", "_last", "_late", "_latest", "_messages",
+        "_opened", "_partition", "_seen", "_send", "_settled", "_size", "_timeout", "_timer", "_tokens", "_window",
+        "native", "topic",
     )  # fmt: skip
 
     def __init__(
         self, bridge: Bridge, native: ProducerHandle, topic: str, window: Window, settled: Settled, timeout: float,
-        changed: Callable[[str], object] = ignore,
+        changed: Callable[[str], object] = ignore, expired: Callable[[], object] = ignore,
     ) -> None:  # fmt: skip
         self.native = native
         self.topic = topic
@@ -183,6 +184,7 @@ class PartitionProducer:
         self._seen = 0  # its length at the last check
         self._latest = 0.0  # latest loop time for sending it
         self._changed = changed if not topic.startswith("non-persistent://") else ignore
+        self._expired = expired
         self._opened = bridge.loop.time()
         self._last: tuple[int, int, int] | None = None  # ledger, entry and index of the last record stored
         bridge.made(self)
@@ -261,6 +263,7 @@ class PartitionProducer:
         if first is not None and first.deadline <= loop.time():
             del self._groups[first]
             self._late.add(first)
+            self._expired()
             self._fail(first, translate_send(_pulsar.Result.Timeout, f"send to {self.topic}", False))
             self._settle_answered()
             first = next(iter(self._groups), None)

@@ -73,6 +73,7 @@ class PulsarSender:
         self._window = Window(options.window_records, options.window_bytes, self._left)
         self._failure: JMSError | None = None
         self._refusal: JMSSecurityError | None = None
+        self._outdated = False
         batched = config.batches and config.batcher_builder == "DEFAULT" and not config.chunking_enabled
         self._grouped = batched and bridge.captures_log  # otherwise the failure of a batch would not be reported
         compressed = config.compression_type.upper() != "NONE"
@@ -103,6 +104,7 @@ class PulsarSender:
                 options.settled,
                 options.config.send_timeout,
                 options.topic_changed,
+                self._expired,
             )
             for native, name in zip(natives, partitions, strict=True)
         ]
@@ -122,9 +124,13 @@ class PulsarSender:
         return self._window.full
 
     @property
-    def deleted(self) -> bool:
-        """False: pulsar-client recreates a deleted topic by itself."""
-        return False
+    def outdated(self) -> bool:
+        """Whether a send had no answer in time, and none of the native producers was connected then.
+
+        pulsar-client waits up to a minute between two attempts to connect, and a new producer connects immediately.
+        With a connected producer, the sender continues: a new one would need all partitions.
+        """
+        return self._outdated
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:
@@ -212,6 +218,10 @@ class PulsarSender:
             raise MessageFormatError(
                 f"a message to {self.topic}: a property or the group id has text that is not Unicode (lone surrogates)"
             ) from error
+
+    def _expired(self) -> None:
+        """Check the connections when a send had no answer in time."""
+        self._outdated = self._outdated or not any(native.is_connected() for native in self.natives)
 
     def _left(self) -> None:
         """Check for new partitions from time to time, when records have left the window."""

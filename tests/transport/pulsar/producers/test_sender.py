@@ -36,7 +36,7 @@ from jmsaio.transport.pulsar.native.bridge import Bridge
 from jmsaio.transport.pulsar.producers.sender import PulsarSender
 from jmsaio.transport.waiting import SLICE
 from tests.kit.native_fakes import FakeProducer
-from tests.kit.records import Outcomes, record, texts
+from tests.kit.records import Outcomes, record, tell_each, texts
 from tests.transport.pulsar.conftest import HANG, Kit, SlowLook, send
 
 
@@ -400,4 +400,23 @@ async def test_a_sender_that_closes_with_many_records_tells_a_slice_of_them_in_e
     assert told == list(range(count))
     assert max(later - earlier for earlier, later in pairwise(turns)) <= SLICE
     assert (closing.cancelled(), draining.exception(), sender.full) == (cancelled, None, False)
+    bridge.close()
+
+
+@pytest.mark.parametrize(("connected", "outdated"), [([False, False], True), ([False, True], False)])
+async def test_a_sender_without_an_answer_and_without_a_connection_is_replaced(
+    connected: list[bool], outdated: bool
+) -> None:
+    """pulsar-client waits up to a minute before it connects again."""
+    bridge, outcomes = Bridge(), Outcomes()
+    natives = [FakeProducer(connected=one) for one in connected]
+    options = SenderOptions(ProducerConfig(batching_enabled=False, send_timeout=0.01), tell_each)
+    topics, opened = AsyncMock(return_value=["t-0", "t-1"]), AsyncMock(side_effect=natives)
+    sender = PulsarSender(bridge, "t", options, lambda _: None, topics, opened)
+    await sender.start()
+    sender.send(record("x"), outcomes)
+    assert not sender.outdated
+    await sender.drain(HANG)
+    assert [type(error) for error in outcomes.failures] == [SendInDoubtError]
+    assert sender.outdated is outdated
     bridge.close()
