@@ -81,7 +81,7 @@ class Credentials:
     issued: OAuthTokens | None = attrs.field(default=None, eq=False, repr=False)
 
     async def token(self) -> str:
-        """Return the current token, "" for a kind without tokens. A function is called in a thread.
+        """Return the current token, "" for a kind without tokens. A file is read, or a function called, in a thread.
 
         Raises:
             JMSSecurityError: there is no token: the file can't be read, the function fails, or the OAuth 2.0 server
@@ -90,7 +90,7 @@ class Credentials:
         """
         if self.issued is not None:
             return await self.issued.token()
-        if self.function is not None:
+        if self.function is not None or "file" in self.values:
             return await anyio.to_thread.run_sync(self.read_token, abandon_on_cancel=True)
         return self.read_token() if self.kind is AuthKind.TOKEN else ""
 

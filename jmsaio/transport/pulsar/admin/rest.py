@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -75,6 +76,8 @@ if TYPE_CHECKING:
 _calling: ContextVar[bool] = ContextVar("jmsaio.rest.calling", default=False)
 #: Maximum attempts for one call.
 ATTEMPTS = 4
+#: Calls that are made concurrently: httpx searches all waiting ones whenever one ends, so many would block the loop.
+TOGETHER = 32
 #: Maximum redirects: a broker redirects a call to the owner of the topic.
 REDIRECTS = 5
 #: Seconds between two checks of a cursor that is to move: initially, and maximum.
@@ -115,6 +118,7 @@ class RestAdmin:
             config.auth_plugin, config.auth_params, authorities(config)
         )
         self._client: httpx.AsyncClient | None = None
+        self._turns = asyncio.Semaphore(TOGETHER)
         self._closed = False
 
     def __repr__(self) -> str:
@@ -451,7 +455,7 @@ class RestAdmin:
                     await anyio.to_thread.run_sync(import_module, "httpx", abandon_on_cancel=True)
                 if checked and self._check is not None:
                     await self._check(path, what, partial(self.consumers, what))
-                return await self._repeated(what, partial(self._once, method, path, query, body, what))
+                return await self._repeated(what, partial(self._in_turn, method, path, query, body, what))
         except TimeoutError:
             raise AdminError(f"{what}: no answer of {self._url} within {limit:g} s") from None
 
@@ -494,6 +498,12 @@ class RestAdmin:
             return {
                 consumer["consumerName"] for one in found["subscriptions"].values() for consumer in one["consumers"]
             }
+
+    async def _in_turn(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str
+    ) -> httpx.Response:
+        async with self._turns:
+            return await self._once(method, path, query, body, what)
 
     async def _once(
         self, method: str, path: str, query: Mapping[str, str] | None, body: object, what: str

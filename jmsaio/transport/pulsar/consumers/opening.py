@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import uuid
 from collections.abc import Awaitable, Callable
@@ -24,6 +25,9 @@ from jmsaio.transport.pulsar.native.handles import MessageIdHandle
 
 _log = logging.getLogger(__name__)
 
+#: Unused subscriptions deleted concurrently.
+TOGETHER = 16
+
 
 @attrs.define(eq=False)
 class ReceiverOpener:
@@ -39,6 +43,7 @@ class ReceiverOpener:
     admin: Admin | None
     timeout: float
     _warned: set[str] = attrs.field(factory=set, init=False)
+    _deleting: asyncio.Semaphore = attrs.field(factory=lambda: asyncio.Semaphore(TOGETHER), init=False)
 
     async def open(self, wanted: Subscription, wake: Wake) -> PulsarReceiver:
         """Open a receiver; see ``Transport.open_receiver``."""
@@ -72,8 +77,15 @@ class ReceiverOpener:
         except BaseException:
             await delete_unused(self.admin, wanted, self.timeout, patient=True)
             raise
-        receiver.after_close = partial(delete_unused, self.admin, wanted)
+        receiver.after_close = partial(self._delete_unused, wanted)
         return receiver
+
+    async def _delete_unused(self, wanted: Subscription, timeout: float) -> None:
+        """Delete a subscription as ``delete_unused`` does, whose time limit begins when it is this one's turn."""
+        deadline = anyio.current_time() + timeout
+        with anyio.move_on_after(timeout, shield=True):
+            async with self._deleting:
+                await delete_unused(self.admin, wanted, deadline - anyio.current_time())
 
     async def _subscribe_or_create(self, wanted: Subscription, wake: Wake) -> PulsarReceiver:
         """Subscribe, even in a namespace with ``allowAutoSubscriptionCreation=false``.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import ssl
+import threading
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -137,6 +138,14 @@ async def test_a_function_is_called_anew() -> None:
     assert credentials is not None
     assert await credentials.token() == "first"
     assert credentials.read_token() == "second"
+
+
+@pytest.mark.parametrize("source", ["file:///a/file", lambda: "a function"])
+async def test_a_token_is_not_read_in_the_loops_thread(monkeypatch: pytest.MonkeyPatch, source: Any) -> None:
+    monkeypatch.setattr(Credentials, "read_token", lambda self: str(threading.get_ident()))
+    credentials = read_credentials("token", source)
+    assert credentials is not None
+    assert await credentials.token() != str(threading.get_ident())
 
 
 def test_a_function_is_for_tokens_only() -> None:

@@ -37,7 +37,7 @@ from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Cursor, StartPosition
 from jmsaio.transport.pulsar.admin import RestAdmin, rest
-from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS
+from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS, TOGETHER
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
 
@@ -156,6 +156,25 @@ async def failure(call: Awaitable[object]) -> JMSError:
         with anyio.fail_after(HANG):
             await call
     return caught.value
+
+
+async def test_many_calls_take_turns(make_admin: MakeAdmin) -> None:
+    """httpx searches all waiting requests whenever one ends."""
+    async with scripted(Answer(-1)) as server:
+        admin = make_admin(server.url)
+        calls = [asyncio.ensure_future(admin.partitions(TOPIC)) for _ in range(TOGETHER + 8)]
+        with anyio.fail_after(HANG):
+            while len(server.requests) < TOGETHER:
+                await anyio.sleep(0.01)
+        await anyio.sleep(0.1)
+        assert len(server.requests) == TOGETHER
+        calls.pop(0).cancel()
+        with anyio.fail_after(HANG):
+            while len(server.requests) == TOGETHER:
+                await anyio.sleep(0.01)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
 
 
 async def test_calls_are_quiet_in_the_log_unless_the_http_librarys_logger_has_a_level(

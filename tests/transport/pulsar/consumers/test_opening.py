@@ -17,7 +17,7 @@ from jmsaio.errors import AdminError, ConsumerBusyError, JMSSecurityError, NotFo
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import SHARED_PROPERTY, StartPosition, Subscription, SubscriptionType, Wake
-from jmsaio.transport.pulsar.consumers.opening import ReceiverOpener, last_message_id
+from jmsaio.transport.pulsar.consumers.opening import TOGETHER, ReceiverOpener, last_message_id
 from jmsaio.transport.pulsar.native.bridge import Bridge
 from tests.kit.native_fakes import OK, FakeConsumer, from_thread
 from tests.transport.pulsar.conftest import HANG, Kit, send
@@ -129,6 +129,28 @@ async def test_one_that_ends_with_its_consumers_is_deleted_after_its_close() -> 
     broker.admin.calls.clear()
     await receiver.after_close(5)
     assert broker.admin.calls == ["delete"]
+
+
+async def test_what_many_receivers_leave_is_deleted_a_few_at_a_time() -> None:
+    running: list[int] = [0, 0]  # now, and at most
+
+    class Slow(FakeAdmin):
+        async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
+            running[0] += 1
+            running[1] = max(running)
+            await anyio.sleep(0.01)
+            running[0] -= 1
+            await super().delete_subscription(topic, name, force)
+
+    receivers = [FakeReceiver() for _ in range(3 * TOGETHER)]
+    broker = Broker([*receivers], Slow())
+    opening = broker.opening()
+    for _ in receivers:
+        await opening.open(EPHEMERAL, wake)
+    assert broker.admin is not None
+    broker.admin.calls.clear()
+    await asyncio.gather(*(one.after_close(5) for one in receivers if one.after_close is not None))
+    assert (running[1], broker.admin.calls) == (TOGETHER, ["delete"] * len(receivers))
 
 
 async def test_one_that_ends_with_its_consumers_is_created_where_the_broker_does_not() -> None:
