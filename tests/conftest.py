@@ -191,7 +191,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     if fixtures & JAVA_FIXTURES and item.get_closest_marker("java") is None:
         item.add_marker("java")
     if "spark" in fixtures:
-        item.add_marker(pytest.mark.xdist_group("spark"))
+        half = "spark jobs" if item.path.parent.name == "jobs" else "spark"  # a session each, side by side
+        item.add_marker(pytest.mark.xdist_group(half))
     if "own_broker" in fixtures:
         item.add_marker("own_broker")
         item.add_marker(pytest.mark.xdist_group("own broker"))
