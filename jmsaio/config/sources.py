@@ -63,6 +63,9 @@ def parse_broker(base: str) -> BrokerAddress:
     if scheme in SCHEMES and (colon or SCHEMES[scheme].in_process):
         return SCHEMES[scheme].read(rest)
     *others, last = (each.example for each in SCHEMES.values() if each.example)
+    if all(_HOST_PORT.fullmatch(host) for host in base.removesuffix("/").split(",")):
+        why = f"{shown(base)} is not a URL: write pulsar://{brief(base)}, or pulsar+ssl:// for TLS"
+        raise ConfigurationError(why, key="brokerServiceUrl")
     given = f"{brief(scheme)}://..." if colon else shown(base)  # the rest can be a secret
     known = f"{nearest(scheme, SCHEMES)}; write {', '.join(others)} or {last}"
     raise ConfigurationError(f"{given} is not a broker URL that jmsaio supports{known}", key="brokerServiceUrl")

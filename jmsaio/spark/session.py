@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Final
+from typing import Final, TypeAlias
 
 from pyspark.sql import SparkSession
 
 import jmsaio.spark
 
+#: A session, or a function that starts one.
+Session: TypeAlias = SparkSession | Callable[[], SparkSession]
 #: Master of a session created here: two tasks at a time on this machine.
 MASTER: Final = "local[2]"
 

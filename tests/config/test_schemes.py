@@ -29,6 +29,13 @@ def test_the_broker_where_none_is_configured_is_the_unnamed_one_in_this_process(
     assert broker.broker_name == ""
 
 
+@pytest.mark.parametrize("hosts", ["localhost:6650", "10.0.0.1:6650,broker-2.example:6650"])
+def test_hosts_without_a_scheme_are_refused_with_the_url_to_write(hosts: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_broker(hosts)
+    assert str(caught.value) == f"{hosts!r} is not a URL: write pulsar://{hosts}, or pulsar+ssl:// for TLS"
+
+
 def test_an_unknown_scheme_is_refused_with_the_nearest_and_the_examples() -> None:
     with pytest.raises(ConfigurationError) as caught:
         parse_broker("pulser://host")

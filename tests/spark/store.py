@@ -22,7 +22,7 @@ KEY, SECRET = "AKIATESTTESTTEST", "wJalrXUtnFEMI-test-secret"
 def variables(port: int) -> dict[str, str]:
     """What a process needs in its environment to use the server."""
     return {
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_REGION": "us-east-1",
         "AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET,
     }  # fmt: skip
 

@@ -188,7 +188,7 @@ def verify(folder: AnyPath, master: str, conf: tuple[str, ...], as_json: bool | 
 
     output = make_output(as_json)
     with running(output, master, pairs("--conf", conf)) as (start, _):
-        summary = verify_archive(start(), folder)
+        summary = verify_archive(start, folder)
     if not output.as_json:
         for sentence in summary["problems"]:
             output.line(printable(sentence))

@@ -54,7 +54,7 @@ def replay(
     )  # fmt: skip
     output = make_output(as_json)
     with running(output, master, pairs("--conf", conf)) as (start, _):
-        summary = replay_archive(start(), order, dry_run=dry_run)
+        summary = replay_archive(start, order, dry_run=dry_run)
     if not output.as_json:
         for each in summary["destinations"]:
             output.line(printable(f"{each['source']} to {each['target']}: {each['rows']}"))

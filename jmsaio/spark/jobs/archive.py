@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import attrs
-from pyspark.sql import SparkSession
 
 from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFoundError
 from jmsaio.spark.jobs.extent import LOSSES, ArchiveOrder, ArchivePlan, count_entries, plan_archive, plan_next
@@ -47,6 +46,7 @@ from jmsaio.spark.planning.offsets import has_enough
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import SMALL_BYTES, SMALL_ENTRIES, Stored, are_small, share_tasks, split, weigh
 from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.session import Session
 from jmsaio.spark.worker import connected_by
 from jmsaio.transport.administration import Admin, StartPosition
 
@@ -72,8 +72,6 @@ class Pace:
     interval: float | None = None
 
 
-#: A session, or a function that starts one.
-Session: TypeAlias = SparkSession | Callable[[], SparkSession]
 #: Writes the rows of a run as files below a folder.
 Write: TypeAlias = Callable[[AnyPath], Written]
 #: Function called with the record of each run, and when an outage begins or ends, in the caller's thread.

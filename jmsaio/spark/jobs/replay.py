@@ -30,7 +30,7 @@ from jmsaio.spark.jobs.manifest import Manifest, require_manifest
 from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources
-from jmsaio.spark.session import set_for_now
+from jmsaio.spark.session import Session, set_for_now
 from jmsaio.spark.worker import configuration_of
 from jmsaio.transport.registry import connected
 
@@ -107,7 +107,7 @@ class ReplayTarget:
     target: str = attrs.field(default=attrs.Factory(lambda self: self.source, takes_self=True))
 
 
-def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) -> dict[str, Any]:
+def replay(session: Session, order: ReplayOrder, *, dry_run: bool = False) -> dict[str, Any]:
     """Send the messages of an archive as new ones, at least once; with ``dedup``, once even if it is repeated.
 
     Each message has its old JMSMessageID in the property ``jmsaio_original_id``, and its original time to live,
@@ -116,7 +116,8 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     remember the producers (``brokerDeduplicationProducerInactivityTimeoutMinutes``).
 
     Args:
-        session: a session with ``format("jms")`` registered.
+        session: a session with ``format("jms")`` registered, or a function that starts one, called if the folder has
+            an archive.
         order: archive, targets and filters.
         dry_run: only report what would be sent.
 
@@ -132,6 +133,7 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
     began = time.monotonic()
     archived = require_manifest(order.folder)
     configuration = configuration_of(parse_options(order.options(), Use.WRITE))
+    session = session() if callable(session) else session
     frame = read_archive(session, order.folder, archived)
     targets: list[ReplayTarget] = []
     with own_errors():

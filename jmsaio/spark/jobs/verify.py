@@ -7,7 +7,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as f
 
 from jmsaio.spark.jobs.failures import reason_of
@@ -16,13 +16,14 @@ from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, require_manifest
 from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.values import time_text
+from jmsaio.spark.session import Session
 
 
-def verify(session: SparkSession, folder: AnyPath) -> dict[str, Any]:
+def verify(session: Session, folder: AnyPath) -> dict[str, Any]:
     """Count the rows of an archive and compare them with its manifest.
 
     Args:
-        session: any session.
+        session: any session, or a function that starts one, called if the folder has an archive.
 
     Returns:
         The summary; ``problems`` has one sentence per difference.
@@ -32,7 +33,7 @@ def verify(session: SparkSession, folder: AnyPath) -> dict[str, Any]:
     """
     manifest = require_manifest(folder)
     try:
-        frame = read_archive(session, folder, manifest)
+        frame = read_archive(session() if callable(session) else session, folder, manifest)
         found = {} if frame is None else {row.topic: row for row in _counted(frame).collect()}
     except (PySparkException, Py4JError) as error:
         found, problems = {}, [f"files of the archive can't be read: {reason_of(error)}"]

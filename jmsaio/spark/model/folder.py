@@ -218,7 +218,8 @@ def _store(root: str) -> Any:
         return Client(root, {"dfs.client.failover.max.attempts": "6"})  # 40 s
     from obstore.store import from_url
 
-    return from_url(root)
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "") if root.startswith("s3") else ""
+    return from_url(root, client_options={"allow_http": True} if endpoint.startswith("http:") else None)
 
 
 #: A folder or a file of an archive.

@@ -298,8 +298,16 @@ FOREIGN: Final[Mapping[str, str]] = {
     "`maxEntriesPerTrigger`": "maxOffsetsPerTrigger",
     "`minEntriesPerTrigger`": "minOffsetsPerTrigger",
     "`maxEntriesPerPartition`": "maxRecordsPerPartition",
-    "`subscription`": "kafka.group.id groupIdPrefix predefinedSubscription subscriptionPrefix",
+    "`subscription`": "kafka.group.id group.id groupIdPrefix predefinedSubscription subscriptionPrefix",
+    "nothing: with `subscription`, a stream moves it after each micro-batch; a batch acknowledges nothing": (
+        "kafka.enable.auto.commit enable.auto.commit"
+    ),
+    "`startingOffsets`": "kafka.auto.offset.reset auto.offset.reset",
+    "nothing: bodies are in the columns `text` and `bytes`, or with `schema` in `value`": (
+        "kafka.value.deserializer value.deserializer kafka.key.deserializer key.deserializer"
+    ),
     "nothing: rows have the column `properties`": "includeHeaders",
+    "nothing: rows have the columns `publish_time` and `JMSTimestamp`": "includeTimestamp",
     "`readTimeout`": "kafkaConsumer.pollTimeoutMs pollTimeoutMs",
     "`outageTimeout`": "fetchOffset.numRetries fetchOffset.retryIntervalMs",
     "nothing: a read of a topic that does not exist fails": "waitingForNonExistedTopic",

@@ -133,11 +133,13 @@ class Jobs:
             "partitions": [{**PARTITION, "entries": 3, "bytes": 500}],
         }  # fmt: skip
 
-    def verify(self, session: str, folder: Path) -> dict[str, Any]:
+    def verify(self, session: Callable[[], str], folder: Path) -> dict[str, Any]:
+        assert session() == "session"
         self.asked.append(folder)
         return {"job": "verify", "rows": 9, "problems": self.problems, "lost": []}
 
-    def replay(self, session: str, order: Order, *, dry_run: bool) -> dict[str, Any]:
+    def replay(self, session: Callable[[], str], order: Order, *, dry_run: bool) -> dict[str, Any]:
+        assert session() == "session"
         self.orders.append(order.given)
         moved = {"source": "queue://orders", "target": "queue://copy", "rows": 4}
         return {"job": "replay", "rows": 4, "undecodable": self.undecodable, "destinations": [moved]}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from pyspark.sql import Row, SparkSession
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.jobs.manifest import ArchivedPart, Manifest, write_manifest
+from jmsaio.spark.jobs.replay import ReplayOrder, replay
 from jmsaio.spark.jobs.verify import compare, verify
 from jmsaio.spark.model.places import Place
 
@@ -55,9 +57,17 @@ def test_a_partition_without_rows_may_have_no_files() -> None:
     assert list(compare(empty, {})) == []
 
 
-def test_files_that_cannot_be_read_are_a_problem(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_without_an_archive_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    def start() -> NoReturn:
+        raise AssertionError("Spark is started")
+
     with pytest.raises(ConfigurationError, match="is no archive"):
-        verify(spark, tmp_path)
+        verify(start, tmp_path)
+    with pytest.raises(ConfigurationError, match="is no archive"):
+        replay(start, ReplayOrder(connection={"url": "pulsar://h:1"}, folder=tmp_path))
+
+
+def test_files_that_cannot_be_read_are_a_problem(spark: SparkSession, tmp_path: Path) -> None:
     write_manifest(tmp_path, MANIFEST)
     assert verify(spark, tmp_path)["problems"] == ["t: 4 rows are missing, all of them"]
     day = tmp_path / "destination=queue%3A%2F%2Ft" / "date=2026-01-01"
