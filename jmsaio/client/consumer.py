@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Protocol, TypeVar
@@ -87,7 +86,8 @@ class MessageConsumer(AsyncClosing):
         """Return the next message.
 
         Args:
-            timeout: seconds to wait; None and 0 wait forever.
+            timeout: seconds to wait; None and 0 wait forever. An int of thousands, which are milliseconds in Java,
+                gives a UserWarning, as in every duration.
 
         Returns:
             The message, or None if ``timeout`` expired or the consumer was closed meanwhile.
@@ -102,14 +102,9 @@ class MessageConsumer(AsyncClosing):
             TransportError: the subscription was lost permanently.
             IllegalArgumentError: a negative timeout.
 
-        A whole number of thousands, which are milliseconds in Java, gives a UserWarning.
-
         Cancelling loses no message: one that was not returned is the next to be received.
         """
         limit = None if timeout is None else seconds(timeout, "timeout") or None
-        if limit is not None and isinstance(timeout, int) and timeout % 1000 == 0:
-            text = f"receive({timeout}) waits {timeout} seconds; {timeout} milliseconds are receive({timeout / 1000:g})"
-            warnings.warn(f"{text}, and a timedelta gives no warning", stacklevel=2)
         if self._inbox.by_priority:
             await asyncio.sleep(0)  # let arrived messages reach the inbox, so that priorities are compared
         self._check_receive()

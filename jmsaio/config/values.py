@@ -12,7 +12,7 @@ from typing import NoReturn
 from jmsaio.config.options import Kind, Option, Status
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown, with_article
-from jmsaio.model.durations import TEN_YEARS
+from jmsaio.model.durations import TEN_YEARS, warn_of_milliseconds
 
 #: Seconds by unit of time.
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -104,7 +104,11 @@ def _given(option: Option, value: object) -> object:
         return _flag(option, value)
     if option.kind is Kind.DURATION:
         total = getattr(value, "total_seconds", None)  # a timedelta; this ring does not import datetime
-        return _duration(option, float(total()) if callable(total) else _number(option, value, "s"), 1.0)
+        number = float(total()) if callable(total) else _number(option, value, "s")
+        found = _duration(option, number, 1.0)
+        if isinstance(value, int | str) and number % 1000 == 0:
+            warn_of_milliseconds(number, option.field)
+        return found
     return _plain(option, value)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any, Protocol, runtime_checkable
 
 from jmsaio.errors import IllegalArgumentError
@@ -9,6 +11,8 @@ from jmsaio.model.arguments import shown, wrong_type
 
 #: Maximum duration in seconds: a longer one is probably in another unit.
 TEN_YEARS = 10 * 366 * 24 * 3600.0
+#: Packages whose frames lie between an application and a warning: attrs creates the configuration.
+_INSIDE = ("jmsaio", "attr")
 
 
 @runtime_checkable
@@ -23,6 +27,8 @@ Duration = int | float | _TimeDelta
 def seconds(value: Any, what: str) -> float:
     """Return a duration in seconds.
 
+    A whole number of thousands gives a UserWarning; see ``warn_of_milliseconds``.
+
     Args:
         value: number of seconds or timedelta.
         what: the parameter's name, for the error.
@@ -33,6 +39,8 @@ def seconds(value: Any, what: str) -> float:
     """
     kind = type(value)
     if (kind is float or kind is int) and 0 <= value <= TEN_YEARS:  # the usual case, and part of every receive
+        if kind is int and value % 1000 == 0:
+            warn_of_milliseconds(value, what)
         return float(value)
     if not isinstance(value, int | float) and isinstance(value, _TimeDelta) and not isinstance(value, type):
         value = value.total_seconds()
@@ -51,3 +59,14 @@ def milliseconds(value: Any, what: str) -> int:
         return 0
     exact = seconds(value, what) * 1000
     return max(1, round(exact)) if exact > 0 else 0
+
+
+def warn_of_milliseconds(value: float, what: str) -> None:
+    """Warn, at the application's line, of a number of thousands: Java's unit is milliseconds. 0 gives no warning."""
+    if not value:
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+        level, frame = level + 1, frame.f_back
+    text = f"{what} = {value:.0f} is {value:.0f} seconds; {value:.0f} milliseconds are {value / 1000:g} here"
+    warnings.warn(f"{text}. A float or timedelta gives no warning", stacklevel=level)

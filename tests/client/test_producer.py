@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import itertools
+import uuid
+import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -548,3 +550,34 @@ def test_the_keywords_of_send_are_those_that_type_checkers_know() -> None:
         declared = {name: getattr(kind, "__forward_arg__", kind) for name, kind in SendOptions.__annotations__.items()}
         assert keywords == declared
         assert SendOptions.__required_keys__ == frozenset()
+
+
+async def test_milliseconds_in_place_of_seconds_are_warned_of_at_the_line_that_gives_them() -> None:
+    url = f"memory://{uuid.uuid4()}"
+    async with jmsaio.ConnectionFactory(url) as factory, factory.create_context() as context:
+        async with jmsaio.connect(url) as connection, connection.create_session() as session:
+            queue = jmsaio.Queue("q")
+            producer, consumer = await session.create_producer(queue), await session.create_consumer(queue)
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                await producer.send("x", time_to_live=30000)
+                producer.set_time_to_live(60000)
+                producer.set_delivery_delay(5000)
+                producer.set_delivery_delay(0)
+                context.create_producer().set_time_to_live(60000)
+                jmsaio.ConnectionFactory("memory:", send_timeout=30000)
+                await consumer.drain(20000)
+                jmsaio.ConnectionFactory("memory:?producerConfig.sendTimeoutMs=30000")
+                jmsaio.ConnectionFactory("memory:", producer={"send_timeout": 30000})
+                request = asyncio.create_task(session.request(queue, "x", timeout=5000))
+                await asyncio.sleep(0)
+                request.cancel()
+                await connection.drain(20000)
+            assert [str(each.message).partition(" is ")[0] for each in seen] == [
+                "time_to_live = 30000", "time_to_live = 60000", "delivery_delay = 5000", "time_to_live = 60000",
+                "send_timeout = 30000", "timeout = 20000", "send_timeout = 30000", "timeout = 5000", "timeout = 20000",
+            ]  # fmt: skip
+            assert {each.filename for each in seen if "timeout = 5000" not in str(each.message)} == {__file__}
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                jmsaio.ConnectionFactory("memory:", send_timeout=30000.0, close_timeout=timedelta(seconds=30000))

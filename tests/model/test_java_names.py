@@ -175,5 +175,5 @@ async def test_javas_arguments_get_an_answer_that_can_be_followed() -> None:
                 requestor(session, queue)
             consumer = await session.create_consumer(queue)
             await producer.send("one")
-            with pytest.warns(UserWarning, match=r"waits 1000 seconds; 1000 milliseconds are receive\(1\)"):
+            with pytest.warns(UserWarning, match="1000 milliseconds are 1 here"):
                 assert await consumer.receive(1000) is not None
