@@ -75,6 +75,7 @@ class Row:
         configuration: of both connections, by Starlight's keys.
         java: of the Java connections, besides.
         python: of the Python connections, besides.
+        credentials: user and password of all connections.
         apart: whether sender and receiver have client ids of their own, so that no cell has one connection for both.
         differs: the columns whose cells fail, with part of what each comes to; one that fails otherwise is a fault.
         line: the point of the compatibility guide that says why.
@@ -88,6 +89,7 @@ class Row:
     configuration: Mapping[str, Any] = attrs.field(factory=dict)
     java: Mapping[str, Any] = attrs.field(factory=dict)
     python: Mapping[str, Any] = attrs.field(factory=dict)
+    credentials: tuple[str, str] | None = None
     apart: bool = False
     differs: Mapping[Column, str] = attrs.field(factory=dict)
     line: str = ""
@@ -140,7 +142,7 @@ async def _outcome(
                 own = row.java if role == "java" else row.python
                 client = f"{client_id}-{number}" if row.apart else client_id
                 configuration = {**base, **row.configuration, **own, "jms.clientId": client}
-                sides.append(side := await clients[role].open(configuration, mode))
+                sides.append(side := await clients[role].open(configuration, mode, row.credentials))
                 opened.push_async_callback(side.end, "close")
             sender, receiver = sides
             await row.run(Cell(sender, receiver, prefix, broker.web_service_url))

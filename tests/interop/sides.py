@@ -108,8 +108,12 @@ class Side(Protocol):
 class Client(Protocol):
     """A client with many sessions."""
 
-    async def open(self, configuration: Mapping[str, Any], mode: str) -> Side:
-        """A session of the connection with this configuration; mode is auto, client or transacted."""
+    async def open(self, configuration: Mapping[str, Any], mode: str, credentials: tuple[str, str] | None) -> Side:
+        """A session of the connection with this configuration, user and password.
+
+        Args:
+            mode: auto, client or transacted.
+        """
 
 
 @attrs.define(eq=False)
@@ -120,9 +124,9 @@ class JavaClient:
     _waiting: dict[int, asyncio.Future[Any]] = attrs.field(factory=dict)
     _numbers: itertools.count[int] = attrs.field(factory=itertools.count)
 
-    async def open(self, configuration: Mapping[str, Any], mode: str) -> JavaSide:
+    async def open(self, configuration: Mapping[str, Any], mode: str, credentials: tuple[str, str] | None) -> JavaSide:
         side = JavaSide(self, f"s{next(self._numbers)}")
-        await side.ask("open", configuration=dict(configuration), mode=mode)
+        await side.ask("open", configuration=dict(configuration), mode=mode, credentials=credentials)
         return side
 
     async def ask(self, **request: Any) -> Any:
@@ -256,18 +260,22 @@ class PythonClient:
     _stack: AsyncExitStack
     _connections: dict[str, asyncio.Future[jmsaio.Connection]] = attrs.field(factory=dict)
 
-    async def open(self, configuration: Mapping[str, Any], mode: str) -> PythonSide:
+    async def open(
+        self, configuration: Mapping[str, Any], mode: str, credentials: tuple[str, str] | None
+    ) -> PythonSide:
         key = json.dumps(configuration, sort_keys=True)
         if key not in self._connections:
-            self._connections[key] = asyncio.ensure_future(self._connect(configuration))
+            self._connections[key] = asyncio.ensure_future(self._connect(configuration, *credentials or ()))
         connection = await self._connections[key]
         modes = {"client": jmsaio.AcknowledgeMode.CLIENT, "transacted": jmsaio.AcknowledgeMode.TRANSACTED}
         session = await connection.create_session(modes.get(mode, jmsaio.AcknowledgeMode.AUTO))
         return PythonSide(session, await session.create_producer(), configuration)
 
-    async def _connect(self, configuration: Mapping[str, Any]) -> jmsaio.Connection:
-        connection = await jmsaio.connect(dict(configuration))
-        self._stack.push_async_callback(connection.close)
+    async def _connect(self, configuration: Mapping[str, Any], *credentials: str) -> jmsaio.Connection:
+        factory = jmsaio.ConnectionFactory(dict(configuration))
+        self._stack.push_async_callback(factory.close)
+        connection = await factory.create_connection(*credentials)
+        await connection.start()
         return connection
 
 

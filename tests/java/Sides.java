@@ -30,7 +30,8 @@ import java.util.concurrent.Executors;
  *
  * <p>Each line of standard input is a request with an "id"; each line of standard output is an answer with the same id,
  * {"id", "ok": result} or {"id", "error": text}. {"op": "open", "session", "configuration", "mode"} opens a session,
- * with mode "auto", "client" or "transacted"; sessions with the same configuration share a connection. Every other
+ * with mode "auto", "client" or "transacted"; sessions with the same configuration share a connection, which has the
+ * user and password of "credentials", if given. Every other
  * request names its session, and is made when the one before is answered. Descriptions: see Messages;
  * requests with schemas, which Pulsar's own client serves, and their values: see Schemas.
  */
@@ -60,7 +61,8 @@ public final class Sides {
       String name = request.get("session").asText();
       if (request.get("op").asText().equals("open")) {
         JsonNode configuration = request.get("configuration");
-        SIDES.put(name, new Side(connection(configuration), request.get("mode").asText(), configuration));
+        Connection connection = connection(configuration, request.path("credentials"));
+        SIDES.put(name, new Side(connection, request.get("mode").asText(), configuration));
       } else {
         answer.set("ok", SIDES.get(name).serve(request));
       }
@@ -74,11 +76,15 @@ public final class Sides {
     }
   }
 
-  private static Connection connection(JsonNode configuration) throws Exception {
+  private static Connection connection(JsonNode configuration, JsonNode credentials) throws Exception {
     synchronized (CONNECTIONS) {
       Connection connection = CONNECTIONS.get(configuration.toString());
       if (connection == null) {
-        connection = new PulsarConnectionFactory(map(configuration)).createConnection();
+        PulsarConnectionFactory factory = new PulsarConnectionFactory(map(configuration));
+        connection =
+            credentials.isEmpty()
+                ? factory.createConnection()
+                : factory.createConnection(credentials.get(0).asText(), credentials.get(1).asText());
         connection.start();
         CONNECTIONS.put(configuration.toString(), connection);
       }
