@@ -20,6 +20,7 @@ from jmsaio.codec import headers, properties
 from jmsaio.codec.headers import expiration
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, InvalidDestinationError, NotFoundError
+from jmsaio.maintenance.outlets import Outlets
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.temporary_names import JOB_PREFIX, SUBSCRIPTION_PREFIX
@@ -241,12 +242,12 @@ async def plan_redrive(
 
     Raises:
         ConfigurationError: there is no administration.
-        InvalidDestinationError: ``to`` stands for several topics.
+        InvalidDestinationError: ``to`` stands for several topics, or refuses a schema of the messages' topics.
         InvalidSelectorError: the selector is invalid.
         NotFoundError: a topic or the subscription does not exist.
         TransportError: the broker does not answer.
 
-    Cancelling changes nothing, except that the subscription of the queue ``to`` can exist already.
+    Cancelling changes nothing, except that the subscription of the queue ``to``, and schemas, can exist already.
     """
     if request.selector is not None:
         Selector(request.selector)
@@ -266,6 +267,8 @@ async def plan_redrive(
         if end is None or (exists and await is_done(admin, topic, name, end)):
             continue
         ranges.append(LetterRange(topic=topic, subscription=name, durable=durable, end=end))
+    if target is not None and not request.dry_run:
+        await Outlets(transport, configuration, lambda *_: None).register(target, [each.topic for each in ranges])
     return ranges
 
 

@@ -1,21 +1,33 @@
-"""``Outlets``: senders to the targets of redriven, moved and copied messages."""
+"""``Outlets``: senders to the targets of redriven, moved and copied messages, which keep their schemas."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import random
 
 import attrs
 
 from jmsaio.config import Configuration
-from jmsaio.errors import InvalidDestinationError, JMSError, NotFoundError, OperationTimeoutError
+from jmsaio.errors import (
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    NotFoundError,
+    OperationTimeoutError,
+    TransportError,
+)
+from jmsaio.model.partitions import split_partition
+from jmsaio.model.schema import Schema
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
 from jmsaio.rules.routing import make_route
 from jmsaio.transport.base import Sender, Settled, Transport
-from jmsaio.transport.sending import drain, has_room, longest_wait, sender_options
+from jmsaio.transport.copy_senders import INCOMPATIBLE, CopySenders
+from jmsaio.transport.sending import has_room, longest_wait, sender_options
 
 
 @attrs.define(eq=False)
 class Outlets:
-    """One sender for each topic, opened on demand, with ``jms.maxNumOfProducers`` as the maximum number.
+    """One sender for each topic and schema, opened on demand, with ``jms.maxNumOfProducers`` as the maximum number.
 
     Args:
         transport: opens the senders.
@@ -26,8 +38,20 @@ class Outlets:
     _transport: Transport
     _configuration: Configuration
     _settled: Settled
-    _senders: dict[str, Sender] = attrs.field(init=False, factory=dict)
+    _senders: CopySenders = attrs.field(init=False)
     _checked: dict[str, JMSError | None] = attrs.field(init=False, factory=dict)
+    _failed: dict[tuple[str, Schema | None], JMSError] = attrs.field(init=False, factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        config = self._configuration
+        route = make_route(config.used_priority_mapping, False, random)
+        # A target is known by its topic only, whose consumers might be those of a queue.
+        by_group = "Key_Shared" in (config.queue_subscription_type, config.topic_shared_subscription_type)
+        options = sender_options(config, route, self._settled, by_group)
+        self._senders = CopySenders(
+            self._transport.open_sender, self._transport.admin, options, config.max_num_of_producers,
+            config.close_timeout,
+        )  # fmt: skip
 
     async def check(self, topic: str) -> None:
         """Reject a topic that would not keep messages. Checked once per topic, and never without administration.
@@ -59,8 +83,41 @@ class Outlets:
             return error
         return InvalidDestinationError(f"{topic} has no subscription that would keep a message: name another (--to)")
 
-    async def sender(self, topic: str) -> Sender:
+    async def register(self, topic: str, sources: Iterable[str]) -> None:
+        """Register the schemas of some topics with the one that their messages are sent to.
+
+        Args:
+            topic: full name of the topic.
+            sources: full names of topics, or of partitions.
+
+        Raises:
+            InvalidDestinationError: the topic refuses a schema.
+            JMSError: as ``check``; the broker failed.
+
+        Cancelling leaves the schemas registered so far.
+        """
+        for source in dict.fromkeys(split_partition(each)[0] for each in sources):
+            try:
+                missing = await self._senders.missing(topic, source)
+            except JMSSecurityError:
+                continue  # each message that has a schema reports it
+            try:
+                if missing:
+                    await self.check(topic)
+                    await self._senders.register(topic, missing)
+            except TransportError as error:
+                if error.error_code != INCOMPATIBLE:
+                    raise
+                text = f"{topic} can't take the messages of {source} with their schemas, so nothing was sent: {error}"
+                raise InvalidDestinationError(text) from error
+
+    async def sender(self, topic: str, copy: OutgoingRecord, record: ReceivedRecord) -> Sender:
         """Return the sender to a topic, with room for a record.
+
+        Args:
+            topic: full name of the topic, or of a partition.
+            copy: the record to send next.
+            record: the received record that it is made from.
 
         Raises:
             OperationTimeoutError: the broker confirms none of the records in flight.
@@ -69,30 +126,18 @@ class Outlets:
         Cancelling changes nothing.
         """
         await self.check(topic)
-        sender = self._senders.get(topic)
-        if sender is None:
-            try:
-                sender = await self._open(topic)
-            except JMSError as error:
-                self._checked[topic] = error
-                raise
+        schema = await self._senders.schema_of(record)
+        fault = self._failed.get((topic, schema))
+        if fault is not None:
+            raise fault
+        try:
+            sender = await self._senders.sender(topic, copy, schema, record.topic)
+        except JMSError as error:
+            self._failed[topic, schema] = error
+            raise
         if sender.full and not await has_room(sender, self._configuration):
             waited = longest_wait(self._configuration)
             raise OperationTimeoutError(f"{topic}: the broker has confirmed nothing for {waited:g} s")
-        return sender
-
-    async def _open(self, topic: str) -> Sender:
-        config = self._configuration
-        while len(self._senders) >= config.max_num_of_producers:
-            oldest, sender = next(iter(self._senders.items()))
-            await drain(sender, config)
-            del self._senders[oldest]
-            await sender.aclose(config.close_timeout)
-        route = make_route(config.used_priority_mapping, False, random)
-        # A target is known by its topic only, whose consumers might be those of a queue.
-        by_group = "Key_Shared" in (config.queue_subscription_type, config.topic_shared_subscription_type)
-        options = sender_options(config, route, self._settled, by_group)
-        sender = self._senders[topic] = await self._transport.open_sender(topic, options)
         return sender
 
     async def drain(self) -> None:
@@ -101,11 +146,8 @@ class Outlets:
         Raises:
             OperationTimeoutError: a record was not settled in time.
         """
-        for sender in self._senders.values():
-            await drain(sender, self._configuration)
+        await self._senders.drain()
 
     async def aclose(self) -> None:
         """Close every sender; records not stored within ``close_timeout`` seconds are in doubt. Idempotent."""
-        while self._senders:
-            _, sender = self._senders.popitem()
-            await sender.aclose(self._configuration.close_timeout)
+        await self._senders.aclose()

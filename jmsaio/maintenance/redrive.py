@@ -340,7 +340,7 @@ class _Redriving:
         plain = self._request.transfer is not Transfer.REDRIVE
         outgoing = unchanged(record) if plain else redriven(record, round(self._transport.clock.now() * 1000))
         if not self._request.dry_run:
-            sender, message_id = await self._outlets.sender(target), record.message_id
+            sender, message_id = await self._outlets.sender(target, outgoing, record), record.message_id
             sender.send(outgoing, _Copy(message_id, target))
             self._in_flight[message_id] = [record]  # outcomes are never reported during the call
             return True

@@ -19,6 +19,7 @@ from tests.kit.records import ORDER
 
 Name = Callable[[str], str]
 SCHEMA = "?consumerConfig.useSchema=true"
+POLICY = "consumerConfig.deadLetterPolicy"
 #: A later version of the same schema.
 WIDER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": "string", "default": "-"}]}
 TEA = {"id": 5, "price": Decimal("12.30"), "lines": [{"tea": 2}]}
@@ -146,6 +147,32 @@ async def test_a_payload_that_does_not_fit_is_malformed(url: str, queue: jmsaio.
             assert await consumer.receive_body(dict, SOON) == TEA
         if option == "dead-letter":
             assert await letters.receive_body(bytes, SOON) == b"\x02\x7f"
+
+
+@pytest.mark.parametrize("refused", [False, True])
+async def test_a_dead_letter_has_the_schema_of_its_message(
+    connection: jmsaio.Connection, session: jmsaio.Session, queue: jmsaio.Queue, refused: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """If the topic of the letters refuses it, the letter has bytes, and that is logged once."""
+    failed = jmsaio.Queue(f"{queue.name}-failed")
+    if refused:
+        await (await session.create_producer(failed, schema="STRING")).close()
+    policy = f"?{POLICY}.maxRedeliverCount=1&{POLICY}.deadLetterTopic={failed.name}"
+    letters = await session.create_consumer(jmsaio.Queue(failed.name + SCHEMA))
+    consumer = await session.create_consumer(jmsaio.Queue(queue.name + policy))
+    for schema, body in ((ORDER, TEA), (WIDER, {**TEA, "note": "hé"})):
+        await (await session.create_producer(queue, schema=jmsaio.Schema("AVRO", schema))).send(body)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                async with consumer.process(SOON):
+                    1 / 0  # noqa: B018 - it fails
+    found = await take(letters, 2)
+    told = [text for text in caplog.messages if "without their schema, as bytes: " in text]
+    if refused:
+        assert [message.KIND for message in found] == ["bytes", "bytes"] and len(told) == 1
+    else:
+        assert [message.get_body(dict) for message in found] == [TEA, {**TEA, "note": "hé"}] and not told
 
 
 async def test_a_schema_that_does_not_fit_is_refused_when_the_producer_is_created(

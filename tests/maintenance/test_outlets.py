@@ -13,8 +13,12 @@ from jmsaio.errors import BrokerUnavailableError, InvalidDestinationError, NotFo
 from jmsaio.maintenance.outlets import Outlets
 from jmsaio.testing import EmbeddedBroker, embedded_broker
 from jmsaio.transport.base import StartPosition, Transport
-from tests.kit.records import Outcomes, record, tell_each
+from tests.kit.records import Outcomes, Record, record, tell_each
 from tests.transport.contract.harness import Harness
+
+#: A record without a schema, and what is sent in its place.
+COPY = record("x")
+PLAIN = Record.sent(COPY)
 
 
 @pytest.fixture
@@ -31,7 +35,8 @@ async def test_old_senders_make_room_for_new_ones_and_lose_nothing(harness: Harn
         await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     outcomes = Outcomes()
     for topic in [*topics, *topics]:
-        (await outlets.sender(topic)).send(record(topic), outcomes)
+        copy = record(topic)
+        (await outlets.sender(topic, copy, Record.sent(copy))).send(copy, outcomes)
     assert len(outcomes.stored) == 3
     assert (await harness.admin.stats(topics[0])).producers == 0
     await outlets.drain()
@@ -47,7 +52,7 @@ async def test_a_topic_that_keeps_nothing_is_refused(harness: Harness) -> None:
     await harness.admin.create_topic(forgetful)
     for _ in range(2):
         with pytest.raises(NotFoundError, match="no longer exists: name another"):
-            await outlets.sender(missing)
+            await outlets.sender(missing, COPY, PLAIN)
         with pytest.raises(InvalidDestinationError, match="no subscription"):
             await outlets.check(forgetful)
     with pytest.raises(NotFoundError):
@@ -75,7 +80,7 @@ async def test_a_topic_that_can_not_be_asked_about_is_refused_alike_for_each_rec
         with pytest.raises(BrokerUnavailableError):
             await outlets.check(topic)
     with pytest.raises(BrokerUnavailableError):
-        await outlets.sender(topic)
+        await outlets.sender(topic, COPY, PLAIN)
     await harness.stop()
 
 
@@ -86,9 +91,9 @@ async def test_a_sender_that_could_not_be_opened_is_refused_alike_for_each_recor
     await outlets.check(topic)
     with broker.faults.outage():
         with pytest.raises(BrokerUnavailableError):
-            await outlets.sender(topic)
+            await outlets.sender(topic, COPY, PLAIN)
     with pytest.raises(BrokerUnavailableError):
-        await outlets.sender(topic)
+        await outlets.sender(topic, COPY, PLAIN)
     await harness.stop()
 
 
@@ -98,9 +103,9 @@ async def test_a_sender_that_gets_no_room_is_told(broker: EmbeddedBroker) -> Non
     configuration = attrs.evolve(harness.configuration, send_window_messages=1)
     outlets = Outlets(harness.transport, configuration, tell_each)
     broker.faults.delay_answers(10_000)
-    (await outlets.sender(topic)).send(record("x"), Outcomes())
+    (await outlets.sender(topic, COPY, PLAIN)).send(COPY, Outcomes())
     with pytest.raises(OperationTimeoutError, match="confirmed nothing for 300 s"):
-        await outlets.sender(topic)
+        await outlets.sender(topic, COPY, PLAIN)
     await outlets.aclose()
     await harness.stop()
 

@@ -7,15 +7,73 @@ from typing import Any
 import attrs
 import pytest
 
+from jmsaio.errors import InvalidDestinationError
 from jmsaio.maintenance import transfers as module
 from jmsaio.maintenance.dead_letters import LetterRange, RedriveRequest, Transfer, plan_redrive
 from jmsaio.maintenance.redrive import Progress, Redriven
 from jmsaio.maintenance.transfers import redrive_all, summarize
 from jmsaio.model.destinations import Queue
+from jmsaio.model.schema import Schema
 from jmsaio.transport.base import StartPosition, SubscriptionType
-from tests.kit.records import texts
+from tests.kit.records import ORDER, texts
 from tests.maintenance.letters import QUEUE, Letters, message
 from tests.transport.contract.harness import GUARD
+
+LATER = {**ORDER, "fields": [*ORDER["fields"], {"name": "note", "type": "string", "default": "-"}]}
+CHUNKED: dict[str, Any] = {"batching_enabled": False, "chunking_enabled": True}
+
+
+def transfer_of(letters: Letters, transfer: Transfer, source: str, target: str) -> Any:
+    """Carry out a transfer of a queue's messages."""
+    request = RedriveRequest(
+        destination=Queue(source), to=Queue(target), transfer=transfer, patience=10.0, max_redrives=3
+    )  # fmt: skip
+    return redrive_all(letters.harness.transport, letters.harness.configuration, request)
+
+
+@pytest.mark.parametrize("transfer", [Transfer.REDRIVE, Transfer.MOVE, Transfer.COPY])
+async def test_each_message_keeps_its_schema_whatever_its_size(
+    letters: Letters, transfer: Transfer, broker_kind: str
+) -> None:
+    """The target has the versions in the same order, although the last one is needed first. No option is set."""
+    large = 6_000_000 if broker_kind == "pulsar" else 1_000_000  # only Pulsar has chunks
+    harness, source, target = letters.harness, letters.harness.topic("typed"), letters.harness.topic("target")
+    await harness.admin.create_subscription(source, QUEUE, StartPosition.EARLIEST)
+    schemas = {"first": Schema("AVRO", ORDER), "later": Schema("AVRO", LATER)}
+    for schema in schemas.values():
+        await (await harness.sender(source, schema=schema)).aclose(GUARD)
+    for text in ("plain", "later", "first"):
+        sender = await harness.sender(source, schema=schemas.get(text), **CHUNKED)
+        await harness.send(sender, message(text), message(text.ljust(large, "x")))
+        await sender.aclose(GUARD)
+    (done,) = await transfer_of(letters, transfer, source, target)
+    assert (done.sent, done.errors, done.complete) == ({target: 6}, (), True)
+    found = [
+        (text.rstrip("x"), len(text), record.schema_version)
+        for record in await letters.waiting(target)
+        for text in texts([record])
+    ]
+    versions = {"plain": None, "first": bytes(8), "later": (1).to_bytes(8, "big")}
+    assert sorted(found) == [
+        (text, size, version) for text, version in sorted(versions.items()) for size in (len(text), large)
+    ]
+    assert await harness.admin.schemas(target) == await harness.admin.schemas(source)
+
+
+@pytest.mark.parametrize("transfer", [Transfer.REDRIVE, Transfer.MOVE, Transfer.COPY])
+async def test_a_target_that_refuses_a_schema_is_told_before_anything_is_sent(
+    letters: Letters, transfer: Transfer
+) -> None:
+    harness, source, target = letters.harness, letters.harness.topic("typed"), letters.harness.topic("target")
+    for topic in (source, target):
+        await harness.admin.create_subscription(topic, QUEUE, StartPosition.EARLIEST)
+    await (await harness.sender(target, schema=Schema("STRING"))).aclose(GUARD)
+    await harness.send(await harness.sender(source), message("plain"))
+    await harness.send(await harness.sender(source, schema=Schema("AVRO", ORDER)), message("typed"))
+    with pytest.raises(InvalidDestinationError, match=f"{target} can't take the messages of {source} with their"):
+        await transfer_of(letters, transfer, source, target)
+    assert texts(await letters.waiting(source)) == ["plain", "typed"]
+    assert await letters.waiting(target) == []
 
 
 @pytest.mark.parametrize("dry_run", [True, False])

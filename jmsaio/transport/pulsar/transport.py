@@ -114,11 +114,10 @@ class PulsarTransport:
                 " is Windows. Each message gets an answer of its own, which is slower; connect with jmsaio first"
             )
         share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
-        prior = PriorDeliveries(GIVEN_BACK)
         self._subscriber = Subscriber(
             self._bridge, self._client, config.operation_timeout, self.open_sender, share,
             lambda topic: self._letters.keep(topic), config.service_url,
-            native.io_threads(), prior,
+            native.io_threads(), lambda: self._admin, PriorDeliveries(GIVEN_BACK),
         )  # fmt: skip
         holds_native(self)
         self._owned = NativeClient(self._client)

@@ -9,7 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jmsaio.config import load
-from jmsaio.errors import BrokerUnavailableError, ConfigurationError, InvalidSelectorError, NotFoundError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ConfigurationError,
+    InvalidDestinationError,
+    InvalidSelectorError,
+    NotFoundError,
+)
 from jmsaio.maintenance.dead_letters import (
     REDRIVE_COUNT,
     REDRIVE_CURSOR,
@@ -18,11 +24,12 @@ from jmsaio.maintenance.dead_letters import (
 )
 from jmsaio.maintenance.redrive import Left
 from jmsaio.model.destinations import Queue
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import REAL_SUBSCRIPTION, REAL_TOPIC, TYPE
 from jmsaio.spark.jobs.dead_letters import ReportOrder, redrive_letters, report_dead_letters
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.registry import connected
-from tests.kit.records import texts
+from tests.kit.records import ORDER, texts
 from tests.maintenance.letters import QUEUE, Letters, message
 from tests.spark.use import send
 from tests.support.broker import TestBroker
@@ -142,3 +149,20 @@ def test_what_can_not_be_done_is_refused_before_a_task_starts(pulsar_broker: Tes
     unreachable = {"url": "pulsar://127.0.0.1:1", "connect_timeout": "1"}
     with pytest.raises(BrokerUnavailableError):
         redrive_letters(None, unreachable, RedriveRequest(destination=Queue("x")))
+
+
+def test_a_target_that_refuses_a_schema_is_told_before_a_task_starts(
+    spark: SparkSession, pulsar_broker: TestBroker
+) -> None:
+    async def fill() -> tuple[str, str]:
+        letters = await Letters.start(load(pulsar_broker.url))
+        for topic, kind in ((letters.dead, Schema("JSON", ORDER)), (letters.topic, Schema("STRING"))):
+            sender = await letters.harness.sender(topic, schema=kind)
+            await letters.harness.send(sender, message("a"))
+        await letters.stop()
+        return letters.dead, letters.topic
+
+    dead, target = asyncio.run(fill())
+    request = RedriveRequest(destination=Queue(dead), to=Queue(target))
+    with pytest.raises(InvalidDestinationError, match="can't take the messages of persistent:"):
+        redrive_letters(spark, {"url": pulsar_broker.url}, request)

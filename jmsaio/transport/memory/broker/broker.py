@@ -6,6 +6,7 @@ A broker can be used from several event loops in several threads; callers hold i
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import threading
 from collections import deque
@@ -25,6 +26,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.arguments import brief, shown
 from jmsaio.model.destinations import full_name
+from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, letter_properties
@@ -33,6 +35,8 @@ from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock, Timers, cloc
 from jmsaio.transport.memory.broker.consumer import tails_of
 from jmsaio.transport.memory.broker.partition import Partition, StoredRecord
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, OpenTransaction, subscriptions_of
+
+_log = logging.getLogger(__name__)
 
 
 @attrs.frozen
@@ -167,6 +171,7 @@ class Broker:
         self.logs: dict[str, Partition] = {}
         self.partitioned: dict[str, int] = {}
         self.schemas: dict[str, list[Schema]] = {}
+        self._untyped: set[tuple[str, str]] = set()  # topics whose dead letters lose their schema in another
         self.clients: list[Client] = []
         self.watchers: list[Watcher] = []
         self.transactions: set[OpenTransaction] = set()
@@ -376,7 +381,21 @@ class Broker:
         kept = record.properties if properties is None else properties
         letter = letter_properties(kept, record.topic, failed_on, origin, failures)
         copy = OutgoingRecord(record.payload, letter, record.key, record.event_time)
-        log.append(copy, record.size, 0, self.now())
+        log.append(copy, record.size, 0, self.now(), schema_version=self._same_schema(record, topic))
+
+    def _same_schema(self, record: StoredRecord, topic: str) -> bytes | None:
+        """Return the version of a record's schema at another topic; None if that refuses it, which is logged."""
+        if record.schema_version is None:
+            return None
+        schema = self.schemas[split_partition(record.topic)[0]][int.from_bytes(record.schema_version, "big")]
+        try:
+            return self.register(topic, schema)
+        except TransportError as error:
+            if (record.topic, topic) not in self._untyped:
+                self._untyped.add((record.topic, topic))
+                text = "dead letters of %s are stored in %s without their schema, as bytes: %s"
+                _log.warning(text, record.topic, topic, error, extra=log_fields(destination=record.topic))
+            return None
 
     def freed(self) -> None:
         """Let senders waiting for memory continue, if memory has been freed."""

@@ -14,7 +14,7 @@ import attrs
 from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError
 from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Wake
+from jmsaio.transport.base import Admin, Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Wake
 from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin.turns import subscribing
 from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
@@ -46,6 +46,7 @@ class Subscriber:
         keep_letters: makes a topic keep its dead letters.
         broker: the service URL.
         network_threads: number of pulsar-client's network threads.
+        admin: returns the admin interface, or None.
         prior: deliveries by stopped receivers.
     """
 
@@ -57,6 +58,7 @@ class Subscriber:
     keep_letters: Callable[[str], Awaitable[None]]
     broker: str = ""
     network_threads: int = 1
+    admin: Callable[[], Admin | None] = lambda: None
     prior: PriorDeliveries = attrs.field(factory=PriorDeliveries)
 
     async def partitions(self, topic: str) -> list[str]:
@@ -74,7 +76,9 @@ class Subscriber:
         letters = None
         if policy is not None:
             open_other = partial(self.open, closed=ignore)
-            letters = DeadLetters(policy, subscription.name, self.open_sender, open_other, self.keep_letters)
+            letters = DeadLetters(
+                policy, subscription.name, self.open_sender, open_other, self.keep_letters, self.admin()
+            )
         receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
         receiver.opens_with(partial(self._subscribe, subscription), self._have_answered)
         try:

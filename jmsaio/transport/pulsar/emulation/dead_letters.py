@@ -1,7 +1,8 @@
 """``DeadLetters``: moves records returned too often to another topic.
 
 pulsar-client's own policy moves a whole batch entry, including records that were not returned or are already
-acknowledged, and drops null values and event times. So records are moved one by one here, as by Java's client.
+acknowledged, and drops null values and event times. So records are moved one by one here, as by Java's client, with
+their schemas and whatever their sizes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from contextlib import suppress
 import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig, DeadLetterPolicy, ProducerConfig
-from jmsaio.errors import ConsumerBusyError, JMSError, JMSSecurityError
+from jmsaio.errors import ConsumerBusyError, JMSError, JMSSecurityError, NotFoundError, TransportError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import OutgoingRecord, WireId, letter_properties
@@ -28,6 +29,7 @@ from jmsaio.transport.base import (
     SubscriptionType,
     Wake,
 )
+from jmsaio.transport.copy_senders import INCOMPATIBLE, CopySenders
 from jmsaio.transport.pulsar.native.bridge import end
 from jmsaio.transport.pulsar.native.record import PulsarRecord
 
@@ -104,6 +106,7 @@ class DeadLetters:
         subscription: name of the receiver's subscription.
         open_receiver: creates the dead-letter topic's first subscription, if the policy names it.
         keep: creates the default subscription otherwise.
+        admin: returns the schemas of records.
     """
 
     _policy: DeadLetterPolicy
@@ -111,10 +114,17 @@ class DeadLetters:
     _open_sender: OpenSender
     _open_receiver: OpenReceiver
     _keep: Keep
-    _senders: dict[str, Sender] = attrs.field(factory=dict, init=False)
+    _admin: Admin | None = None
+    _kept: set[str] = attrs.field(factory=set, init=False)  # topics with a subscription
+    _untyped: set[str] = attrs.field(factory=set, init=False)  # topics with a letter without its schema
+    _senders: CopySenders = attrs.field(init=False)
     _waiting: list[tuple[PulsarRecord, int, Ended, Mapping[str, str] | None]] = attrs.field(factory=list, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _failing: bool = attrs.field(default=False, init=False)  # the last letter could not be stored
+
+    def __attrs_post_init__(self) -> None:
+        options = SenderOptions(ProducerConfig(batcher_builder="KEY_BASED"), self._settled)
+        self._senders = CopySenders(self._open_sender, self._admin, options)
 
     @property
     def limit(self) -> int:
@@ -148,8 +158,6 @@ class DeadLetters:
         self, record: PulsarRecord, failures: int, ended: Ended, properties: Mapping[str, str] | None
     ) -> None:  # fmt: skip
         try:
-            sender = await self._sender(record.topic)
-            await sender.ready()
             origin = str(record.message_id).removeprefix("ID:")
             kept = record.properties if properties is None else properties
             letter = OutgoingRecord(
@@ -158,22 +166,39 @@ class DeadLetters:
                 record.key,
                 record.event_time,
             )
+            sender = await self._sender(record, letter)
+            await sender.ready()
             sender.send(letter, (record, ended))
         except JMSError as error:
             self._settled([(record, ended)], None, error)
 
-    async def _sender(self, origin: str) -> Sender:
-        topic = self._policy.dead_letter_topic or dead_letter_topic(origin, self._subscription)
-        sender = self._senders.get(topic)
-        if sender is None:
+    async def _sender(self, record: PulsarRecord, letter: OutgoingRecord) -> Sender:
+        topic = self._policy.dead_letter_topic or dead_letter_topic(record.topic, self._subscription)
+        if topic not in self._kept:
             name = self._policy.initial_subscription_name
             if name:
                 await subscribe_once(self._open_receiver, topic, name)
             else:
                 await self._keep(topic)
-            options = SenderOptions(ProducerConfig(batcher_builder="KEY_BASED"), self._settled)
-            sender = self._senders[topic] = await self._open_sender(topic, options)
-        return sender
+            self._kept.add(topic)
+        try:
+            schema = await self._senders.schema_of(record)
+            return await self._senders.sender(topic, letter, schema, record.topic)
+        except (NotFoundError, JMSSecurityError, TransportError) as error:
+            known = isinstance(error, NotFoundError | JMSSecurityError) or error.error_code == INCOMPATIBLE
+            if not record.schema_version or not known:
+                raise
+            self._warn_untyped(record, topic, error)
+            return await self._senders.sender(topic, letter, None, record.topic)
+
+    def _warn_untyped(self, record: PulsarRecord, topic: str, error: JMSError) -> None:
+        """Log once per topic that letters lose their schema: as bytes, they are at least not redelivered forever."""
+        if topic not in self._untyped:
+            self._untyped.add(topic)
+            _log.warning(
+                "dead letters of %s are stored in %s without their schema, as bytes: %s", record.topic, topic, error,
+                extra=log_fields(destination=record.topic, subscription=self._subscription),
+            )  # fmt: skip
 
     async def aclose(self, timeout: float) -> None:
         """Wait up to ``timeout`` seconds for pending records to be stored; the broker redelivers the rest."""
@@ -183,7 +208,7 @@ class DeadLetters:
             await asyncio.wait([task], timeout=timeout / 2)
             await end([task], timeout / 4)
         left = deadline - loop.time()
-        await asyncio.gather(*(sender.aclose(left) for sender in self._senders.values()), return_exceptions=True)
+        await self._senders.aclose(max(0.0, left))
 
     def _settled(
         self, letters: Sequence[tuple[PulsarRecord, Ended]], message_id: WireId | None, error: JMSError | None

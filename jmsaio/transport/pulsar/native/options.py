@@ -12,7 +12,7 @@ from typing import Any
 import _pulsar
 
 from jmsaio.config import Configuration, ProducerConfig
-from jmsaio.errors import ConfigurationError, JMSError
+from jmsaio.errors import ConfigurationError, JMSError, TransportError
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import ReaderOptions, StartPosition, Subscription, SubscriptionType
@@ -38,6 +38,8 @@ _POSITIONS = {
     StartPosition.EARLIEST: _pulsar.InitialPosition.Earliest,
     StartPosition.LATEST: _pulsar.InitialPosition.Latest,
 }
+#: Types of schemas whose messages pulsar-client marks with their version.
+_SCHEMAS = ("STRING", "JSON", "AVRO")
 _COMPRESSION = {
     "NONE": _pulsar.CompressionType.NONE,
     "LZ4": _pulsar.CompressionType.LZ4,
@@ -116,7 +118,13 @@ def producer_configuration(
 
     Raises:
         ConfigurationError: chunking together with batching, which pulsar-client does not support.
+        TransportError: a type of schema that pulsar-client does not register, with the broker's error code.
     """
+    if schema is not None and schema.type not in _SCHEMAS:
+        raise TransportError(
+            f"pulsar-client does not send messages with a schema of type {schema.type}, only {', '.join(_SCHEMAS)}",
+            "IncompatibleSchema",
+        )
     if config.chunking_enabled and config.batches:
         raise ConfigurationError(
             "option producerConfig.chunkingEnabled: pulsar-client chunks only with batchingEnabled=false",

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import jmsaio
-from jmsaio.config import DeadLetterPolicy
+from jmsaio.config import DeadLetterPolicy, ProducerConfig
 from jmsaio.errors import AdminError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SubscriptionType
@@ -19,7 +19,7 @@ from jmsaio.transport.pulsar.emulation.unacked import return_counts
 from tests.kit.records import Outcomes
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
-from tests.transport.pulsar.conftest import HANG, Kit, new_topic
+from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
@@ -55,6 +55,26 @@ async def test_a_dead_letter_waits_for_a_consumer_that_comes_later(kit: Kit) -> 
         box.receiver.negative_acknowledge(await box.take(1), 0.1)
     await box.nothing()
     assert len(await (await kit.box(SubscriptionType.SHARED, topic, name="keep")).take(1)) == 1
+
+
+@pytest.mark.parametrize(
+    "config",
+    [ProducerConfig(compression_type="LZ4"), ProducerConfig(chunking_enabled=True, batching_enabled=False)],
+    ids=["compressed", "in chunks"],
+)
+async def test_letters_of_any_size_are_stored(kit: Kit, config: ProducerConfig) -> None:
+    """They are small messages and large ones, and one without a policy's count (expired, malformed)."""
+    box = await kit.box(dead_letter=DeadLetterPolicy(max_redeliver_count=1))
+    dead = await kit.box(SubscriptionType.SHARED, f"{kit.topic}-sub-DLQ", name="d")
+    await send(await kit.sender(config=config), "a", "x" * 6_000_000, "b", "x" * 7_000_000)
+    [*failing, expired] = await box.take(4)
+    box.receiver.dead_letter(expired, {"why": "expired"})
+    box.receiver.negative_acknowledge(failing, 0.1)
+    box.receiver.negative_acknowledge(await box.take(3), 0.1)
+    letters = await dead.take(4)
+    assert sorted(len(one.payload or b"") for one in letters) == [1, 1, 6_000_000, 7_000_000]
+    assert [len(one.payload or b"") for one in letters if one.get("why")] == [7_000_000]
+    await box.nothing()
 
 
 async def test_letters_that_cannot_be_stored_are_told_once_and_their_messages_stay(

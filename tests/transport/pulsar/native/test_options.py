@@ -14,7 +14,8 @@ import pytest
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.config.consumer import RegexSubscriptionMode
 from jmsaio.config.producer import AccessMode, Compression
-from jmsaio.errors import ConfigurationError
+from jmsaio.errors import ConfigurationError, TransportError
+from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import ReaderOptions, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.admin.credentials import read_credentials
@@ -90,6 +91,12 @@ def test_every_compression_and_access_mode_is_known_to_pulsar_client(
     compression: Compression, access: AccessMode
 ) -> None:
     producer_configuration(ProducerConfig(compression_type=compression, access_mode=access), {})
+
+
+def test_a_schema_that_pulsar_client_would_not_send_is_refused_as_by_the_broker() -> None:
+    with pytest.raises(TransportError, match="a schema of type INT64, only STRING, JSON, AVRO") as raised:
+        producer_configuration(ProducerConfig(), {}, Schema("INT64"))
+    assert raised.value.error_code == "IncompatibleSchema"
 
 
 def test_chunking_needs_unbatched_sends() -> None:
