@@ -257,6 +257,19 @@ class Admin(Protocol):
             As ``is_incomplete``.
         """
 
+    async def is_message(self, topic: str, message_id: WireId) -> bool:
+        """Return whether an entry is a message or a batch: no chunk, no marker, and not of an aborted transaction.
+
+        Readers receive it, unless it is left out of a compacted topic, or by a filter of the broker.
+
+        Args:
+            topic: full name of a topic without partitions, or of one partition.
+            message_id: id of the entry; its index in a batch is ignored.
+
+        Raises:
+            As ``is_incomplete``.
+        """
+
     async def publish_time(self, topic: str, message_id: WireId) -> int:
         """Return the publish time of an entry, in ms since the epoch; for a batch, the time of its first message.
 

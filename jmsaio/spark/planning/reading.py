@@ -5,8 +5,9 @@ message except its last, transaction markers, aborted messages, and what compact
 entries if it starts between the chunks of a message. So if entries are missing, another reader starts some entries
 earlier and continues from there; its records are read. Entries that it does not deliver either are
 
-* lost, if the ledger is no longer stored: the broker deletes whole ledgers, the oldest first;
-* not for readers, if the ledger is stored. An entry that the broker itself can't read looks the same.
+* lost, if the ledger is no longer stored: the broker deletes whole ledgers, the oldest first; or if the broker says
+  that one of them is a message, of which up to 64 per range are asked for, unless the topic is read compacted;
+* not for readers, otherwise. An entry that the broker itself can't read looks the same.
 
 A batch is stored and sent whole, so a part of one that a second reader does not deliver either is lost, too.
 
@@ -19,7 +20,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -47,7 +48,7 @@ from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored
-from jmsaio.spark.planning.ranges import BEGINNING, Gap, Loss, Range, RangeCheck
+from jmsaio.spark.planning.ranges import BEGINNING, EntryRun, Gap, Loss, Range, RangeCheck
 from jmsaio.transport.base import Reader, ReaderOptions, StartPosition, Transport
 from jmsaio.transport.subscriptions import passes
 
@@ -63,7 +64,8 @@ _BACK_ENTRIES: Final = (20, 256)
 #: Number and factor of further steps back per range, if the start of a chunked message was not found.
 _FAR_LOOKS: Final = 3
 _FURTHER: Final = 4
-#: Maximum missing entries per range that are checked for a last chunk at the broker: each takes a millisecond.
+#: Maximum missing entries per range that are checked at the broker for a last chunk, and as many for a message: each
+#: takes a millisecond.
 _ASKS: Final = 64
 #: Status for an entry that the broker can't read.
 _UNREADABLE: Final = 500
@@ -73,6 +75,10 @@ _UNKNOWN_SIZE: Final = 1024 * 1024
 _SILENCE, _LONG_SILENCE = 2.0, 10.0
 _DELETED: Final = "the broker has deleted them, or the topic was deleted and created again, since the read was planned"
 _NO_TOPIC: Final = "the topic was deleted since the read was planned"
+_WITHHELD: Final = (
+    "readers do not receive them, although the broker stores them; a filter of the broker, or a damaged entry, can be "
+    "the reason"
+)
 _HOLE: Final = "readers receive only a part of their batch"
 
 
@@ -111,6 +117,7 @@ class RangeReading:
         self._size = 0  # bytes of the current rows
         self._looks, self._looked_at = _LOOKS, BEGINNING
         self._far_looks, self._asks = _FAR_LOOKS, _ASKS
+        self._message_asks = _ASKS
         self._back = 1  # distance of the last extra reader from its gap
         self._hole: Place | None = None  # the hole that another reader was opened for
         self._opened = self._check.last, self._check.place  # the last record and the reader's start at that time
@@ -370,8 +377,8 @@ class RangeReading:
             self._hole = gap.hole
             await self._outage.wait(self._reopen)
             return True
-        if self._looks and gap.end > self._looked_at:
-            self._looks -= 1
+        if gap.end > self._looked_at and (self._looks or await self._message_in(gap.missing) is not None):
+            self._looks = max(0, self._looks - 1)
             self._looked_at = gap.end
             self._back = self._usual_back()
         elif (last := await self._outage.wait(partial(self._last_chunk, gap, True))) is None:
@@ -415,13 +422,35 @@ class RangeReading:
                     if is_last:
                         return Place(run.ledger, entry)
         except TransportError as error:
-            if passes(error) and not (isinstance(error, AdminError) and error.status == _UNREADABLE):
+            if _is_outage(error):
                 raise
             return None  # unreadable; a loss if its ledger was deleted
         return None
 
+    async def _message_in(self, missing: Iterable[EntryRun]) -> Place | None:
+        """Return the first checked entry that the broker stores as a message; None without, or if it can't be asked."""
+        admin = self._transport.admin
+        if admin is None or self._config.read_compacted:
+            return None
+        for run in missing:
+            for entry in range(run.first, min(run.stop, run.first + self._message_asks)):
+                self._message_asks -= 1
+                with contextlib.suppress(JMSSecurityError):  # without the right to read what is stored
+                    if await self._outage.wait(partial(self._is_message, WireId(run.ledger, entry))):
+                        return Place(run.ledger, entry)
+        return None
+
+    async def _is_message(self, entry: WireId) -> bool:
+        assert self._transport.admin is not None
+        try:
+            return await self._transport.admin.is_message(self._range.topic, entry)
+        except TransportError as error:
+            if _is_outage(error):
+                raise
+            return False  # unreadable
+
     async def _give_up(self, gap: Gap) -> None:
-        """Skip missing entries; report those whose ledgers are no longer stored, and parts of batches.
+        """Skip missing entries; report those whose ledgers are no longer stored, messages, and parts of batches.
 
         A compacted topic has batches without the messages that compaction removed.
         """
@@ -434,9 +463,17 @@ class RangeReading:
             if gone:
                 reason = _NO_TOPIC if store is None else _DELETED
                 self.losses.report(Loss(self._range.topic, Place(gone[0].ledger, gone[0].first), found, reason))
-        if gap.hole is not None and not self._config.read_compacted:
-            self.losses.report(Loss(self._range.topic, gap.hole, found, _HOLE))
+        if gap.hole is not None:
+            if not self._config.read_compacted:
+                self.losses.report(Loss(self._range.topic, gap.hole, found, _HOLE))
+        elif (withheld := await self._message_in(gap.missing)) is not None:
+            self.losses.report(Loss(self._range.topic, withheld, found, _WITHHELD))
         self._check.accept(gap)
+
+
+def _is_outage(error: TransportError) -> bool:
+    """Return True unless the broker refuses to read an entry."""
+    return passes(error) and not (isinstance(error, AdminError) and error.status == _UNREADABLE)
 
 
 def _batch_size(records: Sequence[ReceivedRecord], index: int) -> int:

@@ -149,6 +149,10 @@ class MemoryAdmin:
         """Return False: messages are stored whole."""
         return await self.is_incomplete(topic, message_id)
 
+    async def is_message(self, topic: str, message_id: WireId) -> bool:
+        """Return True for a stored record. See ``Admin.is_message``."""
+        return await self.publish_time(topic, message_id) is not None
+
     async def publish_time(self, topic: str, message_id: WireId) -> int:
         """Return the publish time of a record. See ``Admin.publish_time``."""
         with self._reachable():

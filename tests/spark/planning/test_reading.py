@@ -24,7 +24,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.destinations import Topic, resolve
-from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, ReceivedRecord
+from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning import reading as reading_module
@@ -167,14 +167,42 @@ async def test_what_one_reader_keeps_back_another_brings(seam: Seam) -> None:
     assert spying.open == 0
 
 
-async def test_what_comes_twice_is_one_row(seam: Seam) -> None:
-    """Looking for a missing entry repeats what was read."""
+async def test_a_message_that_no_reader_gets_is_data_loss(seam: Seam) -> None:
+    """Looking for it repeats what was read, and each row comes once."""
     [part] = await plan(seam, await seam.topic(*SEVEN))
     spying = spy(seam, lambda reader, record: record.message_id.entry == 3)
-    assert texts(await seam.rows(part)) == [*SEVEN[:3], *SEVEN[4:]]
+    with pytest.raises(DataLossError, match="although the broker stores them") as caught:
+        await seam.rows(part)
+    assert caught.value.wanted == str(Place(part.start.ledger, 3))
     assert len(spying.starts) == 2
+    assert texts(await seam.rows(part, fail_on_data_loss=False)) == [*SEVEN[:3], *SEVEN[4:]]
 
 
+@pytest.fixture
+def messages(seam: Seam, monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The numbers of the entries that the broker calls messages; all others are markers to it."""
+    found: set[int] = set()
+
+    async def is_message(admin: object, topic: str, message_id: WireId) -> bool:
+        return message_id.entry in found
+
+    monkeypatch.setattr(type(seam.transport.admin), "is_message", is_message)
+    return found
+
+
+async def test_a_message_is_looked_for_however_many_entries_are_nothing_for_readers(
+    seam: Seam, messages: set[int]
+) -> None:
+    messages.add(51)
+    bodies = [f"m{number}" for number in range(60)]
+    [part] = await plan(seam, await seam.topic(*bodies))
+    spy(
+        seam, lambda reader, record: record.message_id.entry % 2 == 1 and (record.message_id.entry != 51 or reader < 10)
+    )
+    assert texts(await seam.rows(part)) == sorted([*bodies[::2], "m51"], key=bodies.index)
+
+
+@pytest.mark.usefixtures("messages")
 async def test_entries_that_are_nothing_for_readers_are_looked_for_a_few_times_only(seam: Seam) -> None:
     bodies = [f"m{number}" for number in range(60)]
     [part] = await plan(seam, await seam.topic(*bodies))
@@ -183,6 +211,7 @@ async def test_entries_that_are_nothing_for_readers_are_looked_for_a_few_times_o
     assert 9 <= len(spying.starts) <= 11  # two more where a reader is silent at the end
 
 
+@pytest.mark.usefixtures("messages")
 async def test_what_a_new_reader_leaves_out_is_looked_for_once_more(seam: Seam) -> None:
     """Many entries were nothing for readers when messages prove to be small, so that a reader takes more at a time."""
     unwanted, small, large = record("no"), record("small", wanted="y"), record("x" * 9000, wanted="y")
@@ -272,6 +301,7 @@ async def test_what_no_reader_gets_of_a_batch_is_data_loss(pulsar: Seam, index: 
     assert texts(await pulsar.rows(part, config=compacted)) == left
 
 
+@pytest.mark.usefixtures("messages")
 async def test_the_end_of_a_range_may_be_nothing_for_readers(seam: Seam) -> None:
     [part] = await plan(seam, await seam.topic(*SEVEN))
     spy(seam, lambda reader, record: record.message_id.entry >= 5)

@@ -93,6 +93,7 @@ async def test_an_entry_with_a_whole_message_is_complete(harness: Harness) -> No
     assert place is not None
     assert not await harness.admin.is_incomplete(topic, place)
     assert not await harness.admin.is_last_chunk(topic, place)
+    assert await harness.admin.is_message(topic, place)
     assert abs(await harness.admin.publish_time(topic, place) - harness.transport.clock.now() * 1000) < 60_000
     for absent in (place._replace(entry=place.entry + 1), place._replace(entry=2**40)):
         with pytest.raises(AdminError):

@@ -114,6 +114,12 @@ def is_last_chunk(headers: Mapping[str, str]) -> bool:
     return _chunks_behind(headers) == 0 and headers["X-Pulsar-chunk-id"] != "0"
 
 
+def is_message(headers: Mapping[str, str]) -> bool:
+    """Return whether the headers of the answer for an entry describe a message or a batch that readers receive."""
+    hidden = "X-Pulsar-marker-type" in headers or headers.get("X-Pulsar-txn-aborted") == "true"
+    return not hidden and "X-Pulsar-chunk-id" not in headers
+
+
 def read_publish_time(headers: Mapping[str, str]) -> int:
     """Return the publish time in the headers of the answer for an entry, in ms since the epoch."""
     return round(datetime.fromisoformat(headers["X-Pulsar-publish-time"]).timestamp() * 1000)

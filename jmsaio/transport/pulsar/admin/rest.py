@@ -40,6 +40,7 @@ from jmsaio.transport.pulsar.admin.answers import (
     has_advanced,
     is_chunk_before_last,
     is_last_chunk,
+    is_message,
     message_id_body,
     moved,
     read_activity,
@@ -298,6 +299,10 @@ class RestAdmin:
     async def is_last_chunk(self, topic: str, message_id: WireId) -> bool:
         """Return whether an entry is the last one of several chunks. See ``Admin.is_last_chunk``."""
         return await self._entry(topic, message_id, is_last_chunk)
+
+    async def is_message(self, topic: str, message_id: WireId) -> bool:
+        """Return whether an entry is a message or a batch. See ``Admin.is_message``."""
+        return await self._entry(topic, message_id, is_message)
 
     async def publish_time(self, topic: str, message_id: WireId) -> int:
         """Return the publish time of an entry. See ``Admin.publish_time``."""

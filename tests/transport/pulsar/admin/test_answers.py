@@ -12,6 +12,7 @@ from jmsaio.transport.pulsar.admin.answers import (
     has_advanced,
     is_chunk_before_last,
     is_last_chunk,
+    is_message,
     latest,
     message_id_body,
     moved,
@@ -91,9 +92,21 @@ def test_chunks_but_the_last_wait_for_others(chunk: str, chunks: str, before: bo
     headers = {"X-Pulsar-chunk-id": chunk, "X-Pulsar-num-chunks-from-msg": chunks}
     assert is_chunk_before_last(headers) is before
     assert is_last_chunk(headers) is not before
+    assert not is_message(headers)
     for other in ({"X-Pulsar-message-id": "3:4"}, {"X-Pulsar-chunk-id": "0", "X-Pulsar-num-chunks-from-msg": "1"}):
         assert not is_chunk_before_last(other)
         assert not is_last_chunk(other)
+
+
+@pytest.mark.parametrize(
+    ("headers", "received"),
+    [
+        ({"X-Pulsar-message-id": "3:4"}, True), ({"X-Pulsar-txn-aborted": "false"}, True),
+        ({"X-Pulsar-txn-aborted": "true"}, False), ({"X-Pulsar-marker-type": "21"}, False),
+    ],
+)  # fmt: skip
+def test_markers_and_aborted_messages_are_not_for_readers(headers: dict[str, str], received: bool) -> None:
+    assert is_message(headers) is received
 
 
 @pytest.mark.parametrize(
