@@ -15,6 +15,7 @@ from benchmarks.spark.catalog import spark_scenarios
 from jmsaio.bench.report import Report, Sample, write_json
 from jmsaio.bench.statistics import Spread
 from jmsaio.bench.workload import Workload
+from tests.support.documents import ROOT
 
 
 def report(*rounds: tuple[float, float], loop: str = "asyncio") -> Report:
@@ -33,6 +34,21 @@ def test_chart_and_table_of_the_guide_are_up_to_date() -> None:
     hint = "run python -m benchmarks.chart"
     assert chart.CHART.read_text(encoding="utf-8") == chart.chart(figures), hint
     assert text == chart.guide(text, figures), hint
+
+
+def test_the_page_on_the_price_has_the_figures_of_the_guide() -> None:
+    pairs = read_figures(chart.FIGURES).pairs
+    why, readme = (path.read_text(encoding="utf-8") for path in (chart.GUIDE.with_name("why.md"), ROOT / "README.md"))
+    for name, shown in {
+        "send_async / raw pulsar-client": "| {:,.0f} | {:,.0f} |",
+        "receive / raw pulsar-client": "| {:,.0f} | {:,.0f} |",
+        "latency at 1,000/s / raw pulsar-client": "| {:.1f} ms | {:.1f} ms |",
+        "CPU at 1,000/s / raw pulsar-client": "| {:.0f} us | {:.0f} us |",
+    }.items():
+        assert shown.format(pairs[name].row, pairs[name].reference) in why, name
+    price = pairs["CPU at 1,000/s / raw pulsar-client"]
+    assert f"{price.row:.0f} us a message, callbacks on raw pulsar-client {price.reference:.0f} us" in readme
+    assert f"{price.ratio.median:.1f} times the CPU" in why
 
 
 def test_each_compared_row_exists() -> None:
