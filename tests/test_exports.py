@@ -6,11 +6,13 @@ import inspect
 import pickle
 import subprocess
 import sys
+from typing import get_type_hints
 
 import attrs
 import pytest
 
 import jmsaio
+from jmsaio.config import Configuration
 
 #: Nothing that only an edge needs: not the command line's, the REST interface's, the pipeline's or a plot's library.
 NOT_IMPORTED = ("click", "rich", "httpx", "pyspark", "pyarrow", "matplotlib", "re2", "trio", "uvloop", "yaml")
@@ -76,6 +78,17 @@ def test_no_help_opens_with_arguments_that_only_the_library_passes() -> None:
     kinds = {name: kind for name in jmsaio.__all__ if attrs.has(kind := getattr(jmsaio, name))}
     shown = {name for name, kind in kinds.items() if inspect.signature(kind).parameters}
     assert shown - CONSTRUCTED == set()
+
+
+def test_frameworks_can_read_the_types_of_every_public_class_and_method() -> None:
+    """``typing.get_type_hints`` finds the names, though a class is presented as one of ``jmsaio``."""
+    kinds = [value for name in jmsaio.__all__ if callable(value := getattr(jmsaio, name))]
+    classes = [kind for kind in kinds if isinstance(kind, type)]
+    methods = [each for kind in classes for name, each in vars(kind).items() if name == "__init__" or name[0] != "_"]
+    functions = [getattr(each, "fget", None) or getattr(each, "__func__", each) for each in methods]
+    for each in [*kinds, *filter(inspect.isfunction, functions)]:
+        get_type_hints(each)
+    assert get_type_hints(jmsaio.ConnectionFactory)["configuration"] is Configuration
 
 
 def test_no_repr_shows_private_fields() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 K = TypeVar("K", bound=type)
@@ -13,9 +14,31 @@ _WITHOUT_ARGUMENTS = inspect.Signature([inspect.Parameter("self", inspect.Parame
 
 
 def public(value: T) -> T:
-    """Present a class or function as a name of ``jmsaio``, in whichever module it is defined."""
+    """Present a class or function as a name of ``jmsaio``, in whichever module it is defined.
+
+    ``typing.get_type_hints``, which frameworks call, would look there for the names in a class's annotations; they are
+    replaced by what they mean in its own module.
+    """
+    if isinstance(value, type):
+        _resolve_annotations(value)
     value.__module__ = "jmsaio"
     return value
+
+
+def _resolve_annotations(kind: type) -> None:
+    """Replace the annotations of a class that are texts by types; a class that is not loaded here remains a text.
+
+    A private field whose type is imported for type checkers only becomes Any.
+    """
+    known = vars(sys.modules[kind.__module__])
+    resolved = dict(kind.__annotations__)
+    for name, annotation in kind.__annotations__.items():
+        if isinstance(annotation, str):
+            try:
+                resolved[name] = eval(annotation, dict(known), dict(vars(kind)))  # our own source
+            except NameError:
+                resolved[name] = Any if name.startswith("_") else annotation
+    kind.__annotations__ = resolved
 
 
 def created_by(call: str) -> Callable[[K], K]:
@@ -30,6 +53,7 @@ def created_by(call: str) -> Callable[[K], K]:
 
     def hide(kind: K) -> K:
         construct: Callable[..., None] = kind.__init__  # type: ignore[misc]  # of this very class
+        construct.__annotations__ = {}  # of private types
         construct.__doc__ = f"Not for applications, which call {call}."
         construct.__signature__ = _WITHOUT_ARGUMENTS  # type: ignore[attr-defined]  # inspect.signature reads it
         return kind
