@@ -314,7 +314,7 @@ class PulsarReceiver:
         try:
             await self._unsubscribe(timeout)
         except JMSError as error:
-            text, name = "the subscription %s is left to its other consumers: %s", self.subscription.name
+            text, name = "the subscription %s was not deleted: %s", self.subscription.name
             _log.info(text, name, error, extra=log_fields(subscription=name))
             return False
         return True
