@@ -54,12 +54,14 @@ def program(name: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def running(folder: Path, *command: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def running(
+    folder: Path, *command: str, url: str = "memory://services"
+) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *command,
         cwd=folder,
-        env=os.environ | {"JMSAIO_URL": "memory://services"},
+        env=os.environ | {"JMSAIO_URL": url},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )
@@ -106,6 +108,35 @@ async def test_the_application_ends_after_the_orders_in_progress(tmp_path: Path)
             for item in ("tea", "milk"):
                 assert (await web.post(f"{url}/orders", json={"item": item})).status_code == 202
         assert await stopped(process) == ["began", "began", "ended", "ended"]
+
+
+@pytest.mark.broker
+async def test_the_alarm_of_the_production_guide_reports_the_dead_letters_of_the_application(
+    tmp_path: Path, small_url: str
+) -> None:
+    [alarm] = [each.text for each in all_blocks("bash") if each.path.name == "production.md"]
+
+    async def alarmed() -> str:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        process = await asyncio.create_subprocess_exec(
+            "sh", "-c", alarm, env=os.environ | {"JMSAIO_URL": small_url, "PATH": path}, stdout=asyncio.subprocess.PIPE
+        )
+        return (await process.communicate())[0].decode()
+
+    fails = "\n\nasync def handle(message: jmsaio.Message) -> None:\n    raise ValueError\n"
+    (tmp_path / "service.py").write_text(program("service.py") + fails)
+    [port] = free_ports(1)
+    command = ["-m", "uvicorn", "--factory", "service:create_app", "--port", str(port)]
+    async with running(tmp_path, *command, url=small_url):
+        await until_ready(f"http://127.0.0.1:{port}/health/ready")
+        assert await alarmed() == ""
+        async with httpx.AsyncClient() as web:
+            assert (await web.post(f"http://127.0.0.1:{port}/orders", json={"item": "tea"})).status_code == 202
+        async with asyncio.timeout(90):
+            while not (said := await alarmed()):
+                await asyncio.sleep(0.5)
+    assert said.startswith('ALARM {"name": "failed-orders"')
+    assert '"backlog": 1' in said
 
 
 async def test_the_worker_ends_after_the_jobs_in_progress_and_begins_no_other(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import click
 
 from jmsaio.cli.common.exits import NOTHING, OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
+from jmsaio.cli.common.selecting import Number
 
 if TYPE_CHECKING:
     from jmsaio.launcher import BrokerStatus, Progress
@@ -47,7 +48,7 @@ def broker(context: click.Context) -> None:
 @click.option("--memory", default="2g", show_default=True, help="Maximum Java heap, in Java's notation.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     default=120.0,
     show_default=True,
     help="Maximum seconds to wait until the broker is ready.",
@@ -91,7 +92,7 @@ def start(
 @broker.command()
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=30.0,
     show_default=True,
     help="Seconds to wait for a clean shutdown before killing the broker; 0 kills it at once.",

@@ -7,11 +7,14 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from jmsaio.cli.common.connecting import connection_options, read_connection, run
+from jmsaio.cli.common.completing import complete_destination
+from jmsaio.cli.common.connecting import connection_options, read_connection, require_destination
 from jmsaio.cli.common.exits import NOTHING, OK
+from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import Output, json_option, make_output, printable
-from jmsaio.cli.common.selecting import with_options
+from jmsaio.cli.common.selecting import create_option, with_options
 from jmsaio.cli.receive import write
+from jmsaio.model.destinations import Queue
 from jmsaio.model.messages.message import Message
 from jmsaio.selector import Selector
 
@@ -24,7 +27,7 @@ def _options(count: int | None) -> Callable[[Callable[P, T]], Callable[P, T]]:
     default = "all" if count is None else str(count)
     return lambda command: with_options(
         command,
-        click.argument("name", metavar="QUEUE"),
+        click.argument("name", metavar="QUEUE", shell_complete=complete_destination),
         connection_options,
         click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\"."),
         click.option(
@@ -32,6 +35,7 @@ def _options(count: int | None) -> Callable[[Callable[P, T]], Callable[P, T]]:
             help=f"Maximum number of messages; default: {default}.",
         ),
         click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does)."),
+        create_option,
         json_option,
     )  # fmt: skip
 
@@ -58,14 +62,14 @@ def peek(**options: Any) -> int:
 
 def _start(
     name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
-    headers: bool, as_json: bool | None,
+    headers: bool, create: bool, as_json: bool | None,
 ) -> int:  # fmt: skip
     if topic:
         raise click.UsageError("only a queue can be browsed; a topic keeps messages for its subscriptions")
     config = read_connection(url, settings)
     if selector:
         Selector(selector)  # report a syntax error before connecting
-    return run(_browse(config, name, selector, count, headers, make_output(as_json)))
+    return run(_browse(config, name, selector, count, headers, create, make_output(as_json)))
 
 
 async def browse_each(
@@ -89,8 +93,11 @@ async def browse_each(
 
 
 async def _browse(
-    config: dict[str, object], name: str, selector: str | None, limit: int | None, headers: bool, output: Output
-) -> int:
+    config: dict[str, object], name: str, selector: str | None, limit: int | None, headers: bool, create: bool,
+    output: Output,
+) -> int:  # fmt: skip
+    if not create:
+        await require_destination(config, Queue(name), output)
     seen = await browse_each(config, name, selector, limit, lambda message: write(output, message, headers))
     if not seen:
         output.remark(f"no message in {printable(name)}")

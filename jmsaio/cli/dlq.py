@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
+from rich.text import Text
 
 from jmsaio.cli.browse import browse_each
-from jmsaio.cli.common.asking import agreed, yes_option
-from jmsaio.cli.common.connecting import broker_options, read_connection, run
-from jmsaio.cli.common.exits import ERROR, NOTHING, OK
+from jmsaio.cli.common.asking import agreed, require_terminal, yes_option
+from jmsaio.cli.common.completing import complete_destination
+from jmsaio.cli.common.connecting import broker_options, read_connection, require_destination
+from jmsaio.cli.common.exits import ERROR, NOTHING, OK, PARTLY
+from jmsaio.cli.common.interrupts import run
+from jmsaio.cli.common.outcome import write_outcome
 from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
 from jmsaio.cli.common.selecting import full_name, of_option, selector_option, target_options, topic_option
-from jmsaio.cli.states import open_admin, write_states
-from jmsaio.cli.transfer import carry_out, transfer_options
+from jmsaio.cli.show import body_text, clock_text, to_json
+from jmsaio.cli.states import MESSAGES, open_admin, write_states
+from jmsaio.cli.transfer import perform, transfer_options
 from jmsaio.codec.properties import EXPIRED_AT
 from jmsaio.config import Configuration, load
 from jmsaio.model.destination_text import parse_destination_text
+from jmsaio.model.destinations import Queue, Topic, resolve, short_name
 from jmsaio.model.messages.message import Message
+from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, REAL_TOPIC
+
+if TYPE_CHECKING:
+    from jmsaio.maintenance.dead_letters import RedriveRequest
 
 
 @click.group(invoke_without_command=True)
@@ -35,15 +47,17 @@ def dlq(context: click.Context) -> None:
 @broker_options
 @json_option
 def list_letters(url: str | None, settings: tuple[str, ...], as_json: bool | None) -> int:
-    """List the dead letter topics of jms.systemNamespace (named ...-DLQ) that have dead letters.
+    """List the topics of jms.systemNamespace that have dead letters, with the number of their messages.
 
-    The exit code is 3 if there are none.
+    A topic is listed if its name ends with -DLQ, or if one of the first 20 messages that wait there is a dead letter.
+
+    The exit code is 3 if there are none, and 5 if a topic can't be read.
     """
     return run(_list(load(read_connection(url, settings)), make_output(as_json)))
 
 
 @dlq.command()
-@click.argument("name", metavar="QUEUE")
+@click.argument("name", metavar="QUEUE", shell_complete=complete_destination)
 @broker_options
 @selector_option
 @click.option("-n", "--count", "limit", type=click.IntRange(min=1), help="Maximum number of messages; default: all.")
@@ -57,25 +71,30 @@ def show(
     The reason is "expired", or "failed": redelivered too often, or unreadable. The application's error is not in the
     dead letter; see the application's log. The number of failed deliveries is missing in letters of the Java client.
 
-    Nothing is consumed. 'jmsaio browse QUEUE' shows the contents. The exit code is 3 if there are none.
+    Its body is shown, too; 'jmsaio browse QUEUE' also shows properties and headers. Nothing is consumed. The exit code
+    is 3 if there are none.
     """
     return run(_show(read_connection(url, settings), name, selector, limit, make_output(as_json)))
 
 
 @dlq.command()
-@click.argument("source", metavar="DESTINATION")
+@click.argument("source", metavar="DESTINATION", shell_complete=complete_destination)
 @topic_option
 @of_option
 @target_options
+@click.option("--to-queue", metavar="NAME", help="Send all letters to this queue, which is created if it is missing.")
 @transfer_options
 @yes_option
 def redrive(
-    source: str, topic: bool, of: str | None, to: str | None, max_redrives: int, url: str | None,
+    source: str, topic: bool, of: str | None, to: str | None, to_queue: str | None, max_redrives: int, url: str | None,
     settings: tuple[str, ...], selector: str | None, limit: int | None, dry_run: bool, yes: bool, as_json: bool | None,
 ) -> int:  # fmt: skip
     """Send the dead letters in DESTINATION back to the destinations they failed on.
 
-    Each is acknowledged when the broker has stored it there.
+    First counts them, and asks. Each is acknowledged when the broker has stored it at its target.
+
+    A topic delivers what is sent to it to all its subscriptions, not only to the one on which a letter failed; the
+    question names them. With --to-queue, only the consumers of a queue receive the letters.
 
     An interrupted command loses nothing: run it again, and it continues; a message can then be sent twice. Each has the
     properties jmsaio_redrive_count and jmsaio_origin_message_id, which identifies copies of the same message.
@@ -84,19 +103,67 @@ def redrive(
     """
     from jmsaio.maintenance.dead_letters import RedriveRequest
 
+    if to is not None and to_queue is not None:
+        raise click.UsageError("--to and --to-queue exclude each other")
+    target: Queue | Topic | None = None if to_queue is None else Queue(to_queue)
+    if to is not None:
+        target = parse_destination_text(full_name(to, topic=False))
     request = RedriveRequest(
-        destination=parse_destination_text(full_name(source, topic)), of=of, selector=selector, limit=limit,
-        to=None if to is None else parse_destination_text(full_name(to, topic=False)), max_redrives=max_redrives,
-        dry_run=dry_run,
+        destination=parse_destination_text(full_name(source, topic)), of=of, selector=selector, limit=limit, to=target,
+        max_redrives=max_redrives, dry_run=dry_run,
     )  # fmt: skip
-    config = load(read_connection(url, settings))
-    if not dry_run and not agreed(f"redrive the dead letters of {request.destination}?", yes):
-        return ERROR
-    return run(carry_out(config, request, make_output(as_json)))
+    config, output = load(read_connection(url, settings)), make_output(as_json)
+    if not dry_run and not yes:
+        require_terminal(yes)
+        planned, shared = run(_redrive(config, attrs.evolve(request, dry_run=True), output))
+        if not planned["sent"]:
+            return write_outcome(output, {**planned, "dry_run": False})
+        if not agreed(_question(config, planned, shared), yes):
+            return ERROR
+    outcome, shared = run(_redrive(config, request, output))
+    for text in _remarks(config, shared) if dry_run or yes else ():
+        output.remarks.print(text)
+    return write_outcome(output, outcome)
 
 
-def describe_letter(message: Message) -> dict[str, Any]:
-    """Return where, why and how often a dead letter failed, and its number of redrives; None for what is unknown."""
+async def _redrive(
+    config: Configuration, request: RedriveRequest, output: Output
+) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """Redrive; return the summary, and the subscriptions of each target that has several."""
+    from jmsaio.maintenance.overview import find_shared
+
+    summary = await perform(config, request, output)
+    if isinstance(request.to, Topic) or not summary["targets"]:
+        return summary, {}
+    async with open_admin(config) as admin:
+        return summary, await find_shared(admin, summary["targets"])
+
+
+def _question(config: Configuration, planned: dict[str, Any], shared: dict[str, list[str]]) -> str:
+    """Ask whether to send the letters, with number and targets."""
+    remarks = "".join(f"{text}\n" for text in _remarks(config, shared))
+    targets = [f"{count} to {_name(config, topic)}" for topic, count in planned["targets"].items()]
+    return f"{remarks}send {planned['sent']} dead letters: {', '.join(targets)}?"
+
+
+def _remarks(config: Configuration, shared: dict[str, list[str]]) -> Iterator[str]:
+    for topic, subscriptions in shared.items():
+        names = printable(", ".join(subscriptions))
+        yield (
+            f"{_name(config, topic)} delivers each of them to all its subscriptions, also to those on which it did not "
+            f"fail: {names} (--to-queue NAME sends them to a queue instead)"
+        )
+
+
+def _name(config: Configuration, topic: str) -> str:
+    return printable(short_name(topic, config.system_namespace))
+
+
+def describe_letter(message: Message, topic: str) -> dict[str, Any]:
+    """Return where, why and how often a dead letter of a topic failed, its number of redrives, and its body.
+
+    Values are None where they are unknown.
+    """
     from jmsaio.maintenance.dead_letters import ORIGINAL_PLACE, REDRIVE_COUNT
 
     found = dict(message.properties)
@@ -105,25 +172,60 @@ def describe_letter(message: Message) -> dict[str, Any]:
         "timestamp": message.jms_timestamp,
         "type": message.jms_type,
         "origin": found.get(REAL_TOPIC),
-        "subscription": found.get(REAL_SUBSCRIPTION),
+        "subscription": found.get(REAL_SUBSCRIPTION) or _subscription(topic, str(found.get(REAL_TOPIC))),
         "origin_message_id": found.get(ORIGINAL_PLACE) or found.get(ORIGIN_MESSAGE_ID),
         "reason": "failed" if found.get(EXPIRED_AT) is None else "expired",
         "failed_deliveries": found.get(FAILED_DELIVERIES),
         "redriven": int(found.get(REDRIVE_COUNT) or 0),
+        **{name: value for name, value in to_json(message).items() if name in ("kind", "body", "body_types")},
     }
 
 
-async def _list(config: Configuration, output: Output) -> int:
-    from jmsaio.maintenance.overview import list_states
+def letter_to_text(message: Message, letter: dict[str, Any]) -> Text:
+    """Convert a dead letter to text: what ``describe_letter`` returned, the application's properties, and the body."""
+    text = Text(printable(letter["id"] or "(no id)"), style="bold")
+    if letter["timestamp"]:
+        text.append(f"  sent {clock_text(letter['timestamp'])}", style="dim")
+    origin = letter["origin"] or "an unknown topic"
+    subscription = f", subscription {letter['subscription']}" if letter["subscription"] else ""
+    text.append(f"\n  {letter['reason']} on {printable(origin + subscription)}", style="yellow")
+    if letter["failed_deliveries"]:
+        text.append(f"; failed deliveries: {letter['failed_deliveries']}", style="yellow")
+    if (expired := dict(message.properties).get(EXPIRED_AT)) is not None:
+        text.append(f"; expiration: {clock_text(int(expired))}", style="yellow")
+    if letter["origin_message_id"]:
+        text.append(f"\n  message id there: {printable(str(letter['origin_message_id']))}", style="dim")
+    if letter["redriven"]:
+        text.append(f"\n  redriven: {letter['redriven']}", style="dim")
+    if letter["type"]:
+        text.append(f"\n  JMSType: {printable(letter['type'])}", style="dim")
+    text.append(f"\n{body_text(message)}")
+    return text
 
-    async with open_admin(config) as admin:
-        states = await list_states(admin, config)
-    found = [
-        one for one in states
-        if one.name.endswith("-DLQ") and one.subscription is not None and one.subscription.backlog
-    ]  # fmt: skip
+
+def _subscription(topic: str, origin: str) -> str | None:
+    """Return the subscription in the name of a dead letter topic, ``<origin>-<subscription>-DLQ``; None if it has none.
+
+    Letters of earlier versions of jmsaio and of pulsar-client don't name it otherwise.
+    """
+    name = split_partition(topic)[0]
+    if name.startswith(f"{origin}-") and name.endswith("-DLQ"):
+        return name[len(origin) + 1 : -len("-DLQ")] or None
+    return None
+
+
+async def _list(config: Configuration, output: Output) -> int:
+    from jmsaio.maintenance.overview import list_letters
+    from jmsaio.transport.registry import connected
+
+    async with connected(config) as transport:
+        found, unread = await list_letters(transport, config)
     found.sort(key=lambda one: one.subscription is None or one.subscription.name != config.queue_subscription_name)
-    write_states(output, found)
+    write_states(output, found, MESSAGES)
+    for topic, error in unread.items():
+        output.remarks.print(printable(f"{topic} can't be read, and might have dead letters: {error}"))
+    if unread:
+        return PARTLY
     if not found:
         output.remark(f"no dead letters in {config.system_namespace}")
         return NOTHING
@@ -131,13 +233,17 @@ async def _list(config: Configuration, output: Output) -> int:
 
 
 async def _show(config: dict[str, object], name: str, selector: str | None, limit: int | None, output: Output) -> int:
+    loaded = load(config)
+    topic = next(iter(resolve(Queue(name), loaded.system_namespace).topics), "")
+
     def write(message: Message) -> None:
-        letter = describe_letter(message)
+        letter = describe_letter(message, topic)
         if output.as_json:
             output.record(letter)
         else:
-            output.line(printable("  ".join(f"{key}={value}" for key, value in letter.items() if value is not None)))
+            output.console.print(letter_to_text(message, letter))
 
+    await require_destination(config, Queue(name), output)
     if not await browse_each(config, name, selector, limit, write):
         output.remark(f"no dead letter in {printable(name)}")
         return NOTHING

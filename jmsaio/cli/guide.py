@@ -71,8 +71,12 @@ def _parts(text: str) -> Iterator[tuple[str, str, str]]:
             head = ""
 
 
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in guides() if name.startswith(incomplete)]
+
+
 @click.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=_complete)
 @click.argument("terms", nargs=-1, metavar="[TERM]...")
 @click.option(
     "--raw/--rendered", default=None, help="Show Markdown source or rendered text; default: rendered on a terminal."

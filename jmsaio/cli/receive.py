@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from jmsaio.cli.common.connecting import connection_options, destination, read_connection, run
+from jmsaio.cli.common.completing import complete_destination
+from jmsaio.cli.common.connecting import connection_options, destination, read_connection, require_destination
 from jmsaio.cli.common.exits import ERROR, NOTHING, OK
+from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import Output, json_option, make_output, printable
+from jmsaio.cli.common.selecting import Number, create_option
 from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
 from jmsaio.errors import MalformedMessageError
+from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.messages.message import Message
 from jmsaio.selector import Selector
 
@@ -47,6 +51,7 @@ class ReceiveArguments:
         limit: maximum number of messages, or None.
         timeout: seconds to wait for each message; None: without limit.
         headers: whether to show all headers.
+        create: whether to create a destination that does not exist.
     """
 
     config: dict[str, object]
@@ -57,10 +62,11 @@ class ReceiveArguments:
     limit: int | None
     timeout: float | None
     headers: bool
+    create: bool
 
 
 @click.command()
-@click.argument("name", metavar="DESTINATION")
+@click.argument("name", metavar="DESTINATION", shell_complete=complete_destination)
 @connection_options
 @click.option("-s", "--selector", help="Message selector, such as \"region = 'EU' AND amount > 3\".")
 @click.option("-n", "--count", type=click.IntRange(min=1), help="Number of messages; default 1.")
@@ -68,18 +74,19 @@ class ReceiveArguments:
 @click.option("-F", "--follow", is_flag=True, help="Receive until interrupted.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Number(min=0, min_open=True),
     help="Seconds to wait for a message; default 10, with --all 2, with --follow no limit.",
 )
 @click.option("--durable", metavar="NAME", help="Durable subscription of a topic; also needs -o jms.clientId=...")
 @click.option("--shared", metavar="NAME", help="Shared subscription of a topic; deleted with its last consumer.")
 @click.option("--shared-durable", metavar="NAME", help="Shared durable subscription of a topic.")
+@create_option
 @click.option("-H", "--headers", is_flag=True, help="Include all headers in text output (JSON always does).")
 @json_option
 def receive(
     name: str, url: str | None, settings: tuple[str, ...], topic: bool, selector: str | None, count: int | None,
     everything: bool, follow: bool, timeout: float | None, durable: str | None, shared: str | None,
-    shared_durable: str | None, headers: bool, as_json: bool | None,
+    shared_durable: str | None, create: bool, headers: bool, as_json: bool | None,
 ) -> int:  # fmt: skip
     """Receive messages from a queue (or topic, with -t).
 
@@ -112,13 +119,15 @@ def receive(
     if selector:
         Selector(selector)  # report a syntax error before connecting
     subscription = subscriptions[0] if subscriptions else None
-    job = ReceiveArguments(config, name, topic, selector, subscription, limit, timeout, headers)
+    job = ReceiveArguments(config, name, topic, selector, subscription, limit, timeout, headers, create)
     return run(_receive(job, make_output(as_json)))
 
 
 async def _receive(job: ReceiveArguments, output: Output) -> int:
     import jmsaio
 
+    if not job.create:
+        await require_destination(job.config, Topic(job.name) if job.topic else Queue(job.name), output)
     received = unreadable = 0
     async with (
         jmsaio.connect(job.config) as connection,

@@ -13,9 +13,12 @@ import click
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from jmsaio.cli.bodies import BodySource
-from jmsaio.cli.common.connecting import connection_options, destination, read_connection, require_rest, run
+from jmsaio.cli.common.completing import complete_destination
+from jmsaio.cli.common.connecting import connection_options, destination, read_connection, require_rest
 from jmsaio.cli.common.exits import OK
+from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import Output, json_option, make_output, printable
+from jmsaio.cli.common.selecting import Number
 from jmsaio.cli.typed import parse_property
 from jmsaio.errors import JMSError, SendInDoubtError
 from jmsaio.model.headers import OF_APPLICATION, Holds
@@ -75,7 +78,7 @@ def _header_options(command: Command) -> Command:
 
 
 @click.command()
-@click.argument("name", metavar="DESTINATION")
+@click.argument("name", metavar="DESTINATION", shell_complete=complete_destination)
 @click.argument("bodies", nargs=-1, metavar="[BODY]...")
 @connection_options
 @click.option(
@@ -103,8 +106,8 @@ def _header_options(command: Command) -> Command:
     help="A property; types: string, boolean, byte, short, int, long, float, double.",
 )
 @click.option("--priority", type=click.IntRange(0, 9), help="Priority, 0 to 9; default 4.")
-@click.option("--ttl", type=click.FloatRange(min=0), help="Seconds until the message expires; 0: never.")
-@click.option("--delay", type=click.FloatRange(min=0), help="Seconds until the message is delivered.")
+@click.option("--ttl", type=Number(min=0), help="Seconds until the message expires; 0: never.")
+@click.option("--delay", type=Number(min=0), help="Seconds until the message is delivered.")
 @click.option("--non-persistent", is_flag=True, help="Send with delivery mode NON_PERSISTENT.")
 @_header_options
 @click.option("-n", "--count", type=click.IntRange(min=1), default=1, help="Send each message this many times.")

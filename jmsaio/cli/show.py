@@ -61,7 +61,7 @@ def to_text(message: Message, *, headers: bool = False) -> Text:
     text = Text()
     text.append(printable(message.jms_message_id or "(no id)"), style="bold")
     if message.jms_timestamp:
-        text.append(f"  {_clock(message.jms_timestamp)}", style="dim")
+        text.append(f"  {clock_text(message.jms_timestamp)}", style="dim")
     if message.jms_redelivered:
         text.append(f"  delivery {dict(message.properties).get('JMSXDeliveryCount', '?')}", style="yellow")
     for name, value in message.properties.items():
@@ -76,17 +76,17 @@ def to_text(message: Message, *, headers: bool = False) -> Text:
         hidden = ("message_id", "kind", "body", "body_types", "properties", "types")
         for name, value in to_json(message).items():
             if name not in hidden:
-                shown = _clock(value) if name in _TIMES and value else printable(str(value))
+                shown = clock_text(value) if name in _TIMES and value else printable(str(value))
                 text.append(f"\n  {name}: {shown}", style="dim")
     text.append("\n")
-    text.append(_body_text(message))
+    text.append(body_text(message))
     return text
 
 
 def to_row(message: Message) -> tuple[str, str, str]:
     """Return time, JMSMessageID and the beginning of the body, for a list of messages."""
-    time = _clock(message.jms_timestamp) if message.jms_timestamp else "-"
-    return time, printable(message.jms_message_id or "-"), _body_text(message).strip().partition("\n")[0][:_BEGINNING]
+    time = clock_text(message.jms_timestamp) if message.jms_timestamp else "-"
+    return time, printable(message.jms_message_id or "-"), body_text(message).strip().partition("\n")[0][:_BEGINNING]
 
 
 def raw_to_json(error: MalformedMessageError) -> dict[str, Any]:
@@ -131,7 +131,8 @@ def _values(values: Mapping[Any, Any]) -> tuple[dict[Any, Any], dict[Any, str]]:
     return bodies, {name: kind for name, kind in kinds.items() if kind is not None}
 
 
-def _body_text(message: Message) -> str:
+def body_text(message: Message) -> str:
+    """Return the body as indented lines; of bytes, the beginning."""
     holds = KINDS[message.KIND].holds
     if holds is None:
         return "  (no body)"
@@ -156,7 +157,7 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _clock(milliseconds: int) -> str:
+def clock_text(milliseconds: int) -> str:
     """Format a time as local time with its UTC offset; return the number if no calendar date represents it."""
     try:
         moment = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()

@@ -6,20 +6,23 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.text import Text
 
-from jmsaio.cli.common.connecting import broker_options, connection_options, read_connection, run
+from jmsaio.cli.common.completing import complete_destination
+from jmsaio.cli.common.connecting import broker_options, connection_options, read_connection
 from jmsaio.cli.common.exits import NOTHING, OK
+from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import Output, json_option, make_output, printable
+from jmsaio.cli.common.selecting import Number
+from jmsaio.cli.common.tables import table_text, width_of
 from jmsaio.config import Configuration, load
+from jmsaio.errors import JMSError
 from jmsaio.model.destinations import Queue, Topic
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from jmsaio.maintenance.overview import DestinationState
     from jmsaio.transport.base import Admin
 
@@ -37,9 +40,17 @@ COLUMNS: Final[Sequence[tuple[str, Callable[[DestinationState], Any]]]] = (
 )
 #: Columns with text; the others are numbers.
 TEXTS: Final = ("name", "subscription")
+#: Columns from the most important one: the last ones are left out where there is no room.
+_ORDER: Final = (
+    "name", "backlog", "subscription", "consumers", "unacknowledged", "rate_in", "rate_out", "producers",
+    "rate_redelivered",
+)  # fmt: skip
+#: Headers of ``backlog``, which Pulsar's statistics count in batches: jmsaio counts the messages of few queues only.
+BATCHES: Final = "batches"
+MESSAGES: Final = "messages"
 
 _watch = click.option(
-    "--watch", type=click.FloatRange(min=0.1), metavar="SECONDS",
+    "--watch", type=Number(min=0.1), metavar="SECONDS",
     help="Repeat at this interval until interrupted; on a terminal, redraw one table.",
 )  # fmt: skip
 
@@ -54,7 +65,7 @@ def queues(
 ) -> int:  # fmt: skip
     """List the queues of jms.systemNamespace with backlog, rates (messages per second) and consumers.
 
-    A batch counts as one message in the backlog. The exit code is 3 if there are none.
+    A batch counts as one in the backlog; 'jmsaio stats' counts messages. The exit code is 3 if there are none.
     """
     config = load(read_connection(only_url(address, url), settings))
     return run(_list(config, True, watch, make_output(as_json)))
@@ -70,15 +81,15 @@ def topics(
 ) -> int:  # fmt: skip
     """List the topics of jms.systemNamespace and their subscriptions with backlog, rates and consumers.
 
-    Queues are left out: 'jmsaio queues' lists them. A batch counts as one message in the backlog. The exit code is 3 if
-    there are none.
+    Queues are left out: 'jmsaio queues' lists them. A batch counts as one in the backlog; 'jmsaio stats' counts
+    messages. The exit code is 3 if there are none.
     """
     config = load(read_connection(only_url(address, url), settings))
     return run(_list(config, False, watch, make_output(as_json)))
 
 
 @click.command()
-@click.argument("name", metavar="DESTINATION")
+@click.argument("name", metavar="DESTINATION", shell_complete=complete_destination)
 @connection_options
 @json_option
 def stats(name: str, url: str | None, settings: tuple[str, ...], topic: bool, as_json: bool | None) -> int:
@@ -108,20 +119,32 @@ async def open_admin(config: Configuration) -> AsyncIterator[Admin]:
 
 
 async def _list(config: Configuration, queues: bool, watch: float | None, output: Output) -> int:
+    from rich.console import Group
     from rich.live import Live
 
     from jmsaio.maintenance.overview import list_states
 
+    found: list[DestinationState] | None = None
+    trouble = ""
     redraws = watch is not None and not output.as_json and output.console.is_terminal
     live = Live(console=output.console, auto_refresh=False) if redraws else None
     async with open_admin(config) as admin:
         with live or nullcontext():
             while True:
-                found = await list_states(admin, config, queues=queues)
-                if live is None:
-                    write_states(output, found)
-                else:
-                    live.update(table_of(found), refresh=True)
+                said, trouble = trouble, ""
+                try:
+                    found = await list_states(admin, config, queues=queues)
+                except JMSError as error:
+                    if watch is None or found is None:
+                        raise
+                    trouble = printable(f"{error}; trying again")
+                if live is not None:
+                    table = table_of(found, BATCHES, width_of(output.console))
+                    live.update(Group(Text(trouble, "red"), table) if trouble else table, refresh=True)
+                elif not trouble:
+                    write_states(output, found, BATCHES)
+                elif trouble != said:
+                    output.remarks.print(trouble)
                 if watch is None:
                     break
                 await asyncio.sleep(watch)
@@ -141,7 +164,7 @@ async def _stats(config: Configuration, destination: Queue | Topic, output: Outp
         if output.as_json:
             output.record({**record_of(state), "connected": _consumers(state, now), "reasons": [*_reasons(state, now)]})
             continue
-        output.console.print(table_of([state]))
+        output.console.print(table_of([state], MESSAGES, width_of(output.console)))
         for line in detail_of(state, now):
             output.console.print(line)
     return OK
@@ -155,7 +178,8 @@ def detail_of(state: DestinationState, now: float) -> Iterator[Text]:
         now: current time in milliseconds since the epoch.
     """
     for one in _consumers(state, now):
-        yield Text(printable("  consumer {name} {address}: {unacknowledged} unacknowledged".format(**one)))
+        selects = "" if one["selector"] is None else f", selector {one['selector']}"
+        yield Text(printable("  consumer {name} {address}: {unacknowledged} unacknowledged".format(**one) + selects))
     for reason in _reasons(state, now):
         yield Text(printable(f"  {reason}"), "yellow")
 
@@ -170,6 +194,7 @@ def _consumers(state: DestinationState, now: float) -> list[dict[str, Any]]:
     return [
         {
             "name": one.name, "address": one.address, "unacknowledged": one.unacknowledged, "blocked": one.blocked,
+            "selector": one.selector,
             "idle": None if one.last_acknowledged is None else round((now - one.last_acknowledged) / 1000, 1),
         }
         for one in (() if state.subscription is None else state.subscription.connected)
@@ -181,33 +206,31 @@ def record_of(state: DestinationState) -> dict[str, Any]:
     return {**{name: value(state) for name, value in COLUMNS}, "topic": state.topic}
 
 
-def table_of(states: Sequence[DestinationState]) -> Table:
-    """Build a table for a terminal."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name, _ in COLUMNS:
-        table.add_column(name.replace("_", " "), justify=justify(name), overflow="fold")
-    for state in states:
-        table.add_row(*cells_of(state))
-    return table
+def table_of(states: Sequence[DestinationState], counts: str, width: int | None) -> Text:
+    """Build a table for a terminal of that width; ``counts`` is the header of the backlog."""
+    numbers = {index for index, (name, _) in enumerate(COLUMNS) if name not in TEXTS}
+    return table_text(lines_of(states, counts), order_of(states), numbers, width)
 
 
-def cells_of(state: DestinationState) -> list[Text]:
-    """Return the text of each column, aligned."""
-    cells = ((name, value(state)) for name, value in COLUMNS)
-    return [Text("-" if cell is None else printable(str(cell)), justify=justify(name)) for name, cell in cells]
+def lines_of(states: Sequence[DestinationState], counts: str) -> list[list[str]]:
+    """Return the headers of the columns, followed by the cells of each state; ``counts`` is the backlog's header."""
+    head = [counts if name == "backlog" else name.replace("_", " ") for name, _ in COLUMNS]
+    cells = ([value(state) for _, value in COLUMNS] for state in states)
+    return [head, *(["-" if cell is None else printable(str(cell)) for cell in line] for line in cells)]
 
 
-def justify(column: str) -> Literal["left", "right"]:
-    """Return the side to which a column is aligned: left for texts, right for numbers."""
-    return "left" if column in TEXTS else "right"
+def order_of(states: Sequence[DestinationState]) -> list[int]:
+    """Return the indexes of the columns, the most important first; the last is a subscription that all rows share."""
+    order = [[name for name, _ in COLUMNS].index(name) for name in _ORDER]
+    if len(states) > 1 and len({state.subscription and state.subscription.name for state in states}) == 1:
+        order.append(order.pop(_ORDER.index("subscription")))
+    return order
 
 
-def write_states(output: Output, states: Sequence[DestinationState]) -> None:
-    """Write states as one table, or as JSON lines."""
+def write_states(output: Output, states: Sequence[DestinationState], counts: str) -> None:
+    """Write states as one table, or as JSON lines; ``counts`` is the header of the backlog in the table."""
     if not output.as_json and states:
-        output.console.print(table_of(states))
+        output.console.print(table_of(states, counts, width_of(output.console)))
     for state in states if output.as_json else ():
         output.record(record_of(state))
 

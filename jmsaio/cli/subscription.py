@@ -7,10 +7,12 @@ from contextlib import suppress
 import click
 
 from jmsaio.cli.common.asking import agreed, yes_option
-from jmsaio.cli.common.connecting import broker_options, connection_options, destination, read_connection, run
+from jmsaio.cli.common.completing import complete_destination
+from jmsaio.cli.common.connecting import broker_options, connection_options, destination, read_connection
 from jmsaio.cli.common.exits import ERROR, NOTHING, OK
+from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
-from jmsaio.cli.states import open_admin, write_states
+from jmsaio.cli.states import MESSAGES, open_admin, write_states
 from jmsaio.config import Configuration, load
 from jmsaio.errors import NotFoundError
 from jmsaio.model.destinations import Topic, resolve
@@ -25,7 +27,7 @@ def subscriptions(context: click.Context) -> None:
 
 
 @subscriptions.command("list")
-@click.argument("target", metavar="DESTINATION")
+@click.argument("target", metavar="DESTINATION", shell_complete=complete_destination)
 @broker_options
 @json_option
 def show(target: str, url: str | None, settings: tuple[str, ...], as_json: bool | None) -> int:
@@ -37,7 +39,7 @@ def show(target: str, url: str | None, settings: tuple[str, ...], as_json: bool 
 
 
 @subscriptions.command()
-@click.argument("target", metavar="DESTINATION")
+@click.argument("target", metavar="DESTINATION", shell_complete=complete_destination)
 @click.argument("name", metavar="SUBSCRIPTION")
 @broker_options
 @click.option("--force", is_flag=True, help="Delete it even if consumers are connected; they are disconnected.")
@@ -61,7 +63,7 @@ async def _show(config: Configuration, target: str, output: Output) -> int:
 
     async with open_admin(config) as admin:
         found = [each for each in await read_states(admin, config, Topic(target)) if each.subscription is not None]
-    write_states(output, found)
+    write_states(output, found, MESSAGES)
     if not found:
         output.remark(f"{printable(target)} has no subscription")
         return NOTHING
@@ -86,7 +88,7 @@ async def _delete(config: Configuration, target: str, name: str, force: bool, ou
 
 
 @subscriptions.command("set-selector")
-@click.argument("target", metavar="DESTINATION")
+@click.argument("target", metavar="DESTINATION", shell_complete=complete_destination)
 @click.argument("selector", required=False, default="")
 @connection_options
 @click.option("-n", "--name", help="Name of a durable subscription of a topic, without the client id.")

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.common.connecting import broker_options, read_connection, run
+from jmsaio.cli.common.connecting import broker_options, read_connection
 from jmsaio.cli.common.exits import ERROR, NOTHING, OK
+from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.output import Output, json_option, make_output, printable, shown_age
+from jmsaio.cli.common.selecting import Number
 from jmsaio.config import Configuration, load
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 @broker_options
 @click.option(
     "--idle",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=3600.0,
     show_default=True,
     metavar="SECONDS",
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--watch",
-    type=click.FloatRange(min=0),
+    type=Number(min=0),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

@@ -6,7 +6,9 @@ import sys
 
 import click
 
-from jmsaio.cli.common.connecting import broker_options, read_connection, run
+from jmsaio.cli.common.connecting import broker_options, read_connection
+from jmsaio.cli.common.interrupts import run
+from jmsaio.cli.common.selecting import Number
 from jmsaio.cli.states import only_url, open_admin
 from jmsaio.config import load
 
@@ -15,7 +17,7 @@ from jmsaio.config import load
 @click.argument("address", metavar="[URL]", required=False)
 @broker_options
 @click.option(
-    "--every", type=click.FloatRange(min=0.1), default=2.0, show_default=True, metavar="SECONDS",
+    "--every", type=Number(min=0.1), default=2.0, show_default=True, metavar="SECONDS",
     help="Seconds between two updates.",
 )  # fmt: skip
 def top(address: str | None, url: str | None, settings: tuple[str, ...], every: float) -> int:

@@ -25,8 +25,9 @@ from textual.worker import Worker, WorkerState
 from jmsaio.cli.browse import browse_each
 from jmsaio.cli.common.exits import ERROR, INTERRUPTED, OK
 from jmsaio.cli.common.output import printable
+from jmsaio.cli.common.tables import fitting, not_shown
 from jmsaio.cli.show import to_row, to_text
-from jmsaio.cli.states import COLUMNS, TEXTS, cells_of, detail_of, justify, table_of
+from jmsaio.cli.states import BATCHES, COLUMNS, MESSAGES, TEXTS, detail_of, lines_of, order_of, table_of
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError
 from jmsaio.maintenance.overview import DestinationState, list_states, read_states
@@ -38,6 +39,10 @@ from jmsaio.transport.base import Admin
 _SLOW: Final = 5.0
 #: Maximum number of destinations shown; more rows would delay every key.
 _ROWS: Final = 200
+#: Index of the column by which the destinations are sorted at first.
+_BACKLOG: Final = [name for name, _ in COLUMNS].index("backlog")
+#: Columns of the terminal that a table leaves free: its margins and the scroll bar.
+_EDGES: Final = 4
 #: Maximum number of messages shown of a queue.
 _MESSAGES: Final = 100
 #: Maximum number of characters shown of a message.
@@ -70,7 +75,8 @@ class Top(App[int]):
     .status.failed { background: $error; }
     DataTable { height: 1fr; }
     Input { display: none; border: none; height: 1; }
-    Input.shown { display: block; }
+    .note { display: none; height: auto; }
+    Input.shown, .note.shown { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
@@ -250,15 +256,21 @@ class Destinations(_Updated):
 
     def __init__(self, broker: Broker, first: Sequence[DestinationState]) -> None:
         self._filter, self._table = Input(placeholder="part of a name"), _Table()
-        super().__init__(broker, self._filter, self._table)
+        self._left_out = Static(classes="note", markup=False)
+        super().__init__(broker, self._filter, self._table, self._left_out)
         self._states = {_key(state): state for state in first}
-        self._sorted_by = 0
+        self._sorted_by = _BACKLOG
+        self._columns: list[int] = []
 
     def on_mount(self) -> None:
         """Show the first states, and begin to request states."""
         self._table.focus()
-        self._sort(0)
+        self._fill()
         super().on_mount()
+
+    def on_resize(self) -> None:
+        """Show the columns that have room."""
+        self._fill()
 
     async def read(self) -> Sequence[DestinationState]:
         """Request the states of all destinations."""
@@ -269,20 +281,28 @@ class Destinations(_Updated):
         self._states = {_key(state): state for state in states}
         self._fill()
 
-    def _sort(self, column: int) -> None:
-        self._sorted_by = column
-        self._table.clear(columns=True)
-        for index, (name, _) in enumerate(COLUMNS):
-            text = name.replace("_", " ") + (" *" if index == column else "")
-            self._table.add_column(Text(text, justify=justify(name)))
-        self._fill()
-
     def _fill(self) -> None:
         part = self._filter.value.lower()
         chosen = [(key, state) for key, state in self._states.items() if part in state.name.lower()]
         rows = sorted(chosen, key=self._order)[:_ROWS]
-        self._table.fill((key, cells_of(state)) for key, state in rows)
-        name = COLUMNS[self._sorted_by][0].replace("_", " ")
+        states = [state for _, state in rows]
+        head, *lines = lines_of(states, BATCHES)
+        name = head[self._sorted_by]
+        head[self._sorted_by] += " *"
+        order = order_of(states)
+        columns = fitting([head, *lines], order, self.app.size.width - _EDGES)
+        if columns != self._columns:
+            self._columns = columns
+            self._table.clear(columns=True)
+        if not self._table.columns:
+            for index in columns:
+                self._table.add_column(_cell(index, head[index]))
+        self._table.fill(
+            (key, [_cell(index, line[index]) for index in columns]) for (key, _), line in zip(rows, lines, strict=True)
+        )
+        left_out = [head[index] for index in order if index not in columns]
+        self._left_out.update(not_shown(left_out))
+        self._left_out.set_class(bool(left_out), "shown")
         first = f"the first {_ROWS} of " if len(rows) < len(chosen) else ""
         shown = f"{first}{len(chosen)} of {len(self._states)}" + (f" with {part!r}" if part else "")
         self.status(f"{self._broker.admin.address}  {time.strftime('%H:%M:%S')}  {shown}, by {name}")
@@ -316,8 +336,11 @@ class Destinations(_Updated):
             _browse(self, self._broker, _destination(self._broker, state))
 
     def action_sort(self) -> None:
-        """Sort by the next column."""
-        self._sort((self._sorted_by + 1) % len(COLUMNS))
+        """Sort by the next column that is shown."""
+        later = [index for index in self._columns if index > self._sorted_by]
+        self._sorted_by = (later or self._columns)[0]
+        self._table.clear(columns=True)
+        self._fill()
 
     def action_filter(self) -> None:
         """Ask for a part of the names."""
@@ -337,6 +360,10 @@ class Destinations(_Updated):
     def _chosen(self) -> DestinationState | None:
         key = self._table.chosen
         return None if key is None else self._states.get(key)
+
+
+def _cell(index: int, text: str) -> Text:
+    return Text(text, justify="left" if COLUMNS[index][0] in TEXTS else "right")
 
 
 def _key(state: DestinationState) -> str:
@@ -374,7 +401,7 @@ class Detail(_Updated):
         now = time.time() * 1000
         parts: list[RenderableType] = []
         for one in states:
-            parts += [table_of([one]), *detail_of(one, now)]
+            parts += [table_of([one], MESSAGES, self.app.size.width - _EDGES), *detail_of(one, now)]
         self._page.write(*parts)
         self.status(f"{self._destination.name}  {time.strftime('%H:%M:%S')}")
 

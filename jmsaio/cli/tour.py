@@ -15,6 +15,7 @@ from rich.text import Text
 
 from jmsaio.cli.common.exits import OK
 from jmsaio.cli.common.output import Output
+from jmsaio.cli.common.selecting import Number
 
 if TYPE_CHECKING:
     from jmsaio.demo import Chapter
@@ -27,9 +28,7 @@ _PACE = 0.4
 
 @click.command()
 @click.option("--step", is_flag=True, help="Wait for Enter before each chapter.")
-@click.option(
-    "--pace", type=click.FloatRange(min=0), help="Seconds between two lines; default 0.4 on a terminal, else 0."
-)
+@click.option("--pace", type=Number(min=0), help="Seconds between two lines; default 0.4 on a terminal, else 0.")
 @click.option("--json", "as_json", is_flag=True, help="Write JSON lines: the chapters and the events in them.")
 def demo(step: bool, pace: float | None, as_json: bool) -> int:
     """Take a tour on the embedded broker; no server is needed.

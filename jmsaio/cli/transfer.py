@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import click
 
 from jmsaio.cli.common.asking import agreed, yes_option
-from jmsaio.cli.common.connecting import broker_options, read_connection, run
+from jmsaio.cli.common.completing import complete_destination
+from jmsaio.cli.common.connecting import broker_options, read_connection
 from jmsaio.cli.common.exits import ERROR
+from jmsaio.cli.common.interrupts import run
 from jmsaio.cli.common.outcome import progress_of, write_outcome
 from jmsaio.cli.common.output import Output, json_option, make_output
 from jmsaio.cli.common.selecting import selector_option, with_options
@@ -36,8 +38,8 @@ def transfer_options(command: Callable[P, T]) -> Callable[P, T]:
 
 
 @click.command()
-@click.argument("source", metavar="QUEUE")
-@click.argument("target", metavar="TARGET")
+@click.argument("source", metavar="QUEUE", shell_complete=complete_destination)
+@click.argument("target", metavar="TARGET", shell_complete=complete_destination)
 @transfer_options
 @yes_option
 def move(source: str, target: str, yes: bool, **options: Any) -> int:
@@ -52,8 +54,8 @@ def move(source: str, target: str, yes: bool, **options: Any) -> int:
 
 
 @click.command()
-@click.argument("source", metavar="QUEUE")
-@click.argument("target", metavar="TARGET")
+@click.argument("source", metavar="QUEUE", shell_complete=complete_destination)
+@click.argument("target", metavar="TARGET", shell_complete=complete_destination)
 @transfer_options
 def copy(source: str, target: str, **options: Any) -> int:
     """Copy messages from QUEUE to the queue TARGET; they also stay in QUEUE.
@@ -62,8 +64,9 @@ def copy(source: str, target: str, **options: Any) -> int:
     after the start, and those that consumers have acknowledged, are not.
 
     Run an interrupted command again with the same arguments, and it continues. Only messages whose copies were stored
-    but not yet recorded are then copied twice: about 1000 after a kill, hardly any after Ctrl-C. A batch is recorded
-    when all its messages are copied. After a complete copy, the command copies everything again.
+    but not yet recorded are then copied twice: about 1000 after a kill, hardly any after Ctrl-C. A second Ctrl-C, at
+    least a second later, is a kill. A batch is recorded when all its messages are copied. After a complete copy, the
+    command copies everything again.
 
     The progress is recorded by a subscription of QUEUE named jmsaio-copy-..., which keeps messages until the copy is
     complete. To give up a copy, see 'jmsaio subscriptions list' and 'jmsaio subscriptions delete'.
@@ -74,7 +77,7 @@ def copy(source: str, target: str, **options: Any) -> int:
 
 
 @click.command()
-@click.argument("source", metavar="QUEUE")
+@click.argument("source", metavar="QUEUE", shell_complete=complete_destination)
 @transfer_options
 @yes_option
 def purge(source: str, yes: bool, **options: Any) -> int:
@@ -111,6 +114,11 @@ def transfer(
 
 async def carry_out(config: Configuration, request: RedriveRequest, output: Output) -> int:
     """Carry out a request, and write its summary. The exit code is ``PARTLY`` if something was left."""
+    return write_outcome(output, await perform(config, request, output))
+
+
+async def perform(config: Configuration, request: RedriveRequest, output: Output) -> dict[str, Any]:
+    """Carry out a request, with its progress on a terminal; return its summary."""
     from jmsaio.maintenance.transfers import describe, redrive_all
     from jmsaio.transport.registry import connected
 
@@ -118,4 +126,4 @@ async def carry_out(config: Configuration, request: RedriveRequest, output: Outp
     async with connected(config) as transport:
         with progress_of(output, kind, request.dry_run) as progress:
             outcomes = await redrive_all(transport, config, request, progress)
-    return write_outcome(output, describe(kind, request, outcomes, began))
+    return describe(kind, request, outcomes, began)

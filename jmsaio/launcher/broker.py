@@ -30,6 +30,7 @@ from jmsaio.launcher.nar import pack_filter, recipe
 from jmsaio.launcher.places import BROKER_VERSION, cache_directory, data_text, locked, state_directory
 from jmsaio.launcher.settings import LOGGING, StartOptions, broker_settings, command, render
 from jmsaio.launcher.state import BrokerStatus
+from jmsaio.model.durations import seconds
 
 #: Maximum seconds for one check whether a broker is ready.
 PROBE_TIMEOUT = 5.0
@@ -228,11 +229,10 @@ def stop(timeout: float = 30.0, *, directory: Path | None = None) -> bool:
         False if no broker was running.
 
     Raises:
-        ValueError: the time-out is negative.
+        ValueError: the time-out is negative or not finite.
         LauncherError: the process can't be ended.
     """
-    if timeout < 0:
-        raise ValueError(f"timeout must not be negative, not {timeout}")
+    timeout = seconds(timeout, "timeout")
     home = directory if directory is not None else state_directory()
     known = state.load(home) if state.is_alive(home) else None
     if known is None:

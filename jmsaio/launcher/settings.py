@@ -11,6 +11,7 @@ from string import Template
 import attrs
 
 from jmsaio.launcher.places import data_text, state_directory
+from jmsaio.model.durations import TEN_YEARS
 
 #: Configuration of the broker's log files and their sizes; a data file, copied into the state directory.
 LOGGING = "log4j2.xml"
@@ -56,7 +57,7 @@ class StartOptions:
     web_port: int = attrs.field(default=8080, validator=_PORT)
     state_directory: Path = attrs.field(factory=state_directory, converter=_absolute)
     memory: str = attrs.field(default="2g", validator=_memory)
-    timeout: float = attrs.field(default=120.0, validator=attrs.validators.gt(0))
+    timeout: float = attrs.field(default=120.0, validator=[attrs.validators.gt(0), attrs.validators.le(TEN_YEARS)])
     fresh: bool = False
     filters: bool = True
     auth: str | None = attrs.field(default=None, validator=attrs.validators.in_((None, "token")))

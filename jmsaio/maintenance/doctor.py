@@ -2,7 +2,7 @@
 
 To check the rights to send and receive, the client opens a producer and a reader of a non-persistent topic, which
 stores nothing, or of a given topic. To check the right to administer the namespace, it requests the deletion of a topic
-that does not exist.
+that does not exist, once the REST interface is shown to be of the broker's cluster.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import attrs
 from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError
 from jmsaio.maintenance.diagnosis import Facts
+from jmsaio.model.temporary_names import PROBE_TOPIC
 from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition
 from jmsaio.transport.pulsar import new_transport
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.answers import NO_TRANSACTIONS, understanding
 from jmsaio.transport.pulsar.admin.paths import topic_path
-from jmsaio.transport.pulsar.admin.same_cluster import TOPIC
 from jmsaio.transport.pulsar.native.connecting import Reach
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ async def examine(config: Configuration, needed: Iterable[str], topic: str | Non
             group.start_soon(_ask_broker, transport, admin, topic, found)
             if admin is not None:
                 group.start_soon(_ask_rest, admin, config.system_namespace, found)
+        if admin is not None and found.get("same cluster") is True:  # another cluster is asked to delete nothing
+            await _note(found, "administer", _may_administer(admin, config.system_namespace))
     finally:
         with anyio.CancelScope(shield=True):
             await transport.aclose(_CALL)
@@ -94,7 +96,6 @@ async def _ask_rest(admin: RestAdmin, namespace: str, found: dict[str, Any]) -> 
         group.start_soon(_note, found, "settings", _read(admin, *settings))
         group.start_soon(_note, found, "policies", _read(admin, *policies))
         group.start_soon(_note, found, "transactions", _has_transactions(admin))
-        group.start_soon(_note, found, "administer", _may_administer(admin, namespace))
 
 
 async def _note(found: dict[str, Any], name: str, work: Awaitable[object]) -> None:
@@ -118,6 +119,9 @@ def _explain(config: Configuration, found: dict[str, Any]) -> None:
         rest = JMSError("the REST interface can't be used")
     elif rest is None and same is not True and not (config.web_service_named and isinstance(same, JMSError)):
         rest = JMSError(f"{config.web_service_url} is not shown to be of this broker's cluster")
+    unproved = f"not tried: {config.web_service_url} is not shown to be of this broker's cluster"
+    missing = isinstance(found.get("policies"), NotFoundError)
+    found.setdefault("administer", False if missing else JMSError(unproved))
     if rest is not None:
         found.update(dict.fromkeys(_AT_REST, rest))
     elif isinstance(found["policies"], NotFoundError):
@@ -138,7 +142,7 @@ async def _accepts_anyone(config: Configuration) -> bool:
 
 def _own(config: Configuration) -> str:
     """Return the full name of the topic that stores nothing."""
-    return f"non-persistent://{config.system_namespace}/{TOPIC}"
+    return f"non-persistent://{config.system_namespace}/{PROBE_TOPIC}"
 
 
 async def _may_produce(transport: PulsarTransport, topic: str | None) -> bool:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Final
 
 import anyio
 import attrs
 
 from jmsaio.config import Configuration
-from jmsaio.errors import NotFoundError
+from jmsaio.errors import JMSError, NotFoundError
+from jmsaio.maintenance.dead_letters import origin_of, require_admin
 from jmsaio.model.destinations import Queue, Topic, resolve, short_name
 from jmsaio.model.partitions import split_partition
+from jmsaio.model.temporary_names import COPY_PREFIX, JOB_PREFIX, PROBE_TOPIC
 from jmsaio.transport.administration import Admin, ConnectedConsumer, SubscriptionStats, TopicStats
+from jmsaio.transport.base import ReaderOptions, StartPosition, Transport
 from jmsaio.transport.topics import list_partitions, list_topics
 from jmsaio.transport.waiting import together
 
 #: Topics whose statistics are requested at the same time.
 _AT_ONCE: Final = 16
+#: Prefixes of subscriptions that no application has: those of jobs, copies, and readers of pulsar-client and Java.
+_NOT_APPLICATIONS: Final = (JOB_PREFIX, COPY_PREFIX, "reader-")
+#: Number of messages of a backlog that are read to find out whether a topic has dead letters.
+_INSPECTED: Final = 20
+#: Maximum seconds to wait for the first of them: those of an open transaction are not delivered.
+_PATIENCE: Final = 5.0
 #: Seconds without an acknowledgement after which a consumer that holds messages counts as idle.
 IDLE: Final = 10.0
 
@@ -46,7 +56,8 @@ async def list_states(
 ) -> list[DestinationState]:  # fmt: skip
     """Return the state of queues, or of all other subscriptions and topics, of ``jms.systemNamespace`` by name.
 
-    A queue is a topic's subscription named ``jms.queueSubscriptionName``. Pulsar counts a batch as one message.
+    A queue is a topic's subscription named ``jms.queueSubscriptionName``. Pulsar counts a batch as one message. The
+    topic on which jmsaio checks the REST interface is left out.
 
     Args:
         admin: admin client of the broker.
@@ -69,7 +80,8 @@ async def list_states(
             except NotFoundError:  # deleted meanwhile
                 return None
 
-    topics = sorted({split_partition(topic)[0] for topic in await admin.topics(namespace)})
+    own = f"non-persistent://{namespace}/{PROBE_TOPIC}"
+    topics = sorted({split_partition(topic)[0] for topic in await admin.topics(namespace)} - {own})
     found: list[DestinationState] = []
     for topic, stats in zip(topics, await together(read(topic) for topic in topics), strict=True):
         if stats is None:
@@ -106,13 +118,144 @@ async def read_states(
         for part in await list_partitions(admin, topic):
             stats = await admin.stats(part)
             chosen = [one for name, one in sorted(stats.subscriptions.items()) if named in (None, name)]
-            counts = [max(one.backlog, await admin.backlog(part, one.name)) for one in chosen]
-            exact = [attrs.evolve(one, backlog=count) for one, count in zip(chosen, counts, strict=True)]
+            exact = [await count_messages(admin, part, one) for one in chosen]
             found += _states(part, configuration, stats, exact, alone=not exact and named is None)
     if not found:
         kind = "queue" if isinstance(destination, Queue) else "topic"
         raise NotFoundError(f"there is no {kind} {resolved.visible_name}: check its name and kind")
     return found
+
+
+async def list_names(admin: Admin, configuration: Configuration) -> list[str]:
+    """Return the names of the topics of ``jms.systemNamespace``, sorted, without namespace and partitions.
+
+    Raises:
+        TransportError: the broker does not answer.
+        JMSSecurityError: no permission.
+
+    Cancelling changes nothing.
+    """
+    namespace = configuration.system_namespace
+    names = {short_name(split_partition(topic)[0], namespace) for topic in await admin.topics(namespace)}
+    return sorted(name for name in names if not name.endswith(PROBE_TOPIC))
+
+
+async def exists(admin: Admin, configuration: Configuration, destination: Queue | Topic) -> bool:
+    """Return whether all topics of a destination exist, and for a queue its subscription; a pattern always does.
+
+    Raises:
+        TransportError: the broker does not answer.
+        JMSSecurityError: no permission.
+
+    Cancelling changes nothing.
+    """
+    resolved = resolve(destination, configuration.system_namespace)
+    named = resolved.subscription
+    if named is None and isinstance(destination, Queue):
+        named = configuration.queue_subscription_name
+    for topic in resolved.topics:
+        try:
+            known = (await admin.stats(topic)).subscriptions
+        except NotFoundError:
+            return False
+        if named is not None and named not in known:
+            return False
+    return True
+
+
+async def find_shared(admin: Admin, topics: Iterable[str]) -> dict[str, list[str]]:
+    """Return the subscriptions of each topic that has several: each of them delivers what is sent to the topic.
+
+    Subscriptions in which jmsaio's jobs and copies record their progress, and those of readers, are left out.
+
+    Raises:
+        TransportError: the broker does not answer.
+
+    Cancelling changes nothing.
+    """
+    found = {}
+    for topic in topics:
+        with suppress(NotFoundError):  # a dry run names a queue that a redrive creates
+            known = (await admin.stats(topic)).subscriptions
+            names = sorted(name for name in known if not name.startswith(_NOT_APPLICATIONS))
+            if len(names) > 1:
+                found[topic] = names
+    return found
+
+
+async def list_letters(
+    transport: Transport, configuration: Configuration
+) -> tuple[list[DestinationState], dict[str, JMSError]]:
+    """Return the subscriptions of ``jms.systemNamespace`` with dead letters, by name, and the topics not inspected.
+
+    A topic has dead letters if its name ends with -DLQ, or if one of the first messages of a backlog says where it
+    failed (REAL_TOPIC). Messages are counted, as by ``read_states``.
+
+    Args:
+        transport: client of the broker; its administration is required.
+        configuration: names the namespace and the subscription.
+
+    Returns:
+        The states, and the errors of topics that can't be read.
+
+    Raises:
+        ConfigurationError: there is no administration.
+        TransportError: the broker does not answer.
+        JMSSecurityError: no permission.
+
+    Cancelling changes nothing.
+    """
+    admin, limiter = require_admin(transport), anyio.CapacityLimiter(_AT_ONCE)
+    waiting: dict[str, list[DestinationState]] = {}
+    for state in await list_states(admin, configuration):
+        if state.subscription is not None and state.subscription.backlog:
+            waiting.setdefault(state.topic, []).append(state)
+    unread: dict[str, JMSError] = {}
+
+    async def inspect(topic: str, states: Sequence[DestinationState]) -> list[DestinationState]:
+        async with limiter:
+            try:
+                subscriptions = [one.subscription for one in states if one.subscription is not None]
+                oldest = max(subscriptions, key=lambda one: one.backlog).name
+                if not (topic.endswith("-DLQ") or await _has_letters(transport, configuration, topic, oldest)):
+                    return []
+                counted = [await count_messages(admin, topic, one) for one in subscriptions]
+            except NotFoundError:  # deleted meanwhile
+                return []
+            except JMSError as error:
+                unread[topic] = error
+                return []
+        return [attrs.evolve(one, subscription=each) for one, each in zip(states, counted, strict=True)]
+
+    found = await together(inspect(topic, states) for topic, states in waiting.items())
+    return [state for states in found for state in states], unread
+
+
+async def _has_letters(transport: Transport, configuration: Configuration, topic: str, subscription: str) -> bool:
+    """Return whether one of the first unacknowledged messages names the topic on which it failed."""
+    if topic.startswith("non-persistent:") or topic.endswith("-RETRY"):  # Java's messages to be delivered later
+        return False
+    admin = require_admin(transport)
+    few = attrs.evolve(configuration.consumer, receiver_queue_size=_INSPECTED)
+    for part in await list_partitions(admin, topic):
+        cursor = await admin.cursor(part, subscription)
+        start = StartPosition.EARLIEST if cursor.mark_delete is None else cursor.mark_delete
+        options = ReaderOptions(part, few, start, inclusive=False)
+        reader = await transport.open_reader(options)
+        try:
+            records = await reader.read(_INSPECTED, min(_PATIENCE, configuration.operation_timeout))
+        finally:
+            with anyio.CancelScope(shield=True):
+                await reader.aclose(configuration.close_timeout)
+        left = (record for record in records if not cursor.is_acknowledged(record.message_id))
+        if any(origin_of(record.properties) is not None for record in left):
+            return True
+    return False
+
+
+async def count_messages(admin: Admin, topic: str, stats: SubscriptionStats) -> SubscriptionStats:
+    """Return statistics with the messages in batches counted, up to the broker's limit; beyond it, in entries."""
+    return attrs.evolve(stats, backlog=max(stats.backlog, await admin.backlog(topic, stats.name)))
 
 
 def _states(
@@ -148,12 +291,13 @@ def explain(stats: SubscriptionStats, now: float) -> Sequence[str]:
 
 def _explain_consumer(one: ConnectedConsumer, now: float) -> str | None:
     idle = None if one.last_acknowledged is None else (now - one.last_acknowledged) / 1000
-    if not one.unacknowledged or (idle is not None and idle < IDLE and not one.blocked):
-        return None
     place = f" ({one.address})" if one.address else ""
+    selects = None if one.selector is None else f"receives only messages that match {one.selector}"
+    if not one.unacknowledged or (idle is not None and idle < IDLE and not one.blocked):
+        return None if selects is None else f"consumer {one.name}{place} {selects}"
     text = f"consumer {one.name}{place} holds {one.unacknowledged} unacknowledged messages"
     if idle is not None:
         text += f" and has acknowledged nothing for {idle:.0f} s"
     if one.blocked:
         text += "; the broker sends it nothing more until it acknowledges"
-    return text
+    return text if selects is None else f"{text}; it {selects}"

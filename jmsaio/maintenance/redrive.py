@@ -344,7 +344,7 @@ class _Redriving:
             sender.send(outgoing, _Copy(message_id, target))
             self._in_flight[message_id] = [record]  # outcomes are never reported during the call
             return True
-        if not (plain and isinstance(self._request.to, Queue)):  # the queue would be created
+        if not isinstance(self._request.to, Queue):  # the queue would be created
             await self._outlets.check(target)
         self._count(target)
         return False

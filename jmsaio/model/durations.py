@@ -34,7 +34,7 @@ def seconds(value: Any, what: str) -> float:
         what: the parameter's name, for the error.
 
     Raises:
-        IllegalArgumentError: negative, not a number, or above 10 years (probably milliseconds).
+        IllegalArgumentError: negative, NaN, or above 10 years (probably milliseconds).
         IllegalArgumentTypeError: of another type.
     """
     kind = type(value)
@@ -46,7 +46,9 @@ def seconds(value: Any, what: str) -> float:
         value = value.total_seconds()
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise wrong_type(value, what, "seconds (a number or a timedelta)")
-    if not value >= 0:  # also catches NaN
+    if value != value:
+        raise IllegalArgumentError(f"{what} must be a number of seconds, not nan")
+    if value < 0:
         raise IllegalArgumentError(f"{what} must not be negative, but is {shown(value)}")
     if value > TEN_YEARS:
         raise IllegalArgumentError(f"{what} is more than 10 years: give seconds, not milliseconds")

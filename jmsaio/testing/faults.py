@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jmsaio.errors import JMSError, SendError, SendInDoubtError
+from jmsaio.model import durations
 from jmsaio.model.destinations import full_name
 from jmsaio.transport.memory.broker.broker import Broker, SendFault
 from jmsaio.transport.memory.broker.subscription import subscriptions_named
@@ -29,7 +30,7 @@ class FaultScript:
 
     def delay_answers(self, seconds: float, times: int = 1, *, topic: str | None = None) -> None:
         """Store the next messages at once, but delay the sender's answer by ``seconds``."""
-        self._add(times, SendFault(_name(topic), stored=True, delay=seconds))
+        self._add(times, SendFault(_name(topic), stored=True, delay=durations.seconds(seconds, "seconds")))
 
     def _add(self, times: int, fault: SendFault) -> None:
         with self._broker.lock:

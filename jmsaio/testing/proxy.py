@@ -14,6 +14,7 @@ import anyio
 import anyio.to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from jmsaio.model import durations
 from jmsaio.testing.frames import Command, Part
 from jmsaio.testing.link import ConnectionPair, Direction, FrameFault, Rules, Traffic
 
@@ -128,7 +129,8 @@ class FaultProxy:
 
     def latency(self, seconds: float, direction: Direction | None = None) -> None:
         """Delay everything that arrives from now on by ``seconds``; 0 ends the delay."""
-        self._change(direction, lambda rules: setattr(rules, "latency", seconds))
+        delay = durations.seconds(seconds, "seconds")
+        self._change(direction, lambda rules: setattr(rules, "latency", delay))
 
     def slices(self, size: int | None, pause: float = 0.0, direction: Direction | None = None) -> None:
         """Pass bytes in slices.
@@ -140,6 +142,7 @@ class FaultProxy:
         """
         if size is not None and size < 1:
             raise ValueError("slices must have at least 1 byte")
+        pause = durations.seconds(pause, "pause")
 
         def change(rules: Rules) -> None:
             rules.slice_size, rules.slice_pause = size, pause
@@ -153,11 +156,12 @@ class FaultProxy:
             direction: direction; default: both.
             seconds: duration; default: until ``resume``.
         """
+        limit = None if seconds is None else durations.seconds(seconds, "seconds")
 
         def change() -> None:
             self._set(direction, lambda rules: setattr(rules, "stalled", True))
-            if seconds is not None:
-                timer = asyncio.get_running_loop().call_later(seconds, self._resume, direction)
+            if limit is not None:
+                timer = asyncio.get_running_loop().call_later(limit, self._resume, direction)
                 self._timers.append(timer)
 
         self._call(change)

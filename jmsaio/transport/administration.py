@@ -98,6 +98,7 @@ class ConnectedConsumer:
         last_acknowledged: time of its last acknowledgement, or else of its connection, in milliseconds since the epoch;
             None if the broker does not report it.
         blocked: whether the broker sends nothing more until it acknowledges.
+        selector: beginning of its message selector; None if it has none, or its client does not report it.
     """
 
     name: str
@@ -105,6 +106,7 @@ class ConnectedConsumer:
     unacknowledged: int = 0
     last_acknowledged: int | None = None
     blocked: bool = False
+    selector: str | None = None
 
 
 @attrs.frozen

@@ -63,6 +63,8 @@ FILTERING, SELECTOR = "jms.filtering", "jms.selector"
 #: Keys read in the metadata of a consumer only: the action for rejected messages, and whose messages to skip.
 REJECT_ACTION, FORCE_DROP = "jms.selector.reject.action", "jms.force.drop.rejected"
 NOT_FROM = "jms.filter.JMSConnectionID"
+#: Metadata key of a consumer: the beginning of the selector that its client applies, for statistics.
+CLIENT_SELECTOR = "jmsaio.selector"
 #: Metadata key of a consumer: "queue" or "topic".
 DESTINATION_TYPE = "jms.destination.type"
 #: Name of the plugin among the entry filters of a broker.

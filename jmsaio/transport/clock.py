@@ -134,9 +134,9 @@ class ManualClock:
         """Advance the time: everything due by then happens in the broker before this returns.
 
         Raises:
-            ValueError: the number of seconds is negative.
+            ValueError: the number of seconds is negative or not finite.
         """
-        if seconds < 0:
+        if not 0 <= seconds < float("inf"):
             raise ValueError(f"time goes forward only, not by {seconds} seconds")
         self._now += seconds
         for watcher in list(self._watchers):

@@ -45,7 +45,27 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     ("arguments", "code", "words"),
     [
         (["nosuch"], 2, "No such command"),
+        (["redrive"], 2, "No such command 'redrive'; there is 'jmsaio dlq redrive'"),
+        (["queus"], 2, "Did you mean 'queues'"),
         (["send"], 2, "DESTINATION"),
+        *(
+            (command, 2, "is not a finite number")
+            for command in (
+                ["queues", "--watch", "nan"],
+                ["topics", "--watch", "inf"],
+                ["top", "--every", "nan"],
+                ["receive", "q", "--timeout", "nan"],
+                ["send", "q", "x", "--ttl", "inf"],
+                ["send", "q", "x", "--delay", "nan"],
+                ["sweep", "--idle", "nan"],
+                ["sweep", "--watch", "inf"],
+                ["broker", "start", "--timeout", "inf"],
+                ["broker", "stop", "--timeout", "nan"],
+                ["demo", "--pace", "nan"],
+                ["spark", "archive", "q", "f", "--interval", "nan"],
+                ["spark", "replay", "f", "--rate", "nan"],
+            )
+        ),
         (["send", "q", "x", "-u", "memory:"], 2, "lives in one process only"),
         (["receive", "q", "-u", "memory://x"], 2, "jmsaio broker start"),
         (["browse", "q"], 2, "no broker is configured"),

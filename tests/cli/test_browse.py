@@ -20,17 +20,24 @@ async def test_messages_are_shown_and_stay(config: dict[str, Any], capsys: pytes
         for number in range(5):
             await producer.send(f"text {number}", properties={"number": number})
     for _ in range(2):
-        assert await _browse(config, "orders", "number > 1", 2, False, Output(as_json=True)) == 0
+        assert await _browse(config, "orders", "number > 1", 2, False, False, Output(as_json=True)) == 0
         lines = capsys.readouterr().out.splitlines()
         assert [json.loads(line)["body"] for line in lines] == ["text 2", "text 3"]
-    assert await _browse(config, "orders", None, None, True, Output(as_json=False)) == 0
+    assert await _browse(config, "orders", None, None, True, False, Output(as_json=False)) == 0
     output = capsys.readouterr()
     assert output.out.count("text ") == 5
     assert "5 messages seen in orders, all still there" in output.err
 
 
 async def test_an_empty_queue(config: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
-    assert await _browse(config, "orders", None, None, False, Output(as_json=False)) == 3
+    async with jmsaio.connect(config) as connection:
+        with pytest.raises(jmsaio.NotFoundError, match=r"there is no queue orders.*--create"):
+            await _browse(config, "orders", None, None, False, False, Output(as_json=False))
+        async with connection.create_session() as session:
+            await session.create_durable_consumer(session.create_topic("news"), "audit")
+        with pytest.raises(jmsaio.NotFoundError, match="there is no queue news"):
+            await _browse(config, "news", None, None, False, False, Output(as_json=False))
+    assert await _browse(config, "orders", None, None, False, True, Output(as_json=False)) == 3
     assert "no message in orders" in capsys.readouterr().err
 
 

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import pty
 import random
 import signal
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
+import jmsaio
 from jmsaio.cli.app import main
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.dlq import _list, _show
+from jmsaio.cli.dlq import _list, _show, _subscription
 from jmsaio.cli.transfer import carry_out
 from jmsaio.config import load
-from jmsaio.maintenance.dead_letters import RedriveRequest
+from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer
 from jmsaio.model.destinations import Queue
+from jmsaio.transport.base import StartPosition
 from tests.cli.test_transfer import interrupt, start
 from tests.kit.records import texts
 from tests.maintenance.letters import Letters, message
 from tests.support.broker import TestBroker
+
+MODE = jmsaio.AcknowledgeMode.CLIENT
 
 
 @pytest.fixture
@@ -45,6 +53,95 @@ async def test_dead_letters_are_listed_with_their_number(letters: Letters, capsy
     assert await _list(letters.harness.configuration, Output(as_json=True)) == 0
     found = [one for one in lines(capsys) if one["name"] == named(letters)]
     assert [(one["subscription"], one["backlog"]) for one in found] == [("jms-queue", 2)]
+
+
+@pytest.mark.small_namespace  # the list looks at all topics
+async def test_letters_are_found_by_what_they_say(
+    url: str, name: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A policy names their topic freely; a batch counts as its messages; a topic whose letters are gone is left out."""
+    failed, subscribed = name("failed"), name("news")
+    policy: dict[str, Any] = {"dead_letter": {"max_redeliver_count": 1, "dead_letter_topic": failed}}
+    config = load(url)
+    async with jmsaio.connect(url, client_id="a", **policy) as connection, connection.create_session(MODE) as session:
+        topic = session.create_topic(subscribed)
+        consumer = await session.create_durable_consumer(topic, "audit")
+        async with session.create_producer(topic) as producer:
+            await asyncio.gather(*(producer.send(text) for text in ("a", "b", "c")))
+        async with session.create_consumer(session.create_queue(failed)) as dead:
+            for _ in range(2):
+                assert await consumer.receive(10) is not None
+                await session.recover()
+            while await dead.receive(2) is None:
+                await session.recover()
+            await session.recover()
+        assert await _list(config, Output(as_json=True)) == 0
+        [found] = [one for one in lines(capsys) if one["name"] == failed]
+        assert (found["subscription"], found["backlog"] >= 1) == ("jms-queue", True)
+        assert await _show({"brokerServiceUrl": url}, failed, None, 1, Output(as_json=True)) == 0
+        [letter] = lines(capsys)
+        assert (letter["subscription"], letter["kind"], letter["body"]) == ("a_audit", "text", "a")
+        assert await _show({"brokerServiceUrl": url}, failed, None, 1, Output(as_json=False)) == 0
+        shown = capsys.readouterr().out
+        assert f"{subscribed}, subscription a_audit; failed deliveries: " in shown
+        assert shown.rstrip().endswith("\n  a")
+        await carry_out(
+            config, RedriveRequest(destination=Queue(failed), transfer=Transfer.PURGE), Output(as_json=True)
+        )
+        lines(capsys)
+        await _list(config, Output(as_json=True))
+        assert failed not in {one["name"] for one in lines(capsys)}
+
+
+def test_the_subscription_is_in_the_name_of_an_older_letters_topic() -> None:
+    origin = "persistent://public/default/orders"
+    assert _subscription(f"{origin}-jms-queue-DLQ", origin) == "jms-queue"
+    assert _subscription(f"{origin}-jms-queue-DLQ", "None") is None
+    assert _subscription("persistent://public/default/failed", origin) is None
+
+
+async def answered(answer: str, *arguments: str) -> tuple[int | None, dict[str, Any] | None, str]:
+    """Run a command whose standard input is a terminal; return its exit code, its summary, and what it asked."""
+    leader, follower = pty.openpty()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "jmsaio", *arguments, stdin=follower, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        os.write(leader, f"{answer}\n".encode())
+        output, errors = await process.communicate()
+    finally:
+        os.close(leader)
+        os.close(follower)
+    return process.returncode, json.loads(output) if output else None, errors.decode()
+
+
+@pytest.mark.broker
+async def test_a_redrive_asks_with_number_targets_and_the_subscriptions_that_receive_them(
+    pulsar_broker: TestBroker, name: Callable[[str], str]
+) -> None:
+    """Until it is answered, nothing is sent; with --to-queue, only the consumers of a queue receive the letters."""
+    letters, other = await Letters.start(load(pulsar_broker.url)), name("later")
+    try:
+        origin = letters.topic.rpartition("/")[2]
+        command = ["dlq", "redrive", letters.dead, "-u", pulsar_broker.url]
+        await letters.put("a", "b")
+        code, _, asked = await answered("n", *command)
+        assert (code, len(await letters.waiting(letters.dead))) == (1, 2)
+        assert f"send 2 dead letters: 2 to {origin}? [y/N]" in asked
+        assert "subscriptions" not in asked
+        await letters.harness.admin.create_subscription(letters.topic, "audit", StartPosition.EARLIEST)
+        code, _, asked = await answered("n", *command)
+        assert f"{origin} delivers each of them to all its subscriptions" in asked
+        assert "audit, jms-queue (--to-queue NAME" in asked
+        code, summary, asked = await answered("y", *command, "--to-queue", other)
+        assert (code, summary is not None and summary["sent"]) == (0, 2)
+        assert f"send 2 dead letters: 2 to {other}? [y/N]" in asked
+        assert await letters.waiting() == await letters.waiting(letters.dead) == []
+        code, summary, asked = await answered("y", *command)
+        assert (code, summary is not None and summary["sent"], asked) == (0, 0, "")
+    finally:
+        await letters.stop()
 
 
 async def test_a_dead_letter_is_shown_with_its_origin_and_number_of_redrives(

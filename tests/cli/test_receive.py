@@ -26,7 +26,7 @@ from tests.client.test_malformed import BAD, poison
 def job(config: dict[str, Any], **more: Any) -> ReceiveArguments:
     values: dict[str, Any] = {
         "name": "orders", "topic": False, "selector": None, "subscription": None, "limit": 1, "timeout": 0.3,
-        "headers": False,
+        "headers": False, "create": True,
     }  # fmt: skip
     return ReceiveArguments(config=config, **(values | more))
 
@@ -73,9 +73,9 @@ async def test_messages_are_shown_as_their_schema_says(
     if taking:
         assert await _receive(job(with_schema), output) == 0
     else:
-        assert await _browse(config, "orders", None, None, False, output) == 0
+        assert await _browse(config, "orders", None, None, False, False, output) == 0
         assert ("bytes" if form == "json" else " bytes: ") in capsys.readouterr().out
-        assert await _browse(with_schema, "orders", None, None, False, output) == 0
+        assert await _browse(with_schema, "orders", None, None, False, False, output) == 0
     shown = capsys.readouterr().out
     if form == "json":
         record = json.loads(shown)
@@ -132,7 +132,7 @@ async def main():
         producer = await session.create_producer(queue)
         for number in range(30):
             await producer.send(str(number))
-        job = ReceiveArguments(config, "orders", False, None, None, None, 0.5, False)
+        job = ReceiveArguments(config, "orders", False, None, None, None, 0.5, False, False)
         try:
             await _receive(job, Output(as_json=sys.argv[2] == "json"))
         except BrokenPipeError:

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import anyio.to_thread
@@ -18,8 +19,9 @@ from jmsaio.cli.common.exits import NOTHING, OK
 from jmsaio.cli.common.output import Output
 from jmsaio.cli.states import _list, _stats
 from jmsaio.config import load
-from jmsaio.errors import NotFoundError
+from jmsaio.errors import BrokerUnavailableError, NotFoundError
 from jmsaio.model.destinations import Queue, Topic
+from jmsaio.testing import embedded_broker
 from jmsaio.transport.names import process_name
 
 
@@ -81,6 +83,47 @@ async def test_an_idle_consumer_is_named_with_what_it_holds(
         assert state["reasons"] == [f"consumer {name} holds 8 unacknowledged messages"]
         assert await _stats(load(config), Queue("orders"), Output(as_json=False)) == 0
         assert "holds 8 unacknowledged messages" in capsys.readouterr().out
+
+
+async def test_a_consumer_that_selects_nothing_is_named_with_its_selector(
+    url: str, name: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    queue = name("selected")
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with session.create_producer(session.create_queue(queue)) as producer:
+            await producer.send("a")
+        consumer = await session.create_consumer(session.create_queue(queue), "region = 'EU'")
+        assert await consumer.receive(0.5) is None
+        assert await _stats(load(url), Queue(queue), Output(as_json=True)) == 0
+        [state] = lines(capsys)
+        assert state["connected"][0]["selector"] == "region = 'EU'"
+        assert state["reasons"][0].endswith("receives only messages that match region = 'EU'")
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+async def test_a_watched_list_goes_on_after_an_outage(config: dict[str, Any], terminal: bool) -> None:
+    """Only the first failure ends the command, as does one without --watch."""
+    screen, told = io.StringIO(), io.StringIO()
+    output = Output(
+        as_json=not terminal, console=Console(file=screen, force_terminal=terminal, width=120),
+        remarks=Console(file=told, width=1000),
+    )  # fmt: skip
+    with embedded_broker() as broker:
+        async with jmsaio.connect(broker.url) as connection, connection.create_session() as session:
+            await (await session.create_consumer(session.create_queue("orders"))).close()
+            task = asyncio.create_task(_list(load(broker.url), True, 0.05, output))
+            await asyncio.sleep(0.2)
+            with broker.faults.outage():
+                async with asyncio.timeout(30):
+                    while "trying again" not in screen.getvalue() + told.getvalue():
+                        await asyncio.sleep(0.05)
+                with pytest.raises(BrokerUnavailableError):
+                    await _list(load(broker.url), True, None, output)
+            await asyncio.sleep(0.2)
+            assert not task.done()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    assert told.getvalue().count("trying again") == (0 if terminal else 1)
 
 
 @pytest.mark.parametrize("destination", [Queue("none"), Topic("none")])

@@ -74,7 +74,7 @@ async def test_a_queue_is_looked_at_on_a_terminal(small_url: str, name: Callable
     async with jmsaio.connect(small_url) as connection, connection.create_session() as session:
         await (await session.create_producer(session.create_queue(queue))).send("a body to look at")
     async with terminal(small_url) as top:
-        await top.until(b"backlog")
+        await top.until(b"batches")
         top.press(b"/" + queue.encode() + b"\rb")  # at once, as they are pasted
         await top.until(b"a body to look at")
         top.press(b"q")
@@ -85,7 +85,7 @@ async def test_a_queue_is_looked_at_on_a_terminal(small_url: str, name: Callable
 @pytest.mark.parametrize("interrupt", ["key", "signal"])
 async def test_an_interrupt_restores_the_terminal(small_url: str, interrupt: str) -> None:
     async with terminal("-u", small_url, "--every", "0.2") as top:
-        await top.until(b"backlog")
+        await top.until(b"batches")
         if interrupt == "key":
             top.press(b"\x03")
         else:

@@ -111,7 +111,7 @@ async def test_of_many_queues_the_first_are_shown_and_the_filter_finds_the_other
             for number in range(600):
                 await (await session.create_consumer(session.create_queue(f"queue-{number:04}"))).close()
         async with watching(url) as top:
-            await top.until(lambda: "the first 200 of 600 of 600, by name" in top.text)
+            await top.until(lambda: "the first 200 of 600 of 600, by batches" in top.text)
             await top.press("slash", *"0599")
             await top.until(lambda: "1 of 600 with '0599'" in top.text and bool(top.line("jms-queue")))
             assert top.line("jms-queue").split()[0] == "queue-0599"
@@ -160,10 +160,17 @@ async def test_rows_are_sorted_and_filtered_by_keys(config: dict[str, str]) -> N
             return [line.split()[0] for line in top.text.splitlines() if "jms-queue" in line]
 
         async with watching(url) as top:
+            await top.until(lambda: names(top) == ["gamma", "alpha", "beta"])
+            assert "batches *" in top.text
+            await top.press(*"sssssss")
             await top.until(lambda: names(top) == ["alpha", "beta", "gamma"])
+            assert "name *" in top.text
+            await top.pilot.resize_terminal(60, 30)
+            await top.until(lambda: "no room for: rate out, producers" in top.text)
+            await top.pilot.resize_terminal(200, 30)
+            await top.until(lambda: "no room for" not in top.text and "rate redelivered" in top.text)
             await top.press("s", "s")
             await top.until(lambda: names(top) == ["gamma", "alpha", "beta"])
-            assert "backlog *" in top.text
             await top.press("j")
             await asyncio.sleep(0.3)  # the cursor stays with its row when others overtake it
             await fill(connection, "beta", *map(str, range(9)))
@@ -234,11 +241,11 @@ async def test_a_killed_and_a_frozen_broker_are_shown_until_they_are_back(own_br
         own_broker.kill()
         await top.until(lambda: "can't be reached" in top.text)
         await anyio.to_thread.run_sync(own_broker.start)
-        await top.until(lambda: " by name" in top.text)
+        await top.until(lambda: " by batches" in top.text)
         own_broker.pause()
         await top.until(lambda: "no answer for" in top.text)
         own_broker.resume()
-        await top.until(lambda: " by name" in top.text)
+        await top.until(lambda: " by batches" in top.text)
 
 
 async def test_an_interrupt_has_its_own_exit_code(config: dict[str, str]) -> None:

@@ -20,9 +20,9 @@ from jmsaio.cli.common.output import Output
 from jmsaio.cli.transfer import carry_out
 from jmsaio.config import load
 from jmsaio.errors import InvalidDestinationError, NotFoundError
-from jmsaio.maintenance.copies import COPY_PREFIX
 from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer, require_admin
 from jmsaio.model.destinations import Queue
+from jmsaio.model.temporary_names import COPY_PREFIX
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Admin, Cursor, StartPosition
 from jmsaio.transport.registry import connected
@@ -65,9 +65,10 @@ async def start(*command: str) -> asyncio.subprocess.Process:
 
 
 async def interrupt(
-    admin: Admin, command: list[str], target: str, number: signal.Signals, later: float, stored: int = 1
-) -> None:
-    """Start a command, and send it a signal some seconds after it has stored some messages, unless it ends before."""
+    admin: Admin, command: list[str], target: str, number: signal.Signals, later: float, stored: int = 1,
+    times: int = 1,
+) -> None:  # fmt: skip
+    """Start a command, and send it signals some seconds after it has stored some messages, unless it ends before."""
     topic = f"persistent://public/default/{target}"
 
     async def entries() -> int:
@@ -81,8 +82,10 @@ async def interrupt(
         while process.returncode is None and await entries() < before + stored:
             await asyncio.sleep(0.005)
     await asyncio.sleep(later)
-    if process.returncode is None:
-        process.send_signal(number)
+    for _ in range(times):
+        if process.returncode is None:
+            process.send_signal(number)
+            await asyncio.sleep(0.05)
     await process.wait()
 
 
@@ -257,9 +260,9 @@ class CopyState:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(("number", "times"), [(signal.SIGINT, 2), (signal.SIGKILL, 1)])
 async def test_an_interrupted_copy_continues_where_it_stopped(
-    number: signal.Signals, pulsar_broker: TestBroker, name: Callable[[str], str]
+    number: signal.Signals, times: int, pulsar_broker: TestBroker, name: Callable[[str], str]
 ) -> None:
     """A message is copied again only if its copy had not been recorded."""
     url, source, target = pulsar_broker.url, name("source"), name("target")
@@ -279,7 +282,7 @@ async def test_an_interrupted_copy_continues_where_it_stopped(
             if stored is None:
                 assert await (await start(*command)).wait() == 0
             else:
-                await interrupt(harness.admin, command, target, number, 0, stored)
+                await interrupt(harness.admin, command, target, number, 0, stored, times)
             after = await CopyState.read(harness, source, target)
             again = after.copies - before.copies
             assert set(again) <= before.unrecorded
@@ -288,6 +291,7 @@ async def test_an_interrupted_copy_continues_where_it_stopped(
             before = after
         assert any(0 < count < len(sent) for count in unrecorded), unrecorded
         assert set(before.copies) == set(sent)
-        assert before.copies.total() < 2 * len(sent)
+        most = len(sent) if number is signal.SIGKILL else 20  # after Ctrl-C, even pressed twice, hardly any
+        assert before.copies.total() - len(sent) < most
     finally:
         await harness.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,15 @@ def test_by_default_the_ports_are_pulsars_filters_run_and_data_is_kept() -> None
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"broker_port": -1}, {"web_port": 65536}, {"memory": "2 GB"}, {"memory": "2g -Dx=y"}, {"timeout": 0}],
+    [
+        {"broker_port": -1},
+        {"web_port": 65536},
+        {"memory": "2 GB"},
+        {"memory": "2g -Dx=y"},
+        {"timeout": 0},
+        {"timeout": math.nan},
+        {"timeout": math.inf},
+    ],
 )
 def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):

@@ -82,7 +82,8 @@ async def test_settings_that_cost_something_are_found(other_broker: LaunchedBrok
         "subscription creation", "backlog quota", "time to live", "idle subscriptions", "inactive topics",
         "delayed delivery", "failover delay",
     }  # fmt: skip
-    assert names(facts, "unknown") == {"produce", "consume", "rest"}  # no topic to try them on
+    assert names(facts, "unknown") == {"produce", "consume", "rest", "administer"}  # no topic to try them on
+    assert "not tried" in str(facts.found["administer"])  # the REST interface is not shown to be this broker's
     assert "does not create topics" in str(facts.found["produce"])
     topic = f"persistent://public/default/doctor-{uuid.uuid4()}"
     path = topic.replace("://", "/")

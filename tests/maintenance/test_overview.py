@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
 import pytest
 
 import jmsaio
@@ -18,6 +19,7 @@ NOW = 1_000_000
 IDLE = ConnectedConsumer(name="idler", address="10.0.0.1:5", unacknowledged=8, last_acknowledged=NOW - 60_000)
 BUSY = ConnectedConsumer(name="worker", unacknowledged=3, last_acknowledged=NOW - 2_000)
 BLOCKED = ConnectedConsumer(name="worker", unacknowledged=3, last_acknowledged=NOW - 2_000, blocked=True)
+SELECTS = ConnectedConsumer(name="worker", selector="region = 'EU'")
 
 
 @pytest.mark.parametrize(
@@ -38,6 +40,13 @@ BLOCKED = ConnectedConsumer(name="worker", unacknowledged=3, last_acknowledged=N
             ],
         ),
         (8, (BUSY,), 5, ["5 messages wait for their delivery time"]),
+        (8, (SELECTS,), 0, ["consumer worker receives only messages that match region = 'EU'"]),
+        (
+            8, (attrs.evolve(SELECTS, unacknowledged=8),), 0,
+            [
+                "consumer worker holds 8 unacknowledged messages; it receives only messages that match region = 'EU'"
+            ],
+        ),
     ],
 )  # fmt: skip
 def test_each_reason_is_a_sentence(

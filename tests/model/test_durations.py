@@ -28,12 +28,16 @@ def test_milliseconds_are_rounded_up_to_ints(value: Any, found: int) -> None:
 
 
 @pytest.mark.parametrize("read", [seconds, milliseconds])
-@pytest.mark.parametrize(
-    "value", [-1, -0.001, pytest.param(-(10**400), id="huge"), timedelta(seconds=-1), math.nan, -math.inf]
-)
+@pytest.mark.parametrize("value", [-1, -0.001, pytest.param(-(10**400), id="huge"), timedelta(seconds=-1), -math.inf])
 def test_negative_durations_are_refused_by_name(read: Any, value: Any) -> None:
     with pytest.raises(ValueError, match="timeout must not be negative"):
         read(value, "timeout")
+
+
+@pytest.mark.parametrize("read", [seconds, milliseconds])
+def test_nan_is_refused(read: Any) -> None:
+    with pytest.raises(ValueError, match="timeout must be a number of seconds, not nan"):
+        read(math.nan, "timeout")
 
 
 @pytest.mark.parametrize("read", [seconds, milliseconds])

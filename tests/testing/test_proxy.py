@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import time
 import uuid
 
@@ -65,6 +66,9 @@ async def test_slices_cut_the_bytes_but_lose_none() -> None:
         assert len(pieces) > 1
         with pytest.raises(ValueError, match="at least 1"):
             echo.proxy.slices(0)
+        for call in (echo.proxy.latency, lambda pause: echo.proxy.slices(3, pause)):
+            with pytest.raises(ValueError, match="not nan"):
+                call(math.nan)
 
 
 async def test_a_stall_of_one_direction() -> None:

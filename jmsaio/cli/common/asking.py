@@ -16,8 +16,11 @@ def agreed(question: str, yes: bool) -> bool:
     Raises:
         click.UsageError: standard input is not a terminal, and ``--yes`` was not given.
     """
-    if yes:
-        return True
-    if not sys.stdin.isatty():
+    require_terminal(yes)
+    return yes or click.confirm(question, err=True)
+
+
+def require_terminal(yes: bool) -> None:
+    """Check that a question can be asked, unless ``--yes`` was given. Raises click.UsageError."""
+    if not yes and not sys.stdin.isatty():
         raise click.UsageError("this deletes messages or moves them; give --yes if that is meant")
-    return click.confirm(question, err=True)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pathlib
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
 import click
 
+from jmsaio.cli.common.output import Output, printable
 from jmsaio.cli.common.selecting import topic_option, with_options
 from jmsaio.config import Configuration, load
 from jmsaio.config.sources import is_url, read_file, split_url
-from jmsaio.errors import BrokerUnavailableError
+from jmsaio.errors import AdminError, BrokerUnavailableError, NotFoundError
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.transport.pulsar.admin.causes import cause_of
 
@@ -108,9 +108,31 @@ def refusal(config: Configuration) -> str:
     )
 
 
-def run(work: Coroutine[Any, Any, int]) -> int:
-    """Run a command's coroutine on a new event loop; an interrupt closes the connection before the command exits."""
-    return asyncio.run(work)
+async def require_destination(source: dict[str, object], destination: Queue | Topic, output: Output) -> None:
+    """Check that a queue or topic exists, since opening a consumer or a browser creates it.
+
+    If the administration is switched off or does not answer, a remark says that nothing was checked.
+
+    Raises:
+        NotFoundError: it does not exist, or is a topic without the subscription of a queue.
+    """
+    from jmsaio.maintenance.overview import exists
+    from jmsaio.transport.registry import connected
+
+    config = load(source)
+    reason = "jms.usePulsarAdmin=false"
+    try:
+        async with connected(config) as transport:
+            if transport.admin is not None and await exists(transport.admin, config, destination):
+                return
+            missing = transport.admin is not None
+    except AdminError as error:
+        missing, reason = False, str(error)
+    kind, name = ("queue" if isinstance(destination, Queue) else "topic"), printable(destination.name)
+    if missing:
+        text = f"there is no {kind} {name}: 'jmsaio {kind}s' lists them, and --create creates it"
+        raise NotFoundError(text)
+    output.remarks.print(printable(f"whether the {kind} {name} exists was not checked: {reason}"))
 
 
 def destination(session: Session, name: str, topic: bool) -> Queue | Topic:

@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 import click
 
 from jmsaio.model.destination_text import with_kind
+from jmsaio.model.durations import TEN_YEARS
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+
+class Number(click.FloatRange):
+    """A number of seconds or the like within limits; nan and infinity are refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; click reports an error as wrong usage."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        if number > TEN_YEARS:
+            self.fail(f"{value} is too large.", param, ctx)
+        return number
+
+
 topic_option = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
 selector_option = click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that match this selector.")
+create_option = click.option("--create", is_flag=True, help="Create the destination if it does not exist.")
 of_option = click.option(
     "--of",
     metavar="SUBSCRIPTION",

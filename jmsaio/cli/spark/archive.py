@@ -14,7 +14,7 @@ import click
 from jmsaio.cli.common.connecting import broker_options
 from jmsaio.cli.common.exits import DATA_LOSS, OK, PARTLY
 from jmsaio.cli.common.output import Output, make_output, printable
-from jmsaio.cli.common.selecting import full_name, selector_option, topic_option
+from jmsaio.cli.common.selecting import Number, full_name, selector_option, topic_option
 from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
 
@@ -84,7 +84,7 @@ def stop_by_signal() -> Iterator[Stop]:
 )
 @click.option(
     "--interval",
-    type=click.FloatRange(min=1),
+    type=Number(min=1),
     default=60.0,
     show_default=True,
     metavar="SECONDS",

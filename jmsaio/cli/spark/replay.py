@@ -9,7 +9,7 @@ import click
 from jmsaio.cli.common.connecting import broker_options
 from jmsaio.cli.common.exits import OK, PARTLY
 from jmsaio.cli.common.output import make_output, printable
-from jmsaio.cli.common.selecting import selector_option
+from jmsaio.cli.common.selecting import Number, selector_option
 from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     help="Send each message only once even if the replay is repeated; the target must have deduplication.",
 )
 @selector_option
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Maximum messages per second.")
+@click.option("--rate", type=Number(min=0, min_open=True), metavar="N", help="Maximum messages per second.")
 @click.option("--map-destination", "moves", multiple=True, metavar="A=B", help="Send messages of A to B. Repeatable.")
 @click.option(
     "--allow-same", is_flag=True, help="Allow sending messages to the destination that they were archived from."

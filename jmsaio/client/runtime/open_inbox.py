@@ -30,6 +30,7 @@ from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
 from jmsaio.selector.starlight.agreement import objection
 from jmsaio.transport.base import (
+    CLIENT_SELECTOR,
     METADATA_TOO_LARGE,
     REJECT_ACTION,
     SELECTOR,
@@ -142,13 +143,14 @@ async def subscribe(
         if refused or transport.admin is None:
             raise
     except TransportError as error:
-        if error.error_code != METADATA_TOO_LARGE or SELECTOR not in wanted.metadata:
-            raise
         metadata = dict(wanted.metadata)
-        reports.warn_once(
-            f"the selector {shown(metadata.pop(SELECTOR))} runs in the client, because it is too long for the broker: "
-            "raise its maxConsumerMetadataSize"
-        )
+        if error.error_code != METADATA_TOO_LARGE or not metadata.keys() & {CLIENT_SELECTOR, SELECTOR}:
+            raise
+        if metadata.pop(CLIENT_SELECTOR, None) is None:  # only the statistics lack it then
+            reports.warn_once(
+                f"the selector {shown(metadata.pop(SELECTOR))} runs in the client, because it is too long for the "
+                "broker: raise its maxConsumerMetadataSize"
+            )
         return await subscribe(transport, attrs.evolve(wanted, metadata=metadata), wake, create_missing, reports)
     for topic in wanted.topics:
         await transport.admin.create_subscription(topic, wanted.name, wanted.position)

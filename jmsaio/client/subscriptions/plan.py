@@ -35,6 +35,7 @@ from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.selector import Selector
 from jmsaio.transport.base import (
+    CLIENT_SELECTOR,
     DESTINATION_TYPE,
     FILTERING,
     FORCE_DROP,
@@ -82,7 +83,9 @@ class ConsumerRequest:
 
 #: Properties of a durable subscription that record its terms. Never ``jms.selector``: that belongs to Starlight, and
 #: turns on the broker's filter.
-SELECTOR, NO_LOCAL, SHARED = "jmsaio.selector", "jmsaio.nolocal", SHARED_PROPERTY
+SELECTOR, NO_LOCAL, SHARED = CLIENT_SELECTOR, "jmsaio.nolocal", SHARED_PROPERTY
+#: Maximum bytes of a selector in a consumer's metadata, which Pulsar limits to 1024 bytes in all.
+_SHOWN_SELECTOR = 200
 
 _MODE_WORDS = {
     AcknowledgeMode.TRANSACTED: "SESSION_TRANSACTED",
@@ -186,6 +189,8 @@ def plan(
         metadata["jms.priority"] = "enabled"
     if config.acknowledge_rejected_messages:
         metadata[FORCE_DROP] = "true"
+    if request.selector and sent_selector is None:
+        metadata[CLIENT_SELECTOR] = request.selector.encode()[:_SHOWN_SELECTOR].decode(errors="ignore")
     if config.use_server_side_filtering:
         metadata |= _filtering(request, client_id, connection_id, sent_selector)
     return Subscription(

@@ -11,7 +11,9 @@ from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import check_partition
 from jmsaio.transport.base import (
+    CLIENT_SELECTOR,
     PLUGIN,
+    SELECTOR,
     ConnectedConsumer,
     Cursor,
     Ledger,
@@ -225,8 +227,11 @@ def _stats(name: str, parts: list[BrokerSubscription]) -> SubscriptionStats:
         consumers=len({consumer.port for part in parts for consumer in part.consumers}),
         properties=dict(parts[0].properties),
         connected=tuple(
-            ConnectedConsumer(name=consumer.name, unacknowledged=len(consumer.held))
+            ConnectedConsumer(
+                name=consumer.name, unacknowledged=len(consumer.held),
+                selector=consumer.metadata.get(SELECTOR) or consumer.metadata.get(CLIENT_SELECTOR),
+            )
             for part in parts
             for consumer in part.consumers
         ),
-    )
+    )  # fmt: skip

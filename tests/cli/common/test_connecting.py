@@ -7,7 +7,7 @@ import socket
 import click
 import pytest
 
-from jmsaio.cli.common.connecting import CONNECT_TIMEOUT, read_connection, require_rest, run
+from jmsaio.cli.common.connecting import CONNECT_TIMEOUT, read_connection, require_rest
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError
 
@@ -65,10 +65,3 @@ async def test_the_rest_interface_of_a_host_with_two_addresses(monkeypatch: pyte
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
     with pytest.raises(BrokerUnavailableError, match=r"reached: Connection refused; give the right webServiceUrl"):
         await require_rest(load("pulsar://h?webServiceUrl=http://both.example:1"))
-
-
-def test_run_gives_the_code() -> None:
-    async def work() -> int:
-        return 7
-
-    assert run(work()) == 7

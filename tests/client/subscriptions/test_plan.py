@@ -143,12 +143,15 @@ def test_a_simple_consumer_shares_only_where_the_configuration_says_so(
 
 
 def test_a_subscription_says_what_the_broker_is_to_do() -> None:
-    for config, more in (
-        (load("memory:"), {}),
-        (load("memory:", enable_jms_priority=True), {"jms.priority": "enabled"}),
-        (load("memory:", acknowledge_rejected_messages=True), {"jms.force.drop.rejected": "true"}),
+    long = "a = '" + "ä" * 300 + "'"
+    for config, selector, more in (
+        (load("memory:"), None, {}),
+        (load("memory:"), "a = 1", {"jmsaio.selector": "a = 1"}),
+        (load("memory:"), long, {"jmsaio.selector": long[:102]}),  # of the limit of 200 bytes, one is left
+        (load("memory:", enable_jms_priority=True), None, {"jms.priority": "enabled"}),
+        (load("memory:", acknowledge_rejected_messages=True), None, {"jms.force.drop.rejected": "true"}),
     ):
-        request = ConsumerRequest(Queue("q"), ConsumerKind.QUEUE)
+        request = ConsumerRequest(Queue("q"), ConsumerKind.QUEUE, selector=selector)
         planned = plan(request, None, config, AcknowledgeMode.CLIENT, "u")
         basic = {"jms.destination.type": "queue", "jms.acknowledgeMode": "CLIENT_ACKNOWLEDGE"}
         assert planned.metadata == basic | more

@@ -15,7 +15,15 @@ from jmsaio.errors import AdminError, ConfigurationError, JMSSecurityError, NotF
 from jmsaio.model.arguments import shown
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, WireId
-from jmsaio.transport.base import ConnectedConsumer, Ledger, SubscriptionStats, TopicLog, TopicStats
+from jmsaio.transport.base import (
+    CLIENT_SELECTOR,
+    SELECTOR,
+    ConnectedConsumer,
+    Ledger,
+    SubscriptionStats,
+    TopicLog,
+    TopicStats,
+)
 from jmsaio.transport.pulsar.admin.credentials import Credentials, flaw
 from jmsaio.transport.pulsar.admin.paths import cursor_key, read_entry_id
 
@@ -263,12 +271,14 @@ def read_stats(found: Mapping[str, Any]) -> TopicStats:
 
 
 def _read_consumer(found: Mapping[str, Any]) -> ConnectedConsumer:
+    metadata = found.get("metadata") or {}
     return ConnectedConsumer(
         name=found.get("consumerName") or "",
         address=found.get("address") or "",
         unacknowledged=int(found.get("unackedMessages", 0)),
         last_acknowledged=int(found.get("lastAckedTimestamp", 0)) or _milliseconds(found.get("connectedSince")),
         blocked=bool(found.get("blockedConsumerOnUnackedMsgs", False)),
+        selector=metadata.get(SELECTOR) or metadata.get(CLIENT_SELECTOR),
     )
 
 

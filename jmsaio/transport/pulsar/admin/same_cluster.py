@@ -25,13 +25,12 @@ import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import AdminError, ConfigurationError, JMSError, JMSSecurityError, NotFoundError, TransportError
+from jmsaio.model.temporary_names import PROBE_TOPIC
 from jmsaio.transport.base import Reader, ReaderOptions, StartPosition
 from jmsaio.transport.pulsar.admin.paths import topic_of
 
 _log = logging.getLogger(__name__)
 
-#: The topic of the reader, in the namespace of short names.
-TOPIC = "jmsaio-same-cluster"
 #: Seconds before each check: a topic that is moving between brokers is missing for a moment.
 _PAUSES = (0.0, 0.2, 0.5, 1.0)
 #: Seconds after which the topic of the call is used: pulsar-client retries endlessly on a broker without non-persistent
@@ -152,7 +151,7 @@ class SameCluster:
         """
         with anyio.move_on_after(None if own is None else _OWN_LIMIT):
             try:
-                return await self._is_seen_at(f"non-persistent://{self.config.system_namespace}/{TOPIC}", look)
+                return await self._is_seen_at(f"non-persistent://{self.config.system_namespace}/{PROBE_TOPIC}", look)
             except AdminError:
                 raise
             except (NotFoundError, JMSSecurityError, TransportError):
