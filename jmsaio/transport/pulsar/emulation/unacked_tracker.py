@@ -138,7 +138,7 @@ class UnackedTracker:
             counted = record.native.redelivery_count() if record.redelivery_count else 0
             if counted:
                 count = self._return_counts.redeliveries(record.record_key, counted)
-                record.redelivery_count = max(count, int(self._handover.was_delivered(record)))
+                record.redelivery_count = max(count, int(record.delivered))
 
     def _without_dead(self, taken: list[PulsarRecord], letters: DeadLetters) -> list[PulsarRecord]:
         """Move records delivered too often to the dead letters; return the others."""
@@ -160,23 +160,28 @@ class UnackedTracker:
         """Return the number of unacknowledged records of an entry that was read again."""
         return sum(record.record_key[:2] == (ledger, entry) for record in self._unsettled.reread)
 
-    def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
+    def recognize(
+        self, records: list[PulsarRecord], now: float
+    ) -> tuple[dict[PulsarRecord, PulsarRecord], list[PulsarRecord]]:
         """Return those of another receiver's ``records`` held by the application, and those that it acknowledged.
 
         For any thread: the other receiver might belong to another loop.
+
+        Returns:
+            Held records, each with the one that is held here, and acknowledged ones.
         """
-        out = {(one.record_key, one.publish_time) for one, back in self._unsettled.out.copy().items() if not back}
+        out = {(one.record_key, one.publish_time): one for one, back in self._unsettled.out.copy().items() if not back}
         self._settled.fold()
-        held: list[PulsarRecord] = []
+        held: dict[PulsarRecord, PulsarRecord] = {}
         settled: list[PulsarRecord] = []
         for record in records:
             key, published = record.record_key, record.publish_time
             if (key, published) in out:
-                held.append(record)
+                held[record] = out[key, published]
             elif (known := self._settled.look_up(key, published, True, now)) is Known.DUPLICATE:
                 settled.append(record)
             elif known is Known.REDELIVERED:  # acknowledged, but its acknowledgement was lost, or it is replayed
-                record.redelivery_count = max(1, record.redelivery_count)
+                record.mark_delivered()
         return held, settled
 
     def acknowledge(self, records: Sequence[object], *, given_back: bool = False) -> None:

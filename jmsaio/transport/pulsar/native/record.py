@@ -45,6 +45,7 @@ class PulsarRecord:
         redelivery_count: number of previous deliveries: the broker's count (0 on ordered subscriptions), plus
             redeliveries inside this receiver.
         batch: batch with which it is acknowledged; None: it is acknowledged by itself.
+        delivered: whether this process delivered it before, whatever the broker counts.
     """
 
     __slots__ = (
@@ -55,6 +56,7 @@ class PulsarRecord:
         "_properties",
         "_published",
         "batch",
+        "delivered",
         "native",
         "native_consumer",
         "redelivery_count",
@@ -74,11 +76,17 @@ class PulsarRecord:
         self.serial = serial
         self.redelivery_count = redelivery_count
         self.batch = batch
+        self.delivered = False
         self._properties: dict[str, str] | None = None
         self._payload: bytes | None = None
         self._id: WireId | None = None
         self._published: int | None = None
         self._chunks: Chunks | None = None
+
+    def mark_delivered(self) -> None:
+        """Mark it as redelivered, because this process delivered it before."""
+        self.delivered = True
+        self.redelivery_count = max(1, self.redelivery_count)
 
     def __repr__(self) -> str:
         return f"<PulsarRecord {self.message_id} of {self.topic}>"

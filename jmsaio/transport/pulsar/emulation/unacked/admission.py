@@ -64,6 +64,8 @@ class Admission:
                 out[record] = False
                 taken.append(record)
             native_consumer.serial = serial
+            if self._held is not None:
+                self._held.update((record.record_key, record) for record in taken[-len(together) :])
         self._held = None  # records are not kept here
 
     def _admit_redelivered(
@@ -113,11 +115,10 @@ class Admission:
         elif known is Known.DUPLICATE:
             native_consumer.native.acknowledge_async(record.native, None)
             return True
-        elif not counted and (
-            known is Known.REDELIVERED or (not self._counted and native_consumer.is_known(record.native))
-        ):
-            record.redelivery_count = 1
-            settled.was_moved_back(key)
+        elif known is Known.REDELIVERED or (not self._counted and native_consumer.is_known(record.native)):
+            record.mark_delivered()
+            if not counted:
+                settled.was_moved_back(key)
         return False
 
     def admit_reread(self, native_consumer: NativeConsumer, natives: Iterable[MessageHandle]) -> list[PulsarRecord]:

@@ -13,7 +13,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
 from functools import partial
-from weakref import WeakSet
 
 import attrs
 
@@ -56,11 +55,9 @@ class PriorDeliveries:
 
     Attributes:
         given_back: stores returned records, also for other transports; None: they are stored here.
-        marked: records recognised here when they arrived, whatever the broker's count.
     """
 
     given_back: PriorDeliveries | None = None
-    marked: WeakSet[PulsarRecord] = attrs.field(factory=WeakSet, init=False)
     _deliveries: OrderedDict[tuple[str, str], dict[EntryId, dict[int, PriorDelivery]]] = attrs.field(
         factory=OrderedDict, init=False
     )
@@ -122,7 +119,10 @@ class PriorDeliveries:
         return [own, *shared] if own else shared
 
     def find(self, subscription: str, record: PulsarRecord) -> PriorDelivery | None:
-        """Return the delivery of a record that arrived, or None. A returned one is removed by this call."""
+        """Return the delivery of a record that arrived, which is marked then, or None.
+
+        A returned one is removed by this call.
+        """
         with self._lock:
             delivery = self._delivery(subscription, record)
             if delivery is not None and not delivery.held and not delivery.acknowledged:
@@ -133,7 +133,7 @@ class PriorDeliveries:
         if self.given_back is not None:
             delivery = delivery or self.given_back.find(subscription, record)
         if delivery is not None:
-            self.marked.add(record)
+            record.mark_delivered()
         return delivery
 
     def forget(self, subscription: str, concerned: Callable[[str], bool]) -> None:
@@ -228,10 +228,6 @@ class Handover:
         """Return containers of a topic's entries with earlier deliveries; see ``PriorDeliveries.entries``."""
         return self._prior.entries(topic, self._name)
 
-    def was_delivered(self, record: PulsarRecord) -> bool:
-        """Return whether another receiver's application had a record, whatever the broker counts."""
-        return record in self._prior.marked
-
     def keep_copy(self, record: PulsarRecord) -> bool:
         """Keep a record back if a stopped receiver's application holds it, or has acknowledged it since.
 
@@ -243,7 +239,6 @@ class Handover:
         delivery = self._prior.find(self._name, record) if self._prior else None
         if delivery is None:
             return False
-        record.redelivery_count = max(1, record.redelivery_count)  # for a returned one
         if not delivery.held and not delivery.acknowledged:
             return False
         self._unsettled.out[record] = True

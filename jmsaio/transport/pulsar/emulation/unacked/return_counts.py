@@ -35,8 +35,10 @@ class Tracker(Protocol):
     def held(self) -> list[PulsarRecord]:
         """Records held by its application."""
 
-    def recognize(self, records: list[PulsarRecord], now: float) -> tuple[list[PulsarRecord], list[PulsarRecord]]:
-        """Return those of ``records`` that its application holds, and those that it acknowledged."""
+    def recognize(
+        self, records: list[PulsarRecord], now: float
+    ) -> tuple[dict[PulsarRecord, PulsarRecord], list[PulsarRecord]]:
+        """Return those of ``records`` that its application holds, each with its own one, and those it acknowledged."""
 
 
 _all_counts: WeakValueDictionary[tuple[str, _Identity], ReturnCounts] = WeakValueDictionary()
@@ -54,7 +56,8 @@ class ReturnCounts:
     trackers: WeakSet[Tracker] = attrs.field(factory=WeakSet, init=False)
     _entries: OrderedDict[EntryId, int] = attrs.field(factory=OrderedDict, init=False)
     _records: OrderedDict[RecordKey, int] = attrs.field(factory=OrderedDict, init=False)
-    _takers: OrderedDict[EntryId, ReferenceType[Tracker]] = attrs.field(factory=OrderedDict, init=False)
+    #: The receiver of each entry; None if several had it, perhaps each a part of it.
+    _takers: OrderedDict[EntryId, ReferenceType[Tracker] | None] = attrs.field(factory=OrderedDict, init=False)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)  # receivers can run in several threads
 
     def __bool__(self) -> bool:
@@ -84,7 +87,9 @@ class ReturnCounts:
         for record in records:
             if record.topic.startswith("non-persistent://"):  # its ids identify nothing
                 continue
-            if takers.setdefault(record.record_key[:2], reference) != reference:
+            entry = record.record_key[:2]
+            if takers.setdefault(entry, reference) != reference:
+                takers[entry] = None
                 before.append(record)
         with self._lock:
             while len(takers) > REMEMBERED:
@@ -133,12 +138,13 @@ class ReturnCounts:
         for other in others if suspects else ():
             has, acknowledged = other.recognize(suspects, now)
             if other.link is not own.link:
-                acknowledged += [record for record in has if record in crossed]
-                has = [record for record in has if record not in crossed]
+                for record in crossed & has.keys():  # both are delivered, in any order
+                    has.pop(record).mark_delivered()
+                    acknowledged.append(record)
             held += has
             settled += [record for record in acknowledged if record not in crossed]
             for record in crossed.intersection(acknowledged):
-                record.redelivery_count = max(1, record.redelivery_count)
+                record.mark_delivered()
         return held, settled
 
 

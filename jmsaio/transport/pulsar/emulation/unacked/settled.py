@@ -58,6 +58,7 @@ class Settled:
     open: dict[EntryId, BatchAcker] = attrs.field(factory=dict, init=False)
     away: tuple[float, float] = attrs.field(default=(math.inf, -math.inf), init=False)
     _parts: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
+    _moved: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # as _parts
     _complete: OrderedDict[EntryId, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
     _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # used by receivers of other threads
 
@@ -79,7 +80,7 @@ class Settled:
                     self._parts.pop(entry, None)
                     self._complete.pop(entry, None)
                     self._complete[entry] = (published, when)
-            for kept in (self._parts, self._complete):
+            for kept in (self._parts, self._moved, self._complete):
                 while len(kept) > ENTRIES:
                     kept.popitem(last=False)
 
@@ -112,7 +113,9 @@ class Settled:
             bits |= part[1]
         if bits >> max(0, index) & 1:
             return Known.DUPLICATE
-        complete = self._complete.get(entry)
+        complete, moved = self._complete.get(entry), self._moved.get(entry)
+        if complete is None and moved is not None and moved[0] == published and moved[1] >> max(0, index) & 1:
+            return Known.REDELIVERED
         if complete is None:
             return Known.NOTHING
         before, when = complete
@@ -127,17 +130,23 @@ class Settled:
         return entry in self._complete or entry in self._parts or entry in self.open
 
     def was_moved_back(self, key: RecordKey) -> None:
-        """Forget records of incomplete entries, which are delivered again: the broker moved the subscription back."""
+        """Deliver records of incomplete entries again, marked: the broker moved the subscription back."""
         complete = self._complete.get(key[:2])
         if complete is not None:
             self._complete[key[:2]] = (complete[0], -CROSSING)
+        parts = [(entry, published, bits) for entry, (published, bits) in self._parts.items()]
         self._parts.clear()
         for batch in self.open.values():
+            parts.append((batch.entry, batch.published, batch.settled))
             batch.settled = 0
+        for entry, published, bits in parts:
+            before = self._moved.pop(entry, (published, 0))
+            self._moved[entry] = (published, bits | (before[1] if before[0] == published else 0))
 
     def clear(self) -> None:
         """Forget everything: the subscription was moved, or the topic was replaced."""
         self.recent.clear()
         self.open.clear()
         self._parts.clear()
+        self._moved.clear()
         self._complete.clear()

@@ -145,7 +145,7 @@ def test_what_was_given_back_is_known_to_other_transports() -> None:
     assert had(other, records[0].topic, "s") == {5, 6} and len(other) == 1
     assert had(one, records[0].topic, "s") == {5, 6, 7, 8}
     assert [other.find("s", record) is not None for record in records] == [True, True, False, False]
-    assert [record in other.marked for record in records] == [True, True, False, False]
+    assert [record.delivered for record in records] == [True, True, False, False]
     assert len(shared) == len(other) == 0 and len(one) == 1
     one.add("s", [make_record(9)], held=False)
     other.forget("s", lambda topic: True)

@@ -127,8 +127,24 @@ async def test_what_comes_to_a_second_receiver_although_nothing_was_given_back(s
     again, new = other.admit(*map(FakeMessage, range(3))), other.admit(FakeMessage(7))
     assert counts.copies(other.tracker, [*again, *new], 0.0) == (again[1:] if same_link else [], [])
     assert [record.redelivery_count for record in again] == ([1, 0, 0] if same_link else [1, 1, 1])
+    # What both have is marked at both: nobody knows which of the two is delivered first.
+    assert [record.redelivery_count for record in taken] == ([0, 0, 0] if same_link else [0, 1, 1])
     assert counts.copies(one.tracker, one.admit(FakeMessage(8)), 0.0) == ([], [])
     assert counts.copies(other.tracker, new, 0.0) == ([], []) and new[0].redelivery_count == 0
+
+
+async def test_an_entry_that_several_had_in_part_is_looked_for_at_all_of_them() -> None:
+    """The first receiver had a part of it; the rest was acknowledged at the second one."""
+    counts = ReturnCounts()
+    one, other = Desk(True, return_counts=counts), Desk(True, return_counts=counts)
+    counts.copies(one.tracker, one.admit(*batch()[:2]), 0.0)
+    theirs = other.admit(*batch())
+    counts.copies(other.tracker, theirs, 0.0)
+    other.tracker.acknowledge(theirs)
+    again = one.admit(*batch())
+    assert [record.record_key[2] for record in again] == [2, 3]
+    assert counts.copies(one.tracker, again, 0.0) == ([], [])
+    assert all(record.delivered and record.redelivery_count == 1 for record in again)
 
 
 async def test_what_is_not_persistent_is_never_a_copy() -> None:

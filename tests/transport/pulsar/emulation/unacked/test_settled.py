@@ -90,14 +90,18 @@ def test_the_same_place_of_another_time_is_another_record(kind: str) -> None:
     assert look_up(known, 5, 0, published=2, counted=True) is Known.FOREIGN
 
 
-def test_a_broker_that_moved_back_delivers_parts_too() -> None:
+def test_a_broker_that_moved_back_delivers_parts_too_marked() -> None:
     known, batch = Settled(), BatchAcker(1, 6, -1, 4, 1)
     known.begin(batch)
     batch.settled = 1
     acknowledge(known, 5, 0, size=4)
     known.fold()
     known.was_moved_back((1, 4, -1))
-    assert [look_up(known, entry, 0) for entry in (5, 6)] == [Known.NOTHING] * 2
+    assert [look_up(known, entry, 0) for entry in (5, 6)] == [Known.REDELIVERED] * 2
+    assert [look_up(known, entry, 1) for entry in (5, 6)] == [Known.NOTHING] * 2  # not acknowledged
+    acknowledge(known, 5, 0, size=4)
+    known.fold()
+    assert look_up(known, 5, 0) is Known.DUPLICATE
 
 
 def test_memory_is_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
