@@ -40,8 +40,9 @@ from jmsaio.errors import (
     TransportError,
     UnsupportedOperationError,
 )
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from jmsaio.model.java_names import python_name
+from jmsaio.model.java_names import MODULE_NAMES, no_attribute, python_name
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
@@ -190,8 +191,10 @@ if not TYPE_CHECKING:  # with __getattr__, a type checker would accept every nam
     def __getattr__(name: str) -> Any:
         if name not in _CLIENT:
             known = python_name(name, __all__)
+            if known is None and name in MODULE_NAMES:
+                raise no_attribute("module 'jmsaio'", name, MODULE_NAMES[name])
             if known is None:
-                raise AttributeError(f"module 'jmsaio' has no attribute {name!r}")
+                raise AttributeError(f"module 'jmsaio' has no attribute {shown(name)}")
             warn(f"write jmsaio.{known} instead of {name}, its name in Java", DeprecationWarning, stacklevel=2)
             return getattr(import_module("jmsaio"), known)
         value = globals()[name] = getattr(import_module(f"jmsaio.client.{_CLIENT[name]}"), name)

@@ -41,6 +41,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import TemporaryQueue, TemporaryTopic
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.headers import JMSX
+from jmsaio.model.java_names import CONNECTION_NAMES, answers
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import created_by, public
 from jmsaio.model.version import __version__
@@ -57,6 +58,7 @@ _log = logging.getLogger(__name__)
 OnClosed = Callable[["Connection", Deadline], Awaitable[None]]
 
 
+@answers(CONNECTION_NAMES)
 @public
 @created_by("jmsaio.connect or factory.create_connection")
 @attrs.define(eq=False)

@@ -33,6 +33,7 @@ from jmsaio.errors import (
 from jmsaio.model.arguments import check_class, with_article
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration, seconds
+from jmsaio.model.java_names import CONSUMER_NAMES, answers
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.tracing import EndpointTrace
 from jmsaio.model.public import created_by, public
@@ -54,6 +55,7 @@ class HasOnMessage(Protocol):
 MessageListener = Callable[[Message], Any] | HasOnMessage
 
 
+@answers(CONSUMER_NAMES)
 @public
 @created_by("session.create_consumer")
 @attrs.define(eq=False)

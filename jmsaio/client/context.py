@@ -20,6 +20,7 @@ from jmsaio.errors import ObjectClosedError
 from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration
+from jmsaio.model.java_names import CONNECTION_NAMES, SESSION_NAMES, answers
 from jmsaio.model.messages.body import Sendable
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
@@ -31,6 +32,7 @@ from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import created_by, public
 
 
+@answers(CONNECTION_NAMES, SESSION_NAMES)
 @public
 @created_by("factory.create_context")
 @attrs.define(eq=False)

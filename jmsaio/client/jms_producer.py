@@ -21,6 +21,7 @@ from jmsaio.model.arguments import check_mapping
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration
 from jmsaio.model.headers import OF_APPLICATION
+from jmsaio.model.java_names import PRODUCER_NAMES, answers
 from jmsaio.model.messages.body import Sendable, outgoing
 from jmsaio.model.messages.foreign import MessageLike, is_foreign, write_back
 from jmsaio.model.messages.message import Message
@@ -29,6 +30,7 @@ from jmsaio.model.modes import DeliveryMode
 from jmsaio.model.public import created_by, public
 
 
+@answers(PRODUCER_NAMES)
 @public
 @created_by("context.create_producer")
 @attrs.define(eq=False)

@@ -25,6 +25,7 @@ from jmsaio.codec.schemas.writing import SchemaWriter
 from jmsaio.errors import IllegalArgumentTypeError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration
+from jmsaio.model.java_names import PRODUCER_NAMES, answers
 from jmsaio.model.messages.body import Sendable, outgoing, outgoing_value
 from jmsaio.model.messages.foreign import write_back
 from jmsaio.model.messages.message import Message
@@ -60,6 +61,7 @@ class SendOptions(TypedDict, total=False):
     delivery_delay: Duration | None
 
 
+@answers(PRODUCER_NAMES)
 @public
 @created_by("session.create_producer")
 @attrs.define(eq=False, kw_only=True)

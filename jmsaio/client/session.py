@@ -27,6 +27,7 @@ from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.model.arguments import check_optional_text, wrong_type
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
 from jmsaio.model.durations import Duration
+from jmsaio.model.java_names import SESSION_NAMES, answers
 from jmsaio.model.messages.body import Sendable
 from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.map_message import MapMessage
@@ -39,6 +40,7 @@ from jmsaio.model.public import created_by, public
 from jmsaio.model.schema import Schema
 
 
+@answers(SESSION_NAMES)
 @public
 @created_by("connection.create_session")
 @attrs.define(eq=False)

@@ -78,6 +78,14 @@ class Opening(Coroutine[Any, None, T]):
 
     if not TYPE_CHECKING:
 
+        def __enter__(self) -> Never:
+            raise TypeError("write `async with` instead of `with`")
+
+        def __exit__(self, *error: object) -> None: ...
+
+        def __aiter__(self) -> Never:
+            raise TypeError(f"an 'Opening' has no messages: {_NOT_OPEN}")
+
         def __getattr__(self, name: str) -> Any:
             if name.startswith(("cr_", "__")):  # for debuggers and the repr of a task
                 return getattr(self._coroutine, name)
@@ -88,6 +96,13 @@ class AsyncClosing:
     """Mixin: ``async with`` returns the object, and closes it at the end of the block, also if the block raises."""
 
     __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __enter__(self) -> Never:
+            raise TypeError("write `async with` instead of `with`")
+
+        def __exit__(self, *error: object) -> None: ...
 
     async def __aenter__(self) -> Self:
         return self

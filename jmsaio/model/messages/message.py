@@ -12,6 +12,7 @@ from jmsaio.errors import MessageFormatError, MessageNotWriteableError, NoTextEr
 from jmsaio.model.arguments import check_flag, check_int, check_optional_text, shown, with_article
 from jmsaio.model.destinations import Destination, as_destination
 from jmsaio.model.headers import Headers, as_text
+from jmsaio.model.java_names import MESSAGE_NAMES, answers
 from jmsaio.model.messages.properties import MessageSource as MessageSource
 from jmsaio.model.messages.properties import Properties
 from jmsaio.model.messages.properties import Property as Property
@@ -24,6 +25,7 @@ _INTS, _LONGS = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
 Acknowledge = Callable[[int], Awaitable[None]]
 
 
+@answers(MESSAGE_NAMES)
 class Message(Properties):
     """A message without a body, and the base of all messages.
 
