@@ -18,6 +18,8 @@ from jmsaio.client.callbacks.worker import call, function_of
 from jmsaio.errors import IllegalArgumentError, JMSError
 
 _log = logging.getLogger(__name__)
+#: Maximum number of kinds of errors that are counted.
+_MOST_KINDS = 100
 
 
 class HasOnException(Protocol):
@@ -46,6 +48,7 @@ class ExceptionReports:
     where: Callable[[], Mapping[str, object]] = dict
     _lost: JMSError | None = attrs.field(default=None, init=False)
     _warned: set[str] = attrs.field(factory=set, init=False)
+    _failures: dict[object, int] = attrs.field(factory=dict, init=False)  # by the kind and line of the error
 
     def listen(self, listener: ExceptionListener | None) -> None:
         """Set the listener; see ``Connection.set_exception_listener``."""
@@ -71,6 +74,8 @@ class ExceptionReports:
     ) -> None:
         """Log a problem now and report it to the listener later, unless ``lost`` has already reported it.
 
+        An error that the same line of code raises again is logged with its number in place of the traceback.
+
         Args:
             circumstances: prefix of the log entry.
             logged: whether the problem is already logged.
@@ -81,8 +86,23 @@ class ExceptionReports:
         if not logged:
             text = str(error) or type(error).__name__
             text = f"{circumstances}: {text}" if circumstances else text
-            _log.error("%s", text, exc_info=error, extra={**self.where(), **about})
+            number = self._number(error)
+            again = "" if number == 1 else f" ({number} times from the same line; its first traceback is above)"
+            _log.error("%s%s", text, again, exc_info=error if number == 1 else None, extra={**self.where(), **about})
         self._report_later(error)
+
+    def _number(self, error: Exception) -> int:
+        """Return how often an error like this one has been logged, with this time; 1 without a traceback."""
+        trace = error.__traceback__
+        if trace is None:
+            return 1
+        while trace.tb_next is not None:
+            trace = trace.tb_next
+        like = (type(error), trace.tb_frame.f_code, trace.tb_lineno)
+        if len(self._failures) >= _MOST_KINDS:
+            self._failures.clear()
+        self._failures[like] = number = self._failures.get(like, 0) + 1
+        return number
 
     def lost(self, error: JMSError, about: Mapping[str, object] = MappingProxyType({})) -> None:
         """Log that the broker or a subscription was lost, as a warning, and report it to the listener later."""

@@ -99,6 +99,29 @@ async def test_a_listener_that_raises_is_told_the_next(caplog: pytest.LogCapture
     assert [record.message for record in caplog.records].count("the exception listener raised") == 2
 
 
+async def test_a_listener_that_fails_again_is_counted_after_one_traceback(
+    owned: jmsaio.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(number: int) -> None:
+        raise ValueError(f"failed {number}")
+
+    reports = runtime_of(owned).reports
+    for number in (1, 2, 3):
+        try:
+            fail(number)
+        except ValueError as error:
+            reports.add(error, "the listener")
+    reports.add(ValueError("elsewhere"))
+    records = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [record.message for record in records] == [
+        "the listener: failed 1",
+        "the listener: failed 2 (2 times from the same line; its first traceback is above)",
+        "the listener: failed 3 (3 times from the same line; its first traceback is above)",
+        "elsewhere",
+    ]
+    assert [record.exc_info is not None for record in records] == [True, False, False, True]
+
+
 async def test_a_listener_that_fails_is_one_log_record(
     session: jmsaio.Session, name: Callable[[str], str], caplog: pytest.LogCaptureFixture
 ) -> None:
