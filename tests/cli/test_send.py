@@ -173,7 +173,7 @@ def test_nothing_from_a_command_that_failed_is_sent() -> None:
 def test_send_receive_and_browse_on_a_real_broker(pulsar_broker: Any, capsys: pytest.CaptureFixture[str]) -> None:
     queue = f"cli-{uuid.uuid4()}"
     where = ["--url", pulsar_broker.service_url, "-o", f"webServiceUrl={pulsar_broker.web_service_url}"]
-    assert main(["receive", queue, *where, "--timeout", "1"]) == 3
+    assert main(["receive", queue, *where, "--timeout", "1", "--create"]) == 3
     assert main(["send", queue, "tea", "coffee", *where, "-p", "amount:int=5", "--priority", "7"]) == 0
     sent = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert main(["browse", queue, *where, "-s", "amount = 5"]) == 0
