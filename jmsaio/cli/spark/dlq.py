@@ -13,6 +13,7 @@ from jmsaio.cli.common.exits import OK
 from jmsaio.cli.common.outcome import write_outcome
 from jmsaio.cli.common.output import Output, make_output, show_help_alone
 from jmsaio.cli.common.selecting import full_name, of_option, selector_option, target_options, topic_option
+from jmsaio.cli.common.tables import width_of
 from jmsaio.cli.spark.letter_table import markdown_of, panels_of, samples_of, table_of
 from jmsaio.cli.spark.options import pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
@@ -102,7 +103,7 @@ def _require_picture(file: Path) -> None:
 
 def _write_report(output: Output, summary: dict[str, Any]) -> None:
     if not output.as_json and summary["groups"]:
-        output.console.print(table_of(summary))
+        output.console.print(table_of(summary, width_of(output.console)))
         for text in samples_of(summary):
             output.line(text)
     rest = summary["letters_of_other_groups"]

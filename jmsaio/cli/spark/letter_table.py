@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from jmsaio.cli.common.output import printable, shown_age
+from jmsaio.cli.common.tables import table_text
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
     from jmsaio.bench.drawing import Panel
 
@@ -62,18 +63,12 @@ def _label(group: Summary) -> str:
     return " ".join([_short(group["origin"]), *filter(None, words)])
 
 
-def table_of(summary: Summary) -> Table:
-    """Build a table of the groups for a terminal."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    head, *lines = lines_of(summary)
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in head:
-        table.add_column(escape(name), justify="right" if name in _NUMBERS else "left", overflow="fold")
-    for line in lines:
-        table.add_row(*map(escape, line))
-    return table
+def table_of(summary: Summary, width: int | None) -> Text:
+    """Build a table of the groups for a terminal of that width; None: without limit."""
+    lines = lines_of(summary)
+    origin, subscription, kind, *chosen, letters, redriven, size, oldest, newest = range(len(lines[0]))
+    order = [origin, letters, *chosen, subscription, kind, oldest, newest, redriven, size]
+    return table_text(lines, order, {letters, redriven, size}, width)
 
 
 def markdown_of(summary: Summary) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jmsaio.cli.spark.letter_table import lines_of, markdown_of, panels_of, samples_of
+from jmsaio.cli.spark.letter_table import lines_of, markdown_of, panels_of, samples_of, table_of
 from tests.cli.spark.jobs import GROUP
 
 UNKNOWN = {
@@ -33,6 +33,13 @@ def test_nothing_of_a_message_is_taken_for_markdown() -> None:
     text = markdown_of(summary(evil))
     assert "\\<script\\>\\|\\[a\\](b)\\`c\\`" in text
     assert text.splitlines()[1] == "|" + " --- |" * 9
+
+
+def test_the_table_keeps_names_whole_on_a_narrow_terminal() -> None:
+    head, line, last = table_of(summary(GROUP), 40).plain.splitlines()
+    assert (head.split()[0], line.split()[0]) == ("origin", "orders")
+    assert last.startswith("no room for: ")
+    assert len(table_of(summary(GROUP), None).plain.splitlines()) == 2
 
 
 def test_samples_stand_below_the_table_of_markdown() -> None:
