@@ -175,9 +175,9 @@ class SenderPool:
     """A bounded cache of senders; the least recently used one is closed for a new one.
 
     Each topic has one for the sends of transactions, and one for all others, each with its own window; with a
-    configured producer name, one for all. Sends with a schema, or in batches of one group, have their own senders, too.
-    Each is a producer at the broker, so each counts for ``jms.maxNumOfProducers`` and is replaced by itself, as in the
-    Java client.
+    configured producer name, one for all. Sends with a schema, or in batches of one group, have their own senders, too;
+    with a configured name, one by group replaces the other. Each is a producer at the broker, so each counts for
+    ``jms.maxNumOfProducers`` and is replaced by itself, as in the Java client.
 
     Attributes:
         transport: opens the senders.
@@ -227,7 +227,9 @@ class SenderPool:
 
     def _key(self, topic: str, transacted: bool, schema: Schema | None, by_group: bool) -> _Key:
         """Return a sender's key. Brokers allow a producer name once per topic: with a configured name all share it."""
-        return topic, transacted and self.config.producer.producer_name is None, schema, by_group
+        if self.config.producer.producer_name is None:
+            return topic, transacted, schema, by_group
+        return topic, False, schema, by_group or (topic, False, schema, True) in self._entries
 
     async def open(
         self,
@@ -256,10 +258,10 @@ class SenderPool:
 
         Cancelling leaves no half-open sender.
         """
-        key = self._key(topic, transacted, schema, by_group)
         turn = self._opening.setdefault(topic, _Turn())
         before = turn.unanswered
         async with turn:
+            key = self._key(topic, transacted, schema, by_group)
             entry = self.use(topic, queue_subscription, transacted, schema, by_group)
             if entry is not None:
                 return entry.sender
@@ -291,6 +293,9 @@ class SenderPool:
         entry = self._entries.get(key)
         if entry is not None and entry.sender.outdated:
             await self._close_all([key], self.config.close_timeout)
+        mixed = (*key[:3], False)
+        if key[3] and self.config.producer.producer_name is not None and mixed in self._entries:
+            await self._close_all([mixed], self.config.close_timeout)  # its name is needed, and this one suits all
         if is_temporary(topic):
             await self._check_alive(topic)
         if queue_subscription is not None and self.config.precreate_queue_subscription:

@@ -534,7 +534,12 @@ async def test_closing_is_bounded_where_a_queues_subscription_can_not_be_checked
 
 async def test_a_configured_producer_name_is_that_of_one_sender() -> None:
     async with opened(producer_name="orders") as senders:
-        assert await senders.open(_TOPIC, None, transacted=True) is await senders.open(_TOPIC, None)
+        mixed, by_group = await asyncio.gather(
+            senders.open(_TOPIC, None, True), senders.open(_TOPIC, None, by_group=True)
+        )
+        assert [await senders.open(_TOPIC, None, by_group=grouped) for grouped in (False, True)] == [by_group] * 2
+        assert [*entries(senders)] == [(_TOPIC, False, None, True)] and mixed is not by_group
+        assert (await senders.open(f"{_TOPIC}-2", None, True)) is await senders.open(f"{_TOPIC}-2", None)
 
 
 async def test_idle_senders_are_closed_once_where_two_look_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
