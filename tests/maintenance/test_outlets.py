@@ -102,7 +102,7 @@ async def test_a_sender_that_gets_no_room_is_told(broker: EmbeddedBroker) -> Non
     topic = await kept(harness)
     configuration = attrs.evolve(harness.configuration, send_window_messages=1)
     outlets = Outlets(harness.transport, configuration, tell_each)
-    broker.faults.delay_answers(10_000)
+    broker.faults.delay_answers(9_999)
     (await outlets.sender(topic, COPY, PLAIN)).send(COPY, Outcomes())
     with pytest.raises(OperationTimeoutError, match="confirmed nothing for 300 s"):
         await outlets.sender(topic, COPY, PLAIN)

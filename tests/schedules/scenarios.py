@@ -387,7 +387,7 @@ async def ending(lab: Lab) -> None:
         group.create_task(guarded(receive()))
         group.create_task(guarded(lab.produce(sending, QUEUE, "a", 10)))
         group.create_task(guarded(lab.produce(sending, jmsaio.Queue("other"), "b", 10)))
-        group.create_task(guarded(sending.request(jmsaio.Queue("no one"), "?", timeout=1000)))
+        group.create_task(guarded(sending.request(jmsaio.Queue("no one"), "?", timeout=1000.0)))
         for _ in range(3):
             await lab.pause()
         await asyncio.gather(*(connection.close() for _ in range(2)))
