@@ -142,7 +142,9 @@ async def test_chunks_of_two_producers_between_each_other_come_again(kit: Kit, p
         await sender.drain(HANG)
         proxy.slices(None)
         await slow.aclose(10)
-    box = await kit.box()
+    # With more, the receiver opens its consumers again when it sees the size, and the broker can stop in the middle of
+    # a message of which it has sent some chunks then.
+    box = await kit.box(receiver_queue_size=1)
     held, failed = await box.take(2)
     box.receiver.negative_acknowledge([failed], 0.1)
     [again] = await box.take(1)
