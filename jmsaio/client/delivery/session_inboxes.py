@@ -25,7 +25,7 @@ from jmsaio.errors import JMSError
 from jmsaio.model.arguments import shown
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
-from jmsaio.transport.base import Subscription, Transport
+from jmsaio.transport.base import CLIENT_SELECTOR, Subscription, Transport
 from jmsaio.transport.waiting import Waiters
 
 #: Number of fills before other tasks of the loop run.
@@ -136,7 +136,7 @@ class SessionInboxes:
             )
         for inbox in same:
             # The broker can filter by the metadata, and keeps that of the first consumer.
-            if inbox.subscription.metadata == subscription.metadata and inbox.failure is None:
+            if _filtering(inbox.subscription) == _filtering(subscription) and inbox.failure is None:
                 del self.lingering[inbox]
                 self._settled.wake()
                 inbox.free_name()
@@ -213,3 +213,8 @@ def _resolve(turns: list[asyncio.Future[None]]) -> None:
     for done in turns:
         if not done.done():
             done.set_result(None)
+
+
+def _filtering(subscription: Subscription) -> dict[str, str]:
+    """Return the metadata by which the broker can filter; the client's selector is there for statistics only."""
+    return {key: value for key, value in subscription.metadata.items() if key != CLIENT_SELECTOR}
