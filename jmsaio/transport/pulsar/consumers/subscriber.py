@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 from functools import partial
@@ -11,7 +12,7 @@ import _pulsar
 import anyio
 import attrs
 
-from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError
+from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError, TransportError
 from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Admin, Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Wake
@@ -31,6 +32,7 @@ from jmsaio.transport.waiting import together
 
 #: Topic of ``Subscriber.ask_broker``: a partition's name, so that no broker creates it.
 PROBE = "persistent://public/default/jmsaio-connect-partition-0"
+_log = logging.getLogger(__name__)
 
 
 @attrs.define(eq=False)
@@ -129,6 +131,7 @@ class Subscriber:
             partial(self.client.subscribe_async_v2, source, name, native),
             f"subscribe {name} to {topic or subscription.pattern}",
             self.timeout,
+            close_late if topic is not None or subscription.durable else self._discard_pattern,
             topic=topic,
             subscription=name,
             turn=nullcontext if topic is None else partial(subscribing, topic, name, self.timeout),
@@ -144,11 +147,21 @@ class Subscriber:
                 "jms.topicSharedSubscriptionType for topics)",
                 error.error_code,
             ) from error
-        if topic is not None:
-            return opened
+        return opened if topic is not None else self._of_pattern(opened)
+
+    def _of_pattern(self, native: ConsumerHandle) -> PatternConsumer:
         return PatternConsumer(
-            self.bridge, opened, self.ask_broker if self.network_threads == 1 else None, self.timeout
+            self.bridge, native, self.ask_broker if self.network_threads == 1 else None, self.timeout
         )
+
+    def _discard_pattern(self, native: ConsumerHandle) -> None:
+        """Close a consumer of a pattern that nobody waits for, with its subscriptions: no name finds them later."""
+        consumer = self._of_pattern(native)
+        try:
+            consumer.unsubscribe_async(lambda result: self.bridge.post(close_late, consumer))
+        except TransportError as error:
+            _log.info("subscriptions to %s stay behind: %s", native.topic(), error)
+            close_late(consumer)
 
     def ask_broker(self, callback: Callable[..., None]) -> None:
         """Start a request that the broker answers, or refuses, and that changes nothing, with the native callback."""

@@ -32,6 +32,25 @@ async def test_one_busy_topic_of_several_closes_the_others(kit: Kit) -> None:
     assert sorted(both.receiver.topics) == sorted([free, busy])
 
 
+@pytest.mark.parametrize("milliseconds", [2, 10])
+async def test_a_cancelled_one_of_a_pattern_leaves_no_subscription(kit: Kit, milliseconds: int) -> None:
+    """It would keep messages for nobody, and no name of a topic finds it later."""
+    admin = kit.transport.admin
+    assert admin is not None
+    await admin.create_topic(kit.topic, 0)
+    await kit.box(name="other")
+    subscription = Subscription(
+        (), "pattern", SubscriptionType.SHARED, ConsumerConfig(), pattern=f"{kit.topic}.*", durable=False
+    )
+    with anyio.move_on_after(milliseconds / 1000) as scope:
+        receiver = await kit.transport.open_receiver(subscription, lambda: None)
+    if not scope.cancelled_caught:
+        await receiver.aclose(HANG)
+    with anyio.fail_after(HANG):
+        while set((await admin.stats(kit.topic)).subscriptions) != {"other"}:
+            await anyio.sleep(0.05)
+
+
 async def test_queue_sizes_share_the_total(kit: Kit) -> None:
     """Many partitions: each prefetches its part of maxTotalReceiverQueueSizeAcrossPartitions."""
     admin = kit.transport.admin
