@@ -247,7 +247,7 @@ async def acknowledged(kit: Kit, topic: str, letters: int) -> set[int]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dead letters have a short time to be sent, so that a stall outlasts it."""
-    monkeypatch.setattr(dead_letters, "ProducerConfig", lambda: ProducerConfig(send_timeout=1.0))
+    monkeypatch.setattr(dead_letters, "ProducerConfig", partial(ProducerConfig, send_timeout=1.0))
 
 
 async def check_dead_letters(
