@@ -9,6 +9,7 @@ import asyncio
 import os
 import random
 import uuid
+from functools import partial
 from typing import Any
 
 import anyio
@@ -147,7 +148,7 @@ async def test_every_dead_letter_is_stored_or_redelivered(
     pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A listener fails on each message, while the link stalls for longer than the dead letters' send time-out."""
-    monkeypatch.setattr(dead_letters, "ProducerConfig", lambda: ProducerConfig(send_timeout=1.0))
+    monkeypatch.setattr(dead_letters, "ProducerConfig", partial(ProducerConfig, send_timeout=1.0))
     name = f"persistent://public/default/dead-{uuid.uuid4()}"
     work, dead = jmsaio.Queue(name), jmsaio.Queue(f"{name}-dead")
     web = f"?webServiceUrl={pulsar_broker.web_service_url}"
