@@ -40,7 +40,7 @@ class LayerSender:
     Properties that are not packed are looked at by key, and left out.
     """
 
-    deleted = False
+    outdated = False
     last_sequence_ids: Mapping[str, int] = {}
 
     def __init__(self, options: SenderOptions, packed: bool) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import jmsaio
 from jmsaio.cli.app import main
+from jmsaio.cli.common.exits import OK, PARTLY
 from jmsaio.cli.common.output import Output
 from jmsaio.cli.dlq import _list, _show, _subscription
 from jmsaio.cli.transfer import carry_out
@@ -50,7 +51,8 @@ def named(letters: Letters) -> str:
 
 async def test_dead_letters_are_listed_with_their_number(letters: Letters, capsys: pytest.CaptureFixture[str]) -> None:
     await letters.put("a", "b")
-    assert await _list(letters.harness.configuration, Output(as_json=True)) == 0
+    # Other tests' topics on the same broker might be unreadable.
+    assert await _list(letters.harness.configuration, Output(as_json=True)) in (OK, PARTLY)
     found = [one for one in lines(capsys) if one["name"] == named(letters)]
     assert [(one["subscription"], one["backlog"]) for one in found] == [("jms-queue", 2)]
 
