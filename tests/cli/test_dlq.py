@@ -16,7 +16,6 @@ import pytest
 
 import jmsaio
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import OK, PARTLY
 from jmsaio.cli.common.output import Output
 from jmsaio.cli.dlq import _list, _show, _subscription
 from jmsaio.cli.transfer import carry_out
@@ -28,6 +27,7 @@ from tests.cli.test_transfer import interrupt, start
 from tests.kit.records import texts
 from tests.maintenance.letters import Letters, message
 from tests.support.broker import TestBroker
+from tests.transport.contract.harness import params
 
 MODE = jmsaio.AcknowledgeMode.CLIENT
 
@@ -49,10 +49,10 @@ def named(letters: Letters) -> str:
     return letters.dead.rpartition("/")[2]
 
 
+@pytest.mark.parametrize("contract", params(["memory"]), indirect=True)  # on Pulsar it would read all tests' topics
 async def test_dead_letters_are_listed_with_their_number(letters: Letters, capsys: pytest.CaptureFixture[str]) -> None:
     await letters.put("a", "b")
-    # Other tests' topics on the same broker might be unreadable.
-    assert await _list(letters.harness.configuration, Output(as_json=True)) in (OK, PARTLY)
+    assert await _list(letters.harness.configuration, Output(as_json=True)) == 0
     found = [one for one in lines(capsys) if one["name"] == named(letters)]
     assert [(one["subscription"], one["backlog"]) for one in found] == [("jms-queue", 2)]
 
