@@ -18,7 +18,7 @@ from jmsaio.launcher.places import locked
 #: Processes for a run of many tests, most of which wait: more than that would crowd two processors.
 WORKERS = 5
 #: Processes for the default tier, whose tests wait less: each costs seconds of collecting.
-DEFAULT_WORKERS = 3
+DEFAULT_WORKERS = 4
 #: Fast tests that a process is given at once: the controller's work for each test would else be as much as the test's.
 TOGETHER = 50
 #: Seconds of a test's time limit from which on it counts as long.
