@@ -12,7 +12,7 @@ import attrs
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.maintenance.dead_letters import origin_of, require_admin
-from jmsaio.model.destinations import Queue, Topic, resolve, short_name
+from jmsaio.model.destinations import Queue, Resolved, Topic, resolve, short_name
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.temporary_names import COPY_PREFIX, JOB_PREFIX, PROBE_TOPIC
 from jmsaio.transport.administration import Admin, ConnectedConsumer, SubscriptionStats, TopicStats
@@ -110,9 +110,7 @@ async def read_states(
     Cancelling changes nothing.
     """
     resolved = resolve(destination, configuration.system_namespace)
-    named = resolved.subscription
-    if named is None and isinstance(destination, Queue):
-        named = configuration.queue_subscription_name
+    named = _subscription_of(destination, resolved, configuration)
     found: list[DestinationState] = []
     for topic in await list_topics(admin, resolved):
         for part in await list_partitions(admin, topic):
@@ -124,6 +122,13 @@ async def read_states(
         kind = "queue" if isinstance(destination, Queue) else "topic"
         raise NotFoundError(f"there is no {kind} {resolved.visible_name}: check its name and kind")
     return found
+
+
+def _subscription_of(destination: Queue | Topic, resolved: Resolved, configuration: Configuration) -> str | None:
+    """Return the subscription that a destination means: the one that it names, or a queue's; None for a whole topic."""
+    if resolved.subscription is None and isinstance(destination, Queue):
+        return configuration.queue_subscription_name
+    return resolved.subscription
 
 
 async def list_names(admin: Admin, configuration: Configuration) -> list[str]:
@@ -150,9 +155,7 @@ async def exists(admin: Admin, configuration: Configuration, destination: Queue 
     Cancelling changes nothing.
     """
     resolved = resolve(destination, configuration.system_namespace)
-    named = resolved.subscription
-    if named is None and isinstance(destination, Queue):
-        named = configuration.queue_subscription_name
+    named = _subscription_of(destination, resolved, configuration)
     for topic in resolved.topics:
         try:
             known = (await admin.stats(topic)).subscriptions
