@@ -91,15 +91,20 @@ async def expired(cell: Cell) -> None:
     same("what is left", await cell.receiver.receive(timeout=_ABSENT), [])
 
 
+async def _delivered(cell: Cell, header: Described, delivery: int) -> None:
+    """The next message is the one with this header, marked and counted as this delivery of it."""
+    [found] = await cell.receiver.receive()
+    compare(text("x"), header, found)
+    same("JMSRedelivered", found["headers"]["redelivered"], delivery > 1)
+    same("JMSXDeliveryCount", int(found["properties"]["JMSXDeliveryCount"]["v"]), delivery)
+
+
 async def recovered(cell: Cell) -> None:
     """What was not acknowledged comes again, marked and counted; what was acknowledged does not."""
     await cell.receiver.subscribe(cell.queue())
     [header] = await cell.sender.send(cell.queue(), text("x"))
     for delivery in (1, 2):
-        [found] = await cell.receiver.receive()
-        compare(text("x"), header, found)
-        same("JMSRedelivered", found["headers"]["redelivered"], delivery > 1)
-        same("JMSXDeliveryCount", int(found["properties"]["JMSXDeliveryCount"]["v"]), delivery)
+        await _delivered(cell, header, delivery)
         await cell.receiver.end("recover" if delivery == 1 else "acknowledge")
     await cell.receiver.close_consumer()
     await cell.receiver.subscribe(cell.queue(), "again")
@@ -129,10 +134,7 @@ async def timed_out(cell: Cell) -> None:
     await cell.receiver.subscribe(cell.queue())
     [header] = await cell.sender.send(cell.queue(), text("x"))
     for delivery in (1, 2):
-        [found] = await cell.receiver.receive()
-        compare(text("x"), header, found)
-        same("JMSRedelivered", found["headers"]["redelivered"], delivery > 1)
-        same("JMSXDeliveryCount", int(found["properties"]["JMSXDeliveryCount"]["v"]), delivery)
+        await _delivered(cell, header, delivery)
     await cell.receiver.end("acknowledge")
     same("what is left", await cell.receiver.receive(timeout=4), [])
 
