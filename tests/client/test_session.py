@@ -81,6 +81,21 @@ async def test_a_session_that_acknowledges_by_itself_redelivers_nothing_on_recov
         await messages[0].acknowledge()
 
 
+async def test_a_count_stays_with_its_message_where_nothing_is_stored(connection: jmsaio.Connection, name: Name) -> None:
+    """The broker gives all messages of a non-persistent topic the same id."""
+    topic = jmsaio.Topic(f"non-persistent://public/default/{name('counted')}")
+    async with connection.create_session(AcknowledgeMode.CLIENT) as session:
+        consumer, producer = await session.create_consumer(topic), await session.create_producer(topic)
+        counts = []
+        for text in ("first", "second"):
+            await producer.send(text)
+            (message,) = await take(consumer, 1)
+            counts.append(message.get_int_property("JMSXDeliveryCount"))
+            await session.recover()
+            await take(consumer, 1)
+        assert counts == [1, 1]
+
+
 async def test_recover_keeps_the_order(connection: jmsaio.Connection, name: Name) -> None:
     queue = jmsaio.Queue(name("recover"))
     await fill(connection, queue, 6)

@@ -27,6 +27,16 @@ async def test_what_is_acknowledged_does_not_come_again(harness: Harness) -> Non
     assert await (await harness.inbox(topic)).rest() == []
 
 
+async def test_records_of_a_non_persistent_topic_have_different_ids(harness: Harness) -> None:
+    topic = harness.topic().replace("persistent", "non-persistent", 1)
+    inbox = await harness.inbox(topic)
+    records = []
+    for number in range(3):
+        await harness.fill(topic, *[f"{number}.{index}" for index in range(2)])
+        records += await inbox.take(2)
+    assert len({each.message_id for each in records}) == 6
+
+
 @pytest.mark.parametrize("type_", [EXCLUSIVE, SHARED])
 async def test_part_of_a_batch_can_be_acknowledged(harness: Harness, type_: SubscriptionType) -> None:
     topic = harness.topic()

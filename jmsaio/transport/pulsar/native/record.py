@@ -153,11 +153,18 @@ class PulsarRecord:
 
     @property
     def message_id(self) -> WireId:
-        """Id of the record."""
+        """Id of the record.
+
+        A non-persistent topic stores nothing, and the broker gives all its records one id; its entries are numbered by
+        the serial numbers here instead.
+        """
         found = self._id
         if found is None:
             native = self.native.message_id()
-            found = self._id = WireId(native.ledger_id(), native.entry_id(), native.partition(), native.batch_index())
+            ledger, entry = native.ledger_id(), native.entry_id()
+            if ledger == entry == 0 and self.topic.startswith("non-persistent:"):
+                entry = self.serial
+            found = self._id = WireId(ledger, entry, native.partition(), native.batch_index())
         return found
 
     @property
