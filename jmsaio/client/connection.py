@@ -23,6 +23,7 @@ from jmsaio.client.delivery.stats import ConsumerStats
 from jmsaio.client.lifetime.closing import BackgroundTask, Deadline, FirstError
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer
+from jmsaio.client.request import Replies
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.session import SessionRuntime
@@ -249,6 +250,7 @@ class Connection(AsyncClosing):
             mode=mode,
             ledger=DeliveryLedger(_scope(mode, scope or config.acknowledge_scope)),
             number=self._sessions,
+            reply=Replies(lambda: session.create_producer()).send,
         )
         transacting = None
         if mode is AcknowledgeMode.TRANSACTED:
@@ -261,7 +263,8 @@ class Connection(AsyncClosing):
         except BaseException:
             runtime.abandon()
             raise
-        return Session(runtime, transacting, self.create_session)
+        session = Session(runtime, transacting, self.create_session)
+        return session
 
     async def _run_session(self, runtime: SessionRuntime, transacting: LocalTransaction | None) -> None:
         """Run a session; ``close`` raises a callback's error that ended it, unless its own close did."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, Self
 
 import anyio
@@ -13,6 +13,7 @@ import attrs
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer, SendOptions, log_left_out
+from jmsaio.client.senders.pending import Receipt
 from jmsaio.errors import (
     IllegalArgumentTypeError,
     IllegalStateError,
@@ -180,6 +181,29 @@ async def _end(listening: RequestSession, queue: TemporaryQueue | None) -> None:
     except JMSError as error:  # a server in another process still has a sender to it
         text, about = "the reply queue %r is left to the close of its connection: %s", log_fields(destination=queue)
         _log.info(text, queue, error, extra=about)
+
+
+@attrs.define(eq=False)
+class Replies:
+    """Sends the answers to requests that one session received, with one producer of that session."""
+
+    _create_producer: Callable[[], Awaitable[MessageProducer]]
+    _producer: MessageProducer | None = attrs.field(default=None, init=False)
+    _opening: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+
+    async def send(self, request: Message, body: Sendable, options: Mapping[str, Any]) -> Receipt:
+        """Answer ``request``; see ``Message.reply``."""
+        destination = request.jms_reply_to
+        if destination is None:
+            raise InvalidDestinationError(
+                f"message {request.jms_message_id} has no JMSReplyTo, so that no one waits for an answer"
+            )
+        message, _ = outgoing(body, log_left_out)
+        message.jms_correlation_id = request.jms_correlation_id or request.jms_message_id
+        async with self._opening:
+            if self._producer is None:
+                self._producer = await self._create_producer()
+        return await self._producer.send(destination, message, **options)
 
 
 @created_by("QueueRequestor.open or TopicRequestor.open")

@@ -40,6 +40,57 @@ async def test_request_and_reply(connection: jmsaio.Connection, name: Name) -> N
             await client.request(jmsaio.Queue(name("no-one")), "hello", timeout=0.2)
 
 
+async def test_a_message_answers_its_request(connection: jmsaio.Connection, name: Name) -> None:
+    queue, replies = jmsaio.Queue(name("requests")), jmsaio.Queue(name("replies"))
+    one = jmsaio.TextMessage("same object")
+    async with connection.create_session() as server, connection.create_session() as client:
+        listening = await server.create_consumer(queue)
+        listening.set_message_listener(lambda request: request.reply(one, priority=7))
+        answer = await client.request(queue, "by its correlation id", timeout=30)
+        assert (answer.get_body(str), answer.jms_priority) == ("same object", 7)
+        consumer, producer = await client.create_consumer(replies), await client.create_producer(queue)
+        for text_ in ("by its id", "by another id"):
+            request = jmsaio.TextMessage(text_)
+            request.jms_reply_to = replies
+            await producer.send(request)
+            reply = await consumer.receive(30)
+            assert reply is not None and reply.jms_correlation_id == request.jms_message_id
+
+
+async def test_an_answer_belongs_to_the_transaction_of_its_request(name: Name) -> None:
+    queue, replies = jmsaio.Queue(name("requests")), jmsaio.Queue(name("replies"))
+    request = jmsaio.TextMessage("once")
+    request.jms_reply_to = replies
+    async with (
+        jmsaio.connect(f"memory://{name('broker')}") as connection,
+        connection.create_session() as client,
+        connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as server,
+    ):
+        await (await client.create_producer(queue)).send(request)
+        answers, consumer = await client.create_consumer(replies), await server.create_consumer(queue)
+        for end in (server.rollback, server.commit):
+            received = await consumer.receive(30)
+            assert received is not None and await answers.receive(0.05) is None
+            await received.reply("done")
+            await end()
+        assert await answers.receive(30) is not None
+        assert await answers.receive(0.05) is None
+
+
+async def test_what_can_not_be_answered_says_why(session: jmsaio.Session, name: Name) -> None:
+    queue = jmsaio.Queue(name("requests"))
+    consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
+    await producer.send("to nobody")
+    message = await consumer.receive(30)
+    assert message is not None
+    with pytest.raises(jmsaio.InvalidDestinationError, match="has no JMSReplyTo"):
+        await message.reply("hello")
+    message.jms_reply_to = queue
+    await session.close()
+    with pytest.raises(jmsaio.ObjectClosedError):
+        await message.reply("hello")
+
+
 async def test_a_queue_requestor_gets_its_reply_and_closes_its_session(
     connection: jmsaio.Connection, name: Name
 ) -> None:

@@ -81,7 +81,9 @@ async def test_a_session_that_acknowledges_by_itself_redelivers_nothing_on_recov
         await messages[0].acknowledge()
 
 
-async def test_a_count_stays_with_its_message_where_nothing_is_stored(connection: jmsaio.Connection, name: Name) -> None:
+async def test_a_count_stays_with_its_message_where_nothing_is_stored(
+    connection: jmsaio.Connection, name: Name
+) -> None:
     """The broker gives all messages of a non-persistent topic the same id."""
     topic = jmsaio.Topic(f"non-persistent://public/default/{name('counted')}")
     async with connection.create_session(AcknowledgeMode.CLIENT) as session:

@@ -14,8 +14,9 @@ A message that can't be read is handled according to the option ``malformed``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
+from typing import Any
 
 import attrs
 
@@ -26,7 +27,7 @@ from jmsaio.codec import decode_raw
 from jmsaio.config import Configuration
 from jmsaio.errors import IllegalStateError, JMSError, MalformedMessageError, ObjectClosedError
 from jmsaio.model.messages.bytes_message import BytesMessage
-from jmsaio.model.messages.message import Acknowledge, Message
+from jmsaio.model.messages.message import Message, Receiving
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
@@ -35,6 +36,16 @@ _log = logging.getLogger(__name__)
 
 #: Records to settle, by inbox.
 Commands = list[tuple[Inbox, list[ReceivedRecord]]]
+#: As ``Receiving.reply``.
+Reply = Callable[[Message, Any, Mapping[str, Any]], Coroutine[Any, Any, Any]]
+
+
+@attrs.frozen
+class _Session:
+    """See ``Receiving``."""
+
+    acknowledge: Callable[[int], Coroutine[Any, Any, None]]
+    reply: Reply
 
 
 @attrs.define(eq=False)
@@ -43,6 +54,7 @@ class Deliveries:
 
     Attributes:
         check_call: raises if the session must not be used.
+        reply: answers a message in this session, as ``Message.reply``.
         configuration: the connection's options.
         receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
         self_acknowledging: whether the mode is AUTO or DUPS_OK.
@@ -52,17 +64,18 @@ class Deliveries:
     ledger: DeliveryLedger[Inbox, ReceivedRecord]
     inboxes: SessionInboxes
     check_call: Callable[[], None]
+    reply: Reply
     configuration: Configuration
     receipt_timeout: float | None = attrs.field(init=False)
     self_acknowledging: bool = attrs.field(init=False)
-    _acknowledge: Acknowledge = attrs.field(init=False)  # shared by all its messages
+    _session: Receiving = attrs.field(init=False)  # shared by all its messages
 
     def __attrs_post_init__(self) -> None:
         confirmed = self.configuration.consumer.ack_receipt_enabled
         self.receipt_timeout = self.configuration.operation_timeout if confirmed else None
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
         ignored = self.self_acknowledging or self.mode is AcknowledgeMode.TRANSACTED
-        self._acknowledge = self.acknowledge_nothing if ignored else self.acknowledge
+        self._session = _Session(self.acknowledge_nothing if ignored else self.acknowledge, self.reply)
 
     def deliver(self, inbox: Inbox, record: ReceivedRecord, message: Message, deferred: bool) -> int:
         """Record the delivery of ``message``; AUTO and DUPS_OK acknowledge at once unless ``deferred``.
@@ -70,7 +83,7 @@ class Deliveries:
         Returns:
             The delivery's number in the ledger, 0 if it is already settled.
         """
-        message._acknowledge = self._acknowledge
+        message._session = self._session
         if self.self_acknowledging and not deferred:
             inbox.acks.soon(record)
             return 0

@@ -17,7 +17,7 @@ import anyio
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.completion import Completions
 from jmsaio.client.callbacks.worker import CallbackWorker, Job, NoExceptionError
-from jmsaio.client.delivery.deliveries import Deliveries
+from jmsaio.client.delivery.deliveries import Deliveries, Reply
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listeners
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
@@ -58,6 +58,7 @@ class SessionRuntime:
         mode: AcknowledgeMode,
         ledger: DeliveryLedger[Inbox, ReceivedRecord],
         number: int,
+        reply: Reply,
     ) -> None:
         self.connection = connection
         self.number = number
@@ -65,7 +66,7 @@ class SessionRuntime:
         self.mode = mode
         self.callbacks = CallbackWorker(self._next_job)
         self.inboxes = SessionInboxes(connection.transport, ledger, self.callbacks.wake)
-        self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, connection.configuration)
+        self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, reply, connection.configuration)
         self.listeners = Listeners(self.deliveries, connection.reports, connection, self, self.where)
         self.completions = Completions(self, connection, self.callbacks, self.where)
         self.sends = PendingSends(lambda: connection.states.outage)

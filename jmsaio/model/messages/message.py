@@ -5,10 +5,10 @@ Jakarta Messaging 3.1, chapter 3 Jakarta Messaging message model.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
-from jmsaio.errors import MessageFormatError, MessageNotWriteableError, NoTextError
+from jmsaio.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError, NoTextError
 from jmsaio.model.arguments import check_flag, check_int, check_optional_text, shown, with_article
 from jmsaio.model.destinations import Destination, as_destination
 from jmsaio.model.headers import Headers, as_text
@@ -21,8 +21,16 @@ from jmsaio.model.wire import DELIVERY_COUNT
 T = TypeVar("T")
 #: Bounds of Java's int and long.
 _INTS, _LONGS = (-(1 << 31), (1 << 31) - 1), (-(1 << 63), (1 << 63) - 1)
-#: Acknowledges the delivery with this number.
-Acknowledge = Callable[[int], Awaitable[None]]
+
+
+class Receiving(Protocol):
+    """The session that delivered a message, as far as the message uses it."""
+
+    async def acknowledge(self, number: int) -> None:
+        """Acknowledge the delivery with this number."""
+
+    async def reply(self, request: Message, body: Any, options: Mapping[str, Any]) -> Any:
+        """Answer a message that it delivered; see ``Message.reply``."""
 
 
 @answers(MESSAGE_NAMES)
@@ -36,20 +44,20 @@ class Message(Properties):
         properties: initial properties, in the types of their values; see ``set_object_property``.
     """
 
-    __slots__ = ("__weakref__", "_acknowledge", "_content", "_delivery", "_head", "_read_only_body")
+    __slots__ = ("__weakref__", "_content", "_delivery", "_head", "_read_only_body", "_session")
     #: The kind's name on the wire (Starlight's JMSPulsarMessageType).
     KIND: ClassVar[str] = "header"
     #: Class of an empty body.
     _EMPTY: ClassVar[type] = type(None)
 
-    _acknowledge: Acknowledge | None
     _content: Any
     _delivery: int
     _head: Headers | None
     _read_only_body: bool
+    _session: Receiving | None
 
     def __init__(self, *, properties: Mapping[str, Property] | None = None) -> None:
-        self._acknowledge = self._content = self._head = self._properties = self._source = self._record = None
+        self._session = self._content = self._head = self._properties = self._source = self._record = None
         self._count = self._delivery = 0
         self._read_only_body = self._read_only_properties = False
         if properties is not None:
@@ -59,7 +67,7 @@ class Message(Properties):
     def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
         """Create a received, read-only message; ``source`` reads headers and properties from ``record`` when needed."""
         message = cls.__new__(cls)
-        message._acknowledge = message._head = message._properties = None
+        message._session = message._head = message._properties = None
         message._source = source
         message._record = record
         message._count = 1
@@ -369,8 +377,32 @@ class Message(Properties):
 
         Cancelling: it is unknown whether the acknowledgement was sent; repeat the call.
         """
-        if self._acknowledge is not None:
-            await self._acknowledge(self._delivery)
+        if self._session is not None:
+            await self._session.acknowledge(self._delivery)
+
+    async def reply(self, body: Any, **options: Any) -> Any:
+        """Send an answer to this request: to its JMSReplyTo, with its JMSCorrelationID or else its JMSMessageID.
+
+        Sent in the session that received the request; in a transacted one, as part of its transaction.
+
+        Args:
+            body: a message or a body, as for ``producer.send``. A message's own JMSCorrelationID is replaced.
+            options: ``properties``, ``priority`` and the like, as for ``producer.send``.
+
+        Returns:
+            The receipt, as ``producer.send``.
+
+        Raises:
+            InvalidDestinationError: this message has no JMSReplyTo.
+            IllegalStateError: no consumer received it.
+            ObjectClosedError: the session is closed.
+            Otherwise as ``producer.send``.
+
+        Cancelling: it is unknown whether the answer was sent.
+        """
+        if self._session is None:
+            raise IllegalStateError("this message was not received by a consumer, so there is no request to answer")
+        return await self._session.reply(self, body, options)
 
     def __repr__(self) -> str:
         head = self._head

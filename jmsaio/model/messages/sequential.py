@@ -32,7 +32,7 @@ class SequentialMessage(Message):
     def _received(cls, source: MessageSource, record: Any, body: Any) -> Self:
         # As Message._received, without its call: this is the hot path of a receiver.
         message = cls.__new__(cls)
-        message._acknowledge = message._head = message._properties = None
+        message._session = message._head = message._properties = None
         message._source = source
         message._record = record
         message._content = body

@@ -24,7 +24,7 @@ class TextMessage(Message):
 
     def __init__(self, text: str | None = None, *, properties: Mapping[str, Property] | None = None) -> None:
         # The slots of Message, repeated here: this is the hot path of a sender.
-        self._acknowledge = self._head = self._properties = self._source = self._record = None
+        self._session = self._head = self._properties = self._source = self._record = None
         self._count = self._delivery = 0
         self._read_only_body = self._read_only_properties = False
         self._content = text if type(text) is str or text is None else _text(text)

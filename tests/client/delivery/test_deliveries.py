@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.config import load
+from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.rules.ledger import DeliveryLedger, Scope
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered, numbers
@@ -155,7 +156,11 @@ def deliveries(mode: AcknowledgeMode, check_call: Callable[[], None] = lambda: N
     ledger: DeliveryLedger[Any, Any] = DeliveryLedger()
     transport: Any = object()  # is compared only
     inboxes = SessionInboxes(transport, ledger, lambda: None)
-    return Deliveries(mode, ledger, inboxes, check_call, load("memory:", close_timeout=1.0, **options))
+
+    async def reply(request: Message, body: Any, options: Mapping[str, Any]) -> Any:
+        raise AssertionError
+
+    return Deliveries(mode, ledger, inboxes, check_call, reply, load("memory:", close_timeout=1.0, **options))
 
 
 def closed() -> None:

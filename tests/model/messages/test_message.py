@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from jmsaio.errors import InvalidDestinationError, MessageFormatError, MessageNotWriteableError
+from jmsaio.errors import IllegalStateError, InvalidDestinationError, MessageFormatError, MessageNotWriteableError
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.headers import Headers
 from jmsaio.model.messages.bytes_message import BytesMessage
@@ -118,13 +119,22 @@ async def test_acknowledge_calls_the_session_each_time_or_does_nothing() -> None
     await message.acknowledge()
     calls = []
 
-    async def taken(number: int) -> None:
-        calls.append(number)
+    class Taken:
+        async def acknowledge(self, number: int) -> None:
+            calls.append(number)
 
-    message._acknowledge, message._delivery = taken, 7
+        async def reply(self, request: Message, body: Any, options: Mapping[str, Any]) -> Any:
+            raise AssertionError
+
+    message._session, message._delivery = Taken(), 7
     await message.acknowledge()
     await message.acknowledge()
     assert calls == [7, 7]
+
+
+async def test_only_a_received_message_is_answered() -> None:
+    with pytest.raises(IllegalStateError, match="not received by a consumer"):
+        await Message().reply("too soon")
 
 
 def test_a_correlation_id_with_half_a_surrogate_pair_has_bytes() -> None:
