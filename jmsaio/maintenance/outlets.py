@@ -49,12 +49,14 @@ class Outlets:
         by_group = "Key_Shared" in (config.queue_subscription_type, config.topic_shared_subscription_type)
         options = sender_options(config, route, self._settled, by_group)
         self._senders = CopySenders(
-            self._transport.open_sender, self._transport.admin, options, config.max_num_of_producers,
-            config.close_timeout,
+            self._transport.open_sender, self._transport.admin, self._check_again, options,
+            config.max_num_of_producers, config.close_timeout,
         )  # fmt: skip
 
     async def check(self, topic: str) -> None:
-        """Reject a topic that would not keep messages. Checked once per topic, and never without administration.
+        """Reject a topic that would not keep messages.
+
+        Checked once per topic, again before an outdated sender is replaced, and never without administration.
 
         Args:
             topic: full name of a topic or of a partition.
@@ -69,6 +71,10 @@ class Outlets:
         fault = self._checked[topic]
         if fault is not None:
             raise fault
+
+    async def _check_again(self, topic: str) -> None:
+        self._checked.pop(topic, None)
+        await self.check(topic)
 
     async def _find_fault(self, topic: str) -> JMSError | None:
         admin = self._transport.admin

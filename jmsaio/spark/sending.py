@@ -78,6 +78,8 @@ class _Outlet:
 class Sending:
     """Sender of the rows of one task, at least once: a repeated task sends them again.
 
+    It replaces no ``outdated`` sender: each has failed a row, which ends the task.
+
     Args:
         configuration: its ``producer`` configures the senders. A queue's subscription is created before its first
             message.

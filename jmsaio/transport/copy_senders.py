@@ -38,6 +38,7 @@ class CopySenders:
     Args:
         open_sender: opens senders.
         admin: returns schemas; None: there is no REST interface.
+        reopening: called with the topic before an outdated sender is replaced: it might have been deleted meanwhile.
         options: options of all senders; their configured producer name is not used.
         most: maximum number of senders.
         close_timeout: maximum seconds to close one.
@@ -45,6 +46,7 @@ class CopySenders:
 
     _open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
     _admin: Admin | None
+    _reopening: Callable[[str], Awaitable[object]]
     _options: SenderOptions
     _most: int = sys.maxsize
     _close_timeout: float = 10.0
@@ -121,12 +123,17 @@ class CopySenders:
 
         Raises:
             TransportError: the topic refuses the schema: error code IncompatibleSchema.
-            JMSError: as ``Transport.open_sender``; records in flight have no outcome in time.
+            JMSError: as ``Transport.open_sender`` and ``reopening``; records in flight have no outcome in time.
 
-        Cancelling changes nothing.
+        Cancelling: an outdated sender closes nevertheless.
         """
         key = topic, schema
         sender = self._senders.get(key)
+        if sender is not None and sender.outdated:
+            await self._reopening(topic)
+            del self._senders[key]
+            await sender.aclose(self._close_timeout)
+            sender = None
         if key not in self._large and copy.size() > LARGE:
             if sender is not None:
                 await self._close(key)

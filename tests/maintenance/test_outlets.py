@@ -72,6 +72,24 @@ async def kept(harness: Harness) -> str:
     return topic
 
 
+async def test_a_topic_that_was_deleted_meanwhile_is_checked_again(broker: EmbeddedBroker) -> None:
+    harness = await Harness.start(load(broker.url))
+    outlets = Outlets(harness.transport, harness.configuration, tell_each)
+    topic, outcomes = await kept(harness), Outcomes()
+    await outlets.sender(topic, COPY, PLAIN)
+    await harness.admin.delete_topic(topic, force=True)
+    await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
+    (await outlets.sender(topic, COPY, PLAIN)).send(COPY, outcomes)
+    await outlets.drain()
+    assert len(outcomes.stored) == 1
+    await harness.admin.delete_topic(topic, force=True)
+    for _ in range(2):
+        with pytest.raises(NotFoundError, match="no longer exists"):
+            await outlets.sender(topic, COPY, PLAIN)
+    await outlets.aclose()
+    await harness.stop()
+
+
 async def test_a_topic_that_can_not_be_asked_about_is_refused_alike_for_each_record(broker: EmbeddedBroker) -> None:
     harness = await Harness.start(load(broker.url))
     topic = await kept(harness)

@@ -10,7 +10,7 @@ from jmsaio.config import ProducerConfig, load
 from jmsaio.errors import NotFoundError, TransportError
 from jmsaio.model.schema import Schema
 from jmsaio.testing import embedded_broker
-from jmsaio.transport.base import Sender, SenderOptions
+from jmsaio.transport.base import Sender, SenderOptions, StartPosition
 from jmsaio.transport.copy_senders import INCOMPATIBLE, LARGE, CopySenders
 from tests.kit.records import ORDER, Outcomes, Record, record, tell_each
 from tests.transport.contract.harness import GUARD, Harness
@@ -30,6 +30,10 @@ async def harness() -> AsyncIterator[Harness]:
         await harness.stop()
 
 
+async def nothing(topic: str) -> None:
+    """What is to be done before an outdated sender is replaced: nothing."""
+
+
 def senders(harness: Harness, opened: list[SenderOptions], **options: int) -> CopySenders:
     """Senders whose options are kept when they are opened."""
 
@@ -38,7 +42,7 @@ def senders(harness: Harness, opened: list[SenderOptions], **options: int) -> Co
         return await harness.transport.open_sender(topic, options)
 
     config = ProducerConfig(producer_name="p", compression_type="ZLIB")
-    return CopySenders(open_sender, harness.admin, SenderOptions(config, tell_each), **options)
+    return CopySenders(open_sender, harness.admin, nothing, SenderOptions(config, tell_each), **options)
 
 
 async def test_from_the_first_large_copy_on_all_are_sent_in_chunks_and_in_order(harness: Harness) -> None:
@@ -56,6 +60,27 @@ async def test_from_the_first_large_copy_on_all_are_sent_in_chunks_and_in_order(
     assert all(one.config.producer_name is None for one in opened)
     assert [one.payload for one in await inbox.take(3)] == [one.payload for one in sent]
     assert (await harness.admin.stats(topic)).producers == 1
+    await copies.aclose()
+
+
+async def test_an_outdated_sender_is_replaced_before_the_next_copy(harness: Harness) -> None:
+    """What its topic needs is made first; the rest of the senders stay."""
+    reopened, outcomes, topic, other = list[str](), Outcomes(), harness.topic(), harness.topic()
+
+    async def reopening(topic: str) -> None:
+        reopened.append(topic)
+        await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
+
+    options = SenderOptions(ProducerConfig(), tell_each)
+    copies = CopySenders(harness.transport.open_sender, harness.admin, reopening, options)
+    first, second = [await copies.sender(one, SMALL, None, topic) for one in (topic, other)]
+    await harness.admin.delete_topic(topic, force=True)
+    assert [await copies.sender(one, SMALL, None, topic) is old for one, old in ((topic, first), (other, second))] == [
+        False, True,
+    ]  # fmt: skip
+    (await copies.sender(topic, SMALL, None, topic)).send(SMALL, outcomes)
+    await copies.drain()
+    assert (reopened, len(outcomes.stored), (await harness.admin.stats(topic)).producers) == ([topic], 1, 1)
     await copies.aclose()
 
 
@@ -85,7 +110,7 @@ async def test_a_schema_that_is_not_there_or_refused_is_told(harness: Harness) -
     for version in (b"\xff" * 9, (7).to_bytes(8, "big")):
         with pytest.raises(NotFoundError):
             await copies.schema_of(Record(schema_version=version, topic=source))
-    alone = CopySenders(harness.transport.open_sender, None, SenderOptions(ProducerConfig(), tell_each))
+    alone = CopySenders(harness.transport.open_sender, None, nothing, SenderOptions(ProducerConfig(), tell_each))
     with pytest.raises(NotFoundError, match="usePulsarAdmin"):
         await alone.schema_of(Record(schema_version=bytes(8), topic=source))
     assert await copies.missing(topic, source) == [FIRST]

@@ -124,7 +124,7 @@ class DeadLetters:
 
     def __attrs_post_init__(self) -> None:
         options = SenderOptions(ProducerConfig(batcher_builder="KEY_BASED"), self._settled)
-        self._senders = CopySenders(self._open_sender, self._admin, options)
+        self._senders = CopySenders(self._open_sender, self._admin, self._keep_letters, options)
 
     @property
     def limit(self) -> int:
@@ -175,11 +175,7 @@ class DeadLetters:
     async def _sender(self, record: PulsarRecord, letter: OutgoingRecord) -> Sender:
         topic = self._policy.dead_letter_topic or dead_letter_topic(record.topic, self._subscription)
         if topic not in self._kept:
-            name = self._policy.initial_subscription_name
-            if name:
-                await subscribe_once(self._open_receiver, topic, name)
-            else:
-                await self._keep(topic)
+            await self._keep_letters(topic)
             self._kept.add(topic)
         try:
             schema = await self._senders.schema_of(record)
@@ -190,6 +186,14 @@ class DeadLetters:
                 raise
             self._warn_untyped(record, topic, error)
             return await self._senders.sender(topic, letter, None, record.topic)
+
+    async def _keep_letters(self, topic: str) -> None:
+        """Create the first subscription of a dead-letter topic."""
+        name = self._policy.initial_subscription_name
+        if name:
+            await subscribe_once(self._open_receiver, topic, name)
+        else:
+            await self._keep(topic)
 
     def _warn_untyped(self, record: PulsarRecord, topic: str, error: JMSError) -> None:
         """Log once per topic that letters lose their schema: as bytes, they are at least not redelivered forever."""

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import logging
 import uuid
+from typing import cast
 
 import anyio
 import httpx
 import pytest
 
 import jmsaio
-from jmsaio.config import DeadLetterPolicy, ProducerConfig
+from jmsaio.config import DeadLetterPolicy, ProducerConfig, load
 from jmsaio.errors import AdminError
 from jmsaio.model.wire import OutgoingRecord
-from jmsaio.transport.base import SubscriptionType
+from jmsaio.testing import embedded_broker
+from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.pulsar.admin import RestAdmin
+from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.emulation.unacked import return_counts
-from tests.kit.records import Outcomes
+from jmsaio.transport.pulsar.native.record import PulsarRecord
+from tests.kit.records import Outcomes, Record
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
+from tests.transport.contract.harness import Harness
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic, send
 
 
@@ -248,3 +253,25 @@ async def test_without_the_right_to_subscribe_there_is_one_warning(
                 await anyio.sleep(0.1)
     (warning,) = [each.message for each in caplog.records if dead in each.message]
     assert "no right" in warning and "deletes the dead letters" in warning
+
+
+async def test_an_outdated_sender_is_replaced_and_the_letters_kept_again() -> None:
+    """Its topic might have been deleted meanwhile, with the subscription that keeps the letters."""
+    with embedded_broker() as broker:
+        harness = await Harness.start(load(broker.url))
+        kept, moved, transport, topic = list[str](), list[bool](), harness.transport, f"{harness.topic()}-DLQ"
+
+        async def keep(topic: str) -> None:
+            kept.append(topic)
+            await harness.admin.create_subscription(topic, "keep", StartPosition.EARLIEST)
+
+        policy = DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic=topic)
+        letters = DeadLetters(policy, "sub", transport.open_sender, transport.open_receiver, keep)
+        for _ in range(2):
+            letters.put([(cast("PulsarRecord", Record()), 1)], lambda _, stored: moved.append(stored))
+            await anyio.wait_all_tasks_blocked()
+            assert await (await harness.inbox(topic, name="keep")).consume(1) == [""]
+            await harness.admin.delete_topic(topic, force=True)
+        await letters.aclose(HANG)
+        assert (kept, moved) == ([topic] * 2, [True] * 2)
+        await harness.stop()
