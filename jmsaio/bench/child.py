@@ -18,6 +18,7 @@ from pathlib import Path
 
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.workload import Task
+from jmsaio.model.arguments import shown
 
 #: Function or coroutine function that measures.
 Target = Callable[[Task], Metrics | Coroutine[object, None, Metrics]]
@@ -27,7 +28,7 @@ def find_target(target: str) -> Target:
     """Import the function ``module:function``. Raises ValueError, ImportError or AttributeError if there is none."""
     module, separator, function = target.partition(":")
     if not separator:
-        raise ValueError(f"{target!r} is not of the form module:function")
+        raise ValueError(f"{shown(target)} is not of the form module:function")
     found: Target = getattr(importlib.import_module(module), function)
     return found
 

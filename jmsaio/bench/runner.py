@@ -24,6 +24,7 @@ from jmsaio.bench.meter import Metrics
 from jmsaio.bench.report import Report, Sample, write_json
 from jmsaio.bench.scenario import Scenario
 from jmsaio.bench.workload import Task, Workload
+from jmsaio.model.arguments import shown
 from jmsaio.model.version import __version__
 
 #: Packages whose version affects the figures.
@@ -131,11 +132,11 @@ def select(scenarios: Sequence[Scenario], only: str | None) -> list[Scenario]:
     try:
         pattern = re.compile(only)
     except re.error as error:
-        raise ValueError(f"{only!r} is not a regular expression: {error}") from error
+        raise ValueError(f"{shown(only)} is not a regular expression: {error}") from error
     chosen = [scenario for scenario in scenarios if pattern.search(scenario.name)]
     if not chosen:
         names = ", ".join(scenario.name for scenario in scenarios)
-        raise ValueError(f"no row matches {only!r}; there are: {names}")
+        raise ValueError(f"no row matches {shown(only)}; there are: {names}")
     return chosen
 
 

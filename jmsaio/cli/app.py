@@ -37,6 +37,7 @@ from jmsaio.errors import (
     JMSSecurityError,
     OperationTimeoutError,
 )
+from jmsaio.model.arguments import WIDTH, brief, shown
 from jmsaio.model.version import __version__
 
 #: Advice by class of error; the first match wins.
@@ -64,7 +65,7 @@ class _App(click.Group):
             groups = [each for each in self.commands.values() if isinstance(each, click.Group) and not each.hidden]
             found = [f"'jmsaio {each.name} {args[0]}'" for each in groups if args[0] in each.commands]
             if found:
-                ctx.fail(f"No such command {args[0]!r}; there is {' and '.join(found)}")
+                ctx.fail(f"No such command {shown(args[0])}; there is {' and '.join(found)}")
         return super().resolve_command(ctx, args)
 
 
@@ -130,15 +131,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.Abort:
         return _complain("interrupted", INTERRUPTED)
     except click.ClickException as error:
-        return _complain(_usage(error), error.exit_code)
+        return _complain(_shortened(_usage(error), given), error.exit_code)
     except SystemExit:  # raised by click when the reader of the output, such as head, has exited
         return BROKEN_PIPE
     except Exception as error:
         if noted.get("debug"):
             traceback.print_exc()
             return _code(error)
-        return _complain(_sentence(error), _code(error))
+        return _complain(_shortened(_sentence(error), given), _code(error))
     return result if isinstance(result, int) else OK
+
+
+def _shortened(text: str, arguments: Sequence[str]) -> str:
+    """Shorten long arguments, and values of options, that click or the operating system repeat whole."""
+    for argument in arguments:
+        for long in (argument, argument.partition("=")[2]):
+            if len(long) > WIDTH:
+                for quoted in (long, repr(long)[1:-1], click.format_filename(long)):
+                    text = text.replace(quoted, brief(long))
+    return text
 
 
 def _usage(error: click.ClickException) -> str:

@@ -19,7 +19,7 @@ import click
 from jmsaio.cli.typed import typed
 from jmsaio.config.options import nearest
 from jmsaio.errors import JMSError
-from jmsaio.model.arguments import with_article
+from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.headers import FIELDS as HEADER_FIELDS
 from jmsaio.model.headers import OF_APPLICATION, Holds, is_provided
@@ -175,7 +175,7 @@ def from_record(line: bytes) -> Message:
         record = json.loads(line)
         message = _from_kind(str(record.get("kind", "text")), record.get("body"), record.get("body_types") or {})
         for field in record.keys() - FIELDS:
-            raise ValueError(f"unknown field {field!r}{nearest(field, FIELDS)}")
+            raise ValueError(f"unknown field {shown(field)}{nearest(field, FIELDS)}")
         types = record.get("types") or {}
         for name, value in (record.get("properties") or {}).items():
             if not is_provided(name):
@@ -194,7 +194,7 @@ def from_record(line: bytes) -> Message:
 
 def _from_kind(kind: str, body: Any, types: Any) -> Message:
     if kind not in KINDS:
-        raise ValueError(f"kind {kind!r} is not one of {', '.join(KINDS)}")
+        raise ValueError(f"kind {shown(kind)} is not one of {', '.join(KINDS)}")
     holds = KINDS[kind].holds
     if holds is None:
         if body is not None:
@@ -217,13 +217,13 @@ def _delivery_mode(name: object) -> DeliveryMode:
     for mode in DeliveryMode:
         if mode.name == name:
             return mode
-    raise ValueError(f"delivery_mode {name!r} is not one of {', '.join(DeliveryMode.__members__)}")
+    raise ValueError(f"delivery_mode {shown(name)} is not one of {', '.join(DeliveryMode.__members__)}")
 
 
 def _destination(text: object) -> Queue | Topic:
     kind, _, name = str(text).partition(":")
     if kind not in ("queue", "topic"):
-        raise ValueError(f"reply_to {text!r} is not queue:NAME or topic:NAME")
+        raise ValueError(f"reply_to {shown(text)} is not queue:NAME or topic:NAME")
     return Queue(name) if kind == "queue" else Topic(name)
 
 

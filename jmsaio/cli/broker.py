@@ -13,6 +13,7 @@ import click
 from jmsaio.cli.common.exits import NOTHING, OK
 from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
 from jmsaio.cli.common.selecting import Number
+from jmsaio.model.arguments import shown
 
 if TYPE_CHECKING:
     from jmsaio.launcher import BrokerStatus, Progress
@@ -180,7 +181,7 @@ def _reporting(output: Output, what: str) -> Iterator[Progress]:
 def _setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise click.UsageError(f"--option needs NAME=VALUE, not {text!r}")
+        raise click.UsageError(f"--option needs NAME=VALUE, not {shown(text)}")
     return name, value
 
 

@@ -15,6 +15,7 @@ from rich.markdown import Markdown
 from jmsaio.cli.common.exits import NOTHING, OK
 from jmsaio.cli.common.output import make_output
 from jmsaio.config.options import nearest
+from jmsaio.model.arguments import shown
 
 
 def guides() -> dict[str, Traversable]:
@@ -102,12 +103,12 @@ def guide(name: str | None, terms: tuple[str, ...], raw: bool | None) -> int:
     file_named = known.get(name.removesuffix(".md"))
     if file_named is None:
         hint = nearest(name, known) or f"; there are {', '.join(known)}"
-        raise click.UsageError(f"unknown guide {name!r}{hint}")
+        raise click.UsageError(f"unknown guide {shown(name)}{hint}")
     text = file_named.read_text(encoding="utf-8")
     if terms:
         text = excerpts(text, terms)
         if not text:
-            click.echo(f"nothing in the guide {name!r} has {' and '.join(map(repr, terms))}", err=True)
+            click.echo(f"nothing in the guide {shown(name)} has {' and '.join(map(repr, terms))}", err=True)
             return NOTHING
         text += "\n"
     if raw if raw is not None else not sys.stdout.isatty():

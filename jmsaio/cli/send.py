@@ -21,6 +21,7 @@ from jmsaio.cli.common.output import Output, json_option, make_output, printable
 from jmsaio.cli.common.selecting import Number
 from jmsaio.cli.typed import parse_property
 from jmsaio.errors import JMSError, SendInDoubtError
+from jmsaio.model.arguments import shown
 from jmsaio.model.headers import OF_APPLICATION, Holds
 from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.modes import DeliveryMode
@@ -157,7 +158,7 @@ def _parse_properties(texts: tuple[str, ...]) -> dict[str, Property]:
     found: dict[str, Property] = {}
     for name, value in map(parse_property, texts):
         if name in found:
-            raise click.UsageError(f"property {name!r} is given twice")
+            raise click.UsageError(f"property {shown(name)} is given twice")
         found[name] = value
     return found
 

@@ -12,6 +12,7 @@ import click
 
 from jmsaio.codec.schemas.reading import json_text
 from jmsaio.errors import JMSError
+from jmsaio.model.arguments import shown
 from jmsaio.model.values import Byte, Char, Double, Float, Int, Long, Short
 
 
@@ -43,14 +44,14 @@ def parse_property(text: str) -> tuple[str, bool | int | float | str]:
     name, equals, value = text.partition("=")
     name, colon, kind = name.partition(":")
     if not equals or not name:
-        raise click.UsageError(f"property {text!r} is not name=value or name:type=value")
+        raise click.UsageError(f"property {shown(text)} is not name=value or name:type=value")
     reader = TYPES.get(kind if colon else "string")
     if reader is None:
-        raise click.UsageError(f"property {text!r}: type {kind!r} is not one of {', '.join(TYPES)}")
+        raise click.UsageError(f"property {shown(text)}: type {shown(kind)} is not one of {', '.join(TYPES)}")
     try:
         return name, reader(value)
     except (ValueError, OverflowError, JMSError) as error:
-        raise click.UsageError(f"property {name!r}: {value!r} is not a valid {kind}: {error}") from None
+        raise click.UsageError(f"property {shown(name)}: {shown(value)} is not a valid {kind}: {error}") from None
 
 
 def typed(value: Any, kind: str | None) -> Any:
@@ -65,7 +66,7 @@ def typed(value: Any, kind: str | None) -> Any:
         return Char(value)
     reader = TYPES.get(kind)
     if reader is None:
-        raise ValueError(f"type {kind!r} is not one of {', '.join(TYPES)}")
+        raise ValueError(f"type {shown(kind)} is not one of {', '.join(TYPES)}")
     return reader(str(value).lower() if isinstance(value, bool) else str(value))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from jmsaio.model.arguments import shown
 from jmsaio.spark.planning.offsets import Behind, behind, shown_offset
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def __getattr__(name: str) -> object:
         from jmsaio.spark.dedup import with_dedup
 
         return with_dedup
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {shown(name)}")
 
 
 def register(spark: SparkSession) -> None:

@@ -22,6 +22,7 @@ from pyspark.sql.types import StructField, StructType
 
 from jmsaio.config.options import nearest
 from jmsaio.errors import ConfigurationError
+from jmsaio.model.arguments import shown
 from jmsaio.model.schema import Schema
 from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type, ddl, find_column
 from jmsaio.spark.model.value_type import VALUE, value_type
@@ -140,23 +141,25 @@ def _column(field: StructField) -> Column:
     column = find_column(field.name)
     if column is None:
         known = nearest(field.name, [each.name for each in COLUMNS])
-        raise ConfigurationError(f"schema: the source jms has no column {field.name!r}{known}", key=field.name)
+        raise ConfigurationError(f"schema: the source jms has no column {shown(field.name)}{known}", key=field.name)
     if not field.nullable:
-        raise ConfigurationError(f"schema: column {field.name!r} can be NULL; leave out NOT NULL", key=field.name)
+        raise ConfigurationError(f"schema: column {shown(field.name)} can be NULL; leave out NOT NULL", key=field.name)
     wanted, given = column.type.value.lower().replace(" ", ""), field.dataType.simpleString()
     if column.type is not Type.PROPERTIES and given.lower() != wanted:
-        raise ConfigurationError(f"schema: column {field.name!r} is {wanted.upper()}, not {given}", key=field.name)
+        raise ConfigurationError(f"schema: column {shown(field.name)} is {wanted.upper()}, not {given}", key=field.name)
     return column
 
 
 def _declared(field: StructField) -> tuple[Property, ...]:
     if not isinstance(field.dataType, StructType) or not field.dataType.fields:
-        raise ConfigurationError(f"schema: column {field.name!r} is a STRUCT of properties", key=field.name)
+        raise ConfigurationError(f"schema: column {shown(field.name)} is a STRUCT of properties", key=field.name)
     found = []
     for each in field.dataType.fields:
         given = each.dataType.simpleString()
         if given not in _PROPERTY_TYPES:
             known = ", ".join(kind.value for kind in _PROPERTY_TYPES.values())
-            raise ConfigurationError(f"schema: property {each.name!r} is one of {known}, not {given}", key=each.name)
+            raise ConfigurationError(
+                f"schema: property {shown(each.name)} is one of {known}, not {given}", key=each.name
+            )
         found.append(Property(each.name, _PROPERTY_TYPES[given]))
     return tuple(found)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from jmsaio.errors import NotFoundError
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import full_name
 from jmsaio.testing.faults import FaultScript
 from jmsaio.transport.clock import Clock
@@ -76,7 +77,7 @@ class EmbeddedBroker:
         with self._broker.lock:
             found = subscriptions_named(subscription, self._broker.find(full_name(topic)))
             if not found:
-                raise NotFoundError(f"topic {topic} has no subscription {subscription!r}")
+                raise NotFoundError(f"topic {topic} has no subscription {shown(subscription)}")
             return sum(part.size for part in found)
 
 

@@ -99,6 +99,37 @@ def test_a_users_mistake_is_one_sentence(
     assert "Traceback" not in output.err
 
 
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [LONG],
+        ["guide", LONG],
+        ["bench", LONG],
+        ["bench", "--rounds", LONG],
+        ["broker", "logs", f"--lines={LONG}"],
+        ["broker", "start", "--memory", LONG],
+        ["broker", "start", "--option", LONG],
+        ["broker", "status", "--dir", LONG],
+        ["send", "orders", "--file", f"{LONG}\udcff"],
+        ["send", "orders", "text", "--property", LONG],
+        ["send", "orders", "text", "--property", f"a:{LONG}=1"],
+        ["send", "orders", "text", "--property", f"a:int={LONG}"],
+        ["send", "orders", "text", "--priority", LONG],
+        ["send", "orders", "text", "--url", LONG],
+        ["receive", "orders", "--timeout", LONG],
+        ["spark", "report", LONG],
+    ],
+    ids=lambda arguments: " ".join(arguments)[:40],
+)
+def test_a_mistake_quotes_little_of_an_argument(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) in (1, 2)
+    told = capsys.readouterr().err
+    assert 0 < told.count("x") < 500 and "\udcff" not in told
+
+
 def test_a_broker_that_is_away_is_one_line_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["send", "q", "x", "-u", "pulsar://127.0.0.1:1", "-o", "connect_timeout=1", "-o", "operation_timeout=1"]
     assert main(arguments) == 1

@@ -16,6 +16,7 @@ from jmsaio.cli.common.selecting import topic_option, with_options
 from jmsaio.config import Configuration, load
 from jmsaio.config.sources import is_url, read_file, split_url
 from jmsaio.errors import AdminError, BrokerUnavailableError, NotFoundError
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.transport.pulsar.admin.causes import cause_of
 
@@ -66,7 +67,7 @@ def read_connection(
     for setting in settings:
         name, equals, value = setting.partition("=")
         if not equals or not name:
-            raise click.UsageError(f"--option needs NAME=VALUE, not {name!r}")
+            raise click.UsageError(f"--option needs NAME=VALUE, not {shown(name)}")
         source[name] = value
     config = load(source)
     if config.in_process and (config.fallback or not embedded):

@@ -17,6 +17,7 @@ from jmsaio.cli.common.tables import width_of
 from jmsaio.cli.spark.letter_table import markdown_of, panels_of, samples_of, table_of
 from jmsaio.cli.spark.options import pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
+from jmsaio.model.arguments import shown
 from jmsaio.model.destination_text import parse_destination_text
 
 P = ParamSpec("P")
@@ -94,7 +95,7 @@ def _require_picture(file: Path) -> None:
     from jmsaio.bench.drawing import require_matplotlib
 
     if file.suffix not in (".svg", ".png", ".pdf"):
-        raise click.UsageError(f"--picture needs a name that ends with .svg, .png or .pdf, not {file.name!r}")
+        raise click.UsageError(f"--picture needs a name that ends with .svg, .png or .pdf, not {shown(file.name)}")
     try:
         require_matplotlib("--picture")
     except ImportError as error:

@@ -14,6 +14,7 @@ from jmsaio.cli.common.connecting import read_connection
 from jmsaio.cli.common.output import json_option
 from jmsaio.cli.common.selecting import with_options
 from jmsaio.errors import JMSError
+from jmsaio.model.arguments import shown
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -93,6 +94,6 @@ def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise click.UsageError(f"{option} needs A=B, not {text!r}")
+            raise click.UsageError(f"{option} needs A=B, not {shown(text)}")
         found[name] = value
     return found

@@ -10,6 +10,7 @@ import click
 from jmsaio.cli.common.exits import DATA_LOSS, OK
 from jmsaio.cli.spark.options import FOLDER, needs_extra
 from jmsaio.cli.spark.report_pages import WRITERS
+from jmsaio.model.arguments import shown
 
 if TYPE_CHECKING:
     from jmsaio.spark.model.folder import AnyPath
@@ -40,7 +41,7 @@ def report(folder: AnyPath, file: Path | None, form: str | None) -> int:
     form = form or ("md" if file is None else file.suffix.removeprefix("."))
     if form not in WRITERS:
         raise click.UsageError(
-            f"--output needs a name that ends with one of {_ENDINGS}, or --format, not {str(file)!r}"
+            f"--output needs a name that ends with one of {_ENDINGS}, or --format, not {shown(str(file))}"
         )
     summary = report_archive(folder)
     text = WRITERS[form](summary)

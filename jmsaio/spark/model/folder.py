@@ -16,6 +16,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, Final, TypeAlias, cast
 
 from jmsaio.errors import ConfigurationError, IllegalStateError
+from jmsaio.model.arguments import shown
 
 #: Beginning of a URL, also if a path has merged its two slashes.
 _URL: Final = re.compile("[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -240,7 +241,7 @@ def folder_at(text: str) -> AnyPath:
             raise ConfigurationError(f"{text} needs packages, also on workers: pip install 'jmsaio[store]'")
         return kind(text)
     raise ConfigurationError(
-        f"folder {_SECRET.sub('//', text)!r} looks like a URL that archives can't use: give s3a://BUCKET/FOLDER, "
+        f"folder {shown(_SECRET.sub('//', text))} looks like a URL that archives can't use: give s3a://BUCKET/FOLDER, "
         "s3://, gs://, abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER or hdfs://NAMENODE/FOLDER, with "
         "credentials in the environment, or the path of a folder that is mounted here and on all workers"
     )

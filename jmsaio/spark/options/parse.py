@@ -15,6 +15,7 @@ from jmsaio.config.options import nearest
 from jmsaio.config.schemes import SCHEMES
 from jmsaio.config.sources import split_url
 from jmsaio.errors import ConfigurationError, InvalidDestinationError
+from jmsaio.model.arguments import shown
 from jmsaio.model.destination_text import KINDS, join_names, parse_destination_text
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.partitions import split_partition
@@ -143,7 +144,7 @@ def _unknown(name: str) -> ConfigurationError:
     if why is not None:
         return ConfigurationError(f"option {name}: {why}", key=name)
     known = [*(row.name for row in OPTIONS), *_WRITTEN.values()]
-    return ConfigurationError(f"unknown option {name!r}{nearest(name, known)}", key=name)
+    return ConfigurationError(f"unknown option {shown(name)}{nearest(name, known)}", key=name)
 
 
 def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -> Given:
@@ -231,7 +232,7 @@ def parse_columns(given: Given) -> tuple[Column, ...]:
         column = find_column(name.strip())
         if column is None:
             known = nearest(name.strip(), [each.name for each in COLUMNS])
-            raise given.refuse("columns", f"there is no column {name.strip()!r}{known}")
+            raise given.refuse("columns", f"there is no column {shown(name.strip())}{known}")
         if column in columns:
             raise given.refuse("columns", f"names {column.name} twice")
         if body is column.left_out:
@@ -320,9 +321,9 @@ def _full_name(name: str, text: str, given: str, namespace: str) -> str:
     try:
         resolved = resolve(Topic(given), namespace)
     except InvalidDestinationError:
-        raise refuse(name, text, f"{given!r} is not the name of a topic") from None
+        raise refuse(name, text, f"{shown(given)} is not the name of a topic") from None
     if resolved.virtual or len(resolved.topics) != 1:
-        raise refuse(name, text, f"{given!r} is not the name of one topic")
+        raise refuse(name, text, f"{shown(given)} is not the name of one topic")
     return resolved.topics[0]
 
 
@@ -337,11 +338,11 @@ def _check(given: Given) -> None:
                 )
         if given.use is Use.WRITE and resolved.virtual:
             name = given.options.destination
-            raise InvalidDestinationError(f"{name!r} stands for several topics; write to one of them instead")
+            raise InvalidDestinationError(f"{shown(name)} stands for several topics; write to one of them instead")
     for option, reason in _contradictions(given):
         raise given.refuse(option, reason)
     if resolved is not None and resolved.pattern is not None and not given.configuration.use_pulsar_admin:
-        raise InvalidDestinationError(f"{given.options.destination!r}: a pattern {_NO_ADMIN}")
+        raise InvalidDestinationError(f"{shown(given.options.destination)}: a pattern {_NO_ADMIN}")
 
 
 def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
@@ -358,7 +359,7 @@ def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
         yield "view", "only a queue has pending messages; name it by the option queue"
     start, end = options.starting_time, options.ending_time
     if start is not None and end is not None and end < start:
-        yield "endingTime", f"is before startingTime = {given.texts['startingTime']!r}"
+        yield "endingTime", f"is before startingTime = {shown(given.texts['startingTime'])}"
     least, most = options.min_entries_per_trigger, options.max_entries_per_trigger
     if least is not None and most is not None and least > most:
         yield "minEntriesPerTrigger", f"is above maxEntriesPerTrigger = {most}"

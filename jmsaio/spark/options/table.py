@@ -11,6 +11,7 @@ import attrs
 
 from jmsaio.config import Configuration, load
 from jmsaio.config.options import nearest
+from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import Schema
@@ -48,11 +49,11 @@ def parse_properties(text: str) -> tuple[Property, ...]:
             raise ValueError(f"must be names and types, such as region STRING, qty INT; see {text[place:][:40]!r}")
         name = found[1].replace("``", "`") if found[1] is not None else found[2]
         if name.lower() in [each.name.lower() for each in properties]:
-            raise ValueError(f"declares {name!r} twice; Spark ignores the case of a name")
+            raise ValueError(f"declares {shown(name)} twice; Spark ignores the case of a name")
         kind = _TYPES.get(found[3].upper())
         if kind is None:
             hint = nearest(found[3].upper(), _TYPES) or f"; there are {', '.join(_TYPES)}"
-            raise ValueError(f"property {name!r} can't have the type {found[3]!r}{hint}")
+            raise ValueError(f"property {shown(name)} can't have the type {shown(found[3])}{hint}")
         properties.append(Property(name, kind))
         place, separator = found.end(), found[4]
     return tuple(properties)

@@ -9,6 +9,7 @@ from contextlib import suppress
 import attrs
 
 from jmsaio.errors import ConfigurationError, JMSError, NotFoundError
+from jmsaio.model.arguments import shown
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
@@ -149,8 +150,8 @@ class StreamCursor:
         found = (await self.admin.stats(topic)).subscriptions.get(self.subscription)
         if found is not None and found.consumers:
             raise ConfigurationError(
-                f"{self.option}: {self.subscription!r} of {topic} has {found.consumers} consumers, which would miss "
-                f"what is read; close them, or name another subscription{self.remedy}",
+                f"{self.option}: {shown(self.subscription)} of {topic} has {found.consumers} consumers, which "
+                f"would miss what is read; close them, or name another subscription{self.remedy}",
                 key="subscription",
             )
 

@@ -518,3 +518,14 @@ def test_an_end_at_its_start_is_an_empty_range() -> None:
 def test_json_that_is_too_deep_is_refused_as_any_other() -> None:
     with pytest.raises(ConfigurationError, match="must be earliest, latest, or JSON"):
         parse_bound("x", "[" * 100_000, resolve(Queue("orders")), NAMESPACE)
+
+
+@pytest.mark.parametrize("use", Use)
+@pytest.mark.parametrize("name", [*(row.name for row in OPTIONS), None])
+@pytest.mark.parametrize("text", ["x" * 5000, "x\ud800" * 5000, "x," * 5000], ids=["long", "surrogates", "list"])
+def test_a_refusal_quotes_little(use: Use, name: str | None, text: str) -> None:
+    options = {"url": "pulsar://host", "queue": "orders"} if use is not Use.WRITE else {"url": "pulsar://host"}
+    try:
+        parse_options({**options, text if name is None else name: text}, use)
+    except JMSError as error:
+        assert str(error).count("x") < 500 and "\ud800" not in str(error)
