@@ -225,7 +225,7 @@ class QueueBrowser(AsyncClosing):
             raise IllegalStateError("browsing needs the admin interface; set jms.usePulsarAdmin=true and webServiceUrl")
         config = connection.configuration
         resolved = resolve(self._queue, config.system_namespace)
-        name = resolved.subscription or config.queue_subscription_name
+        name = config.queue_subscription(resolved.subscription)
         await _settle(connection, resolved.topics, name)
         consumer = config.consumer.merge(resolved.overrides)
         for topic in await list_topics(admin, resolved):

@@ -272,6 +272,10 @@ class Configuration:
         """The mapping of JMS priorities to partitions; None if they don't choose partitions."""
         return self.priority_mapping if self.enable_jms_priority else None
 
+    def queue_subscription(self, own: str | None) -> str:
+        """Return the subscription of a queue whose name has its ``own``, or None."""
+        return own or self.queue_subscription_name
+
     def type_of_queue(self, written: str | None) -> str:
         """Return the subscription type of a queue whose own options set ``written``, or None.
 

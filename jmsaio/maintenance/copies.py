@@ -58,7 +58,7 @@ class CopyCursors:
         Cancelling changes nothing.
         """
         admin, source = require_admin(transport), resolve(request.destination, configuration.system_namespace)
-        queue = source.subscription or configuration.queue_subscription_name
+        queue = configuration.queue_subscription(source.subscription)
         target = request.target(configuration) or ""
         whole = json.dumps([source.topics, source.pattern, queue, target, request.selector, request.limit])
         readable = re.sub(r"[^\w.-]", "-", short_name(target, configuration.system_namespace), flags=re.ASCII)

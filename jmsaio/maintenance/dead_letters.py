@@ -255,7 +255,7 @@ async def plan_redrive(
     resolved = resolve(request.destination, configuration.system_namespace)
     target = request.target(configuration)
     if target is not None and isinstance(request.to, Queue) and not request.dry_run:
-        name = resolve(request.to, configuration.system_namespace).subscription or configuration.queue_subscription_name
+        name = configuration.queue_subscription(resolve(request.to, configuration.system_namespace).subscription)
         await precreate(transport, configuration, target, name, LoopTimers(transport.clock))
     topics = await letter_topics(admin, resolved, request.of)
     if request.transfer is not Transfer.REDRIVE and target in topics:
@@ -290,7 +290,7 @@ async def _subscription(
     # A queue's subscription that was created later has every dead letter, including sent ones.
     if named is None and REDRIVE_CURSOR in known and request.transfer is Transfer.REDRIVE:
         return REDRIVE_CURSOR, True, True
-    queue = named or configuration.queue_subscription_name
+    queue = configuration.queue_subscription(named)
     if (isinstance(request.destination, Queue) or request.of is not None) and queue in known:
         return queue, True, True
     if request.transfer is not Transfer.REDRIVE:

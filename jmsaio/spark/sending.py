@@ -195,7 +195,7 @@ class Sending:
         (topic,) = resolved.topics
         subscription = None
         if isinstance(destination, Queue):
-            subscription = resolved.subscription or self.configuration.queue_subscription_name
+            subscription = self.configuration.queue_subscription(resolved.subscription)
         return topic, subscription, sends_by_group(self.configuration, destination)
 
     async def _open_sender(self, topic: str, options: SenderOptions) -> Sender:

@@ -111,5 +111,5 @@ def target_for(destination: Any, connection: ConnectionRuntime) -> Target:
         raise InvalidDestinationError(f"{known!r} stands for several topics; send to one of them instead")
     subscription = None
     if isinstance(known, Queue):
-        subscription = resolved.subscription or config.queue_subscription_name
+        subscription = config.queue_subscription(resolved.subscription)
     return Target(known, resolved.topics[0], subscription, sends_by_group(config, known))

@@ -172,7 +172,7 @@ def plan(
     """
     resolved = resolve(request.destination, config.system_namespace)
     if request.kind is ConsumerKind.QUEUE:
-        name = resolved.subscription or config.queue_subscription_name
+        name = config.queue_subscription(resolved.subscription)
         subscription_type = SubscriptionType(config.type_of_queue(resolved.queue_type))
         position = StartPosition.EARLIEST
     else:

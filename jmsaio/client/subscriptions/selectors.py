@@ -301,7 +301,7 @@ async def set_selector(
         )
     if selector:
         _check(selector, reports)
-    name = subscription or resolved.subscription or config.queue_subscription_name
+    name = config.queue_subscription(subscription or resolved.subscription)
     for topic in resolved.topics:
         if is_queue and config.precreate_queue_subscription:
             await precreate(transport, config, topic, name, timers)

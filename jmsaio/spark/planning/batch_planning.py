@@ -57,7 +57,7 @@ def source_of(options: SourceOptions, configuration: Configuration) -> Resolved:
     if options.destination is None:
         raise InvalidDestinationError("a reader needs a destination: set the option queue or topic")
     source = resolve(options.destination, configuration.system_namespace)
-    return attrs.evolve(source, subscription=source.subscription or configuration.queue_subscription_name)
+    return attrs.evolve(source, subscription=configuration.queue_subscription(source.subscription))
 
 
 async def list_sources(
