@@ -13,7 +13,7 @@ Brokers redeliver whole entries (batches), so records of one entry are returned 
 from __future__ import annotations
 
 import heapq
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Hashable
 
 import attrs
@@ -77,10 +77,10 @@ class Resting:
     _last: dict[Hashable, Bundle] = attrs.field(factory=dict, init=False)
     _heap: list[tuple[float, int, Bundle]] = attrs.field(factory=list, init=False)
     _ready: dict[int, list[Bundle]] = attrs.field(factory=dict, init=False)
-    _hastened: deque[Bundle] = attrs.field(factory=deque, init=False)
+    _hastened: list[Bundle] = attrs.field(factory=list, init=False)
     _counts: dict[Hashable, int] = attrs.field(factory=dict, init=False)
     _returned: OrderedDict[EntryId, _Return] = attrs.field(factory=OrderedDict, init=False)
-    _pending: deque[tuple[float, EntryId]] = attrs.field(factory=deque, init=False)
+    _pending: list[tuple[float, EntryId]] = attrs.field(factory=list, init=False)  # a heap
     _number: int = attrs.field(default=0, init=False)
     _budget: float = attrs.field(default=BURST, init=False)
     _filled: float | None = attrs.field(default=None, init=False)
@@ -143,7 +143,7 @@ class Resting:
         """Remove and return the next bundle to be returned, or None."""
         self._refill(now)
         if self._hastened:
-            return self._leave(self._hastened.popleft(), now)
+            return self._leave(self._hastened.pop(0), now)
         heap, ready = self._heap, self._ready
         while heap and heap[0][0] <= now:
             bundle = heapq.heappop(heap)[2]
@@ -189,7 +189,7 @@ class Resting:
             sizes[entry] = sizes.get(entry, 0) + 1
         for entry, size in sizes.items():
             self._returned[entry] = _Return(bundle.turns + 1, now, size)
-            self._pending.append((now, entry))
+            heapq.heappush(self._pending, (now, entry))
         while len(self._returned) > REMEMBERED:
             self._returned.popitem(last=False)
         return bundle
@@ -201,7 +201,7 @@ class Resting:
         self._filled = now
         pending, returned = self._pending, self._returned
         while pending and pending[0][0] <= now - GONE:
-            when, entry = pending.popleft()
+            when, entry = heapq.heappop(pending)
             known = returned.get(entry)
             if self.crediting and known is not None and known.when == when:
                 returned[entry] = attrs.evolve(known, gone=True)

@@ -85,7 +85,7 @@ class Consumer:
     queue: deque[StoredRecord] = attrs.field(factory=deque, init=False)
     held: dict[int, StoredRecord] = attrs.field(factory=dict, init=False)
     taken: dict[int, float] = attrs.field(factory=dict, init=False)
-    _watched: deque[tuple[float, int]] = attrs.field(factory=deque, init=False)
+    _watched: list[tuple[float, int]] = attrs.field(factory=list, init=False)  # a heap
     _ticking: bool = attrs.field(default=False, init=False)
     waiting: set[int] = attrs.field(factory=set, init=False)
     parked: list[int] = attrs.field(factory=list, init=False)
@@ -139,10 +139,10 @@ class Consumer:
         services = self._dispatcher.services
         due = services.steady() + timeout
         while self._watched and self.taken.get(self._watched[0][1]) != self._watched[0][0]:
-            self._watched.popleft()  # settled meanwhile
+            heapq.heappop(self._watched)  # settled meanwhile
         for record in records:
             self.taken[record.number] = due
-            self._watched.append((due, record.number))
+            heapq.heappush(self._watched, (due, record.number))
         if not self._ticking:
             self._ticking = True
             services.timers.add(self._watched[0][0], self._overdue)
@@ -154,7 +154,7 @@ class Consumer:
         backoff = self.config.ack_timeout_backoff
         now = services.steady()
         while watched and watched[0][0] <= now:
-            due, number = watched.popleft()
+            due, number = heapq.heappop(watched)
             if self.taken.get(number) == due:
                 count = dispatcher.counts.get(number, 0)
                 again = None if backoff is None else now + backoff.delay(count)
