@@ -56,6 +56,10 @@ class SystemClock:
         """Return False without registering anything: time passes by itself."""
         return False
 
+    def has_time_of(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Return whether time passes on ``loop`` as on the machine."""
+        return _is_machines(loop)
+
 
 #: Difference in seconds below which a loop's time is the machine's: uvloop's is rounded to milliseconds.
 _ROUNDED = 0.01
@@ -95,6 +99,16 @@ class LoopClock:
     def watch(self, advanced: Callable[[], None]) -> bool:
         """Return False without registering anything: the loop's own timers follow its time."""
         return False
+
+    def has_time_of(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Return whether time passes on ``loop`` as on this clock's."""
+        return loop is self._loop or (_is_machines(self._loop) and _is_machines(loop))
+
+
+def _is_machines(loop: asyncio.AbstractEventLoop) -> bool:
+    """Return whether a loop's time is the machine's now."""
+    before = time.monotonic()
+    return before - _ROUNDED <= loop.time() <= time.monotonic() + _ROUNDED
 
 
 def clock_of(loop: asyncio.AbstractEventLoop, previous: Clock | None = None) -> Clock:

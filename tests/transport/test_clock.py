@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import threading
 import time
 import weakref
 from collections.abc import Callable, Coroutine
@@ -112,6 +113,31 @@ def test_the_time_of_a_broker_goes_on_with_the_loop_of_its_next_client() -> None
 
         on_virtual_time(send)
         on_virtual_time(receive)
+
+
+def test_a_broker_refuses_a_second_loop_with_another_time() -> None:
+    """Its delays and time-outs can't follow two times at once."""
+    with embedded_broker() as broker:
+        begun, done = threading.Event(), threading.Event()
+
+        async def stay() -> None:
+            async with jmsaio.connect(broker.url):
+                begun.set()
+                await asyncio.to_thread(done.wait)
+
+        async def refused() -> None:
+            with pytest.raises(jmsaio.IllegalStateError, match="virtual time"):
+                await jmsaio.connect(broker.url)
+
+        for first in (on_virtual_time, lambda main: asyncio.run(main())):
+            thread = threading.Thread(target=first, args=(stay,))
+            thread.start()
+            begun.wait()
+            on_virtual_time(refused)
+            done.set()
+            thread.join()
+            begun.clear()
+            done.clear()
 
 
 @pytest.mark.parametrize("step", [-3600.0, 3600.0])

@@ -19,6 +19,7 @@ import attrs
 from jmsaio.errors import (
     AdminError,
     BrokerUnavailableError,
+    IllegalStateError,
     InvalidDestinationError,
     JMSError,
     NotFoundError,
@@ -31,7 +32,7 @@ from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, letter_properties
 from jmsaio.transport.base import StartPosition
-from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock, Timers, clock_of
+from jmsaio.transport.clock import Clock, LoopClock, SteadyTimes, SystemClock, Timers, clock_of
 from jmsaio.transport.memory.broker.consumer import tails_of
 from jmsaio.transport.memory.broker.partition import Partition, StoredRecord
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, OpenTransaction, subscriptions_of
@@ -418,15 +419,26 @@ class Broker:
 
         Raises:
             BrokerUnavailableError: the broker is down.
+            IllegalStateError: a client on another loop is connected, and time passes differently on that one.
         """
         self.check_up()
         for other in [other for other in self.clients if other.gone]:
             other.abandon()
-        if self._follows and not self.clients:
-            self._set_clock(clock_of(asyncio.get_running_loop(), self.clock))
+        if self._follows:
+            self._follow(asyncio.get_running_loop())
         self.clients.append(client)
         self.timers.run(self.steady())
         client.timer_changed()
+
+    def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Follow the time of ``loop``."""
+        if not self.clients:
+            self._set_clock(clock_of(loop, self.clock))
+        elif isinstance(self.clock, SystemClock | LoopClock) and not self.clock.has_time_of(loop):
+            raise IllegalStateError(
+                f"the embedded broker {shown(self.name)} follows the virtual time of another event loop, or this loop"
+                " has a virtual time: connect to one broker from one such loop, or give the broker a ManualClock"
+            )
 
     def check_up(self) -> None:
         """Raise BrokerUnavailableError if the broker is down."""
