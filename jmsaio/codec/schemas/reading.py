@@ -80,6 +80,11 @@ class SchemaReader:
     schema_type: str
     read: Callable[[bytes | None, str | None], Any]
 
+    @property
+    def is_slow(self) -> bool:
+        """Whether reading a body takes much longer than its bytes: a step in Python for each of its values."""
+        return self.schema_type in ("AVRO", "KEY_VALUE")
+
     def kind(self, value: object) -> type[Message]:
         """Return the class of the message for a value, as Starlight for JMS chooses it."""
         if self.schema_type == "STRING":
