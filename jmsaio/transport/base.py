@@ -483,6 +483,7 @@ class Transport(Protocol):
         Raises:
             NotFoundError: the topic does not exist, and the broker does not create it.
             JMSSecurityError: no permission to send to it.
+            ResourceAllocationError: an open sender to the topic has its configured name: error code ProducerBusy.
             OperationTimeoutError: no answer in time; BrokerUnavailableError if the broker is unreachable.
         """
 

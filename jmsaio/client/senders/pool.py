@@ -58,6 +58,7 @@ class PooledSender:
         limit: seconds without a send after which it is closed; None: never.
         subscriptions: created subscriptions of queues on this topic.
         in_pool: False once it closes.
+        closed: set when it is closed.
     """
 
     sender: Sender
@@ -65,6 +66,7 @@ class PooledSender:
     limit: float | None
     subscriptions: set[str]
     in_pool: bool = True
+    closed: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)
 
 
 class _Turn(asyncio.Lock):
@@ -174,10 +176,10 @@ class Restoring:
 class SenderPool:
     """A bounded cache of senders; the least recently used one is closed for a new one.
 
-    Each topic has one for the sends of transactions, and one for all others, each with its own window; with a
-    configured producer name, one for all. Sends with a schema, or in batches of one group, have their own senders, too;
-    with a configured name, one by group replaces the other. Each is a producer at the broker, so each counts for
-    ``jms.maxNumOfProducers`` and is replaced by itself, as in the Java client.
+    Each topic has one for the sends of transactions, and one for all others, each with its own window. Sends with a
+    schema, or in batches of one group, have their own senders, too. With a configured producer name, each topic has one
+    sender: one with another schema replaces it, and so does one by group, which then serves all. Each is a producer at
+    the broker, so each counts for ``jms.maxNumOfProducers`` and is replaced by itself, as in the Java client.
 
     Attributes:
         transport: opens the senders.
@@ -188,6 +190,7 @@ class SenderPool:
     config: Configuration
     route: Route | None
     _entries: OrderedDict[_Key, PooledSender] = attrs.field(factory=OrderedDict, init=False)
+    _leaving: dict[PooledSender, str] = attrs.field(factory=dict, init=False)  # those that close, with their topics
     _opening: WeakValueDictionary[str, _Turn] = attrs.field(factory=WeakValueDictionary, init=False)
     _closed: bool = attrs.field(default=False, init=False)
     _closing_idle: asyncio.Task[None] | None = attrs.field(default=None, init=False)
@@ -293,9 +296,8 @@ class SenderPool:
         entry = self._entries.get(key)
         if entry is not None and entry.sender.outdated:
             await self._close_all([key], self.config.close_timeout)
-        mixed = (*key[:3], False)
-        if key[3] and self.config.producer.producer_name is not None and mixed in self._entries:
-            await self._close_all([mixed], self.config.close_timeout)  # its name is needed, and this one suits all
+        if self.config.producer.producer_name is not None:
+            await self._free_name(key)
         if is_temporary(topic):
             await self._check_alive(topic)
         if queue_subscription is not None and self.config.precreate_queue_subscription:
@@ -304,6 +306,14 @@ class SenderPool:
         if queue_subscription is not None:
             entry.subscriptions.add(queue_subscription)
         return entry
+
+    async def _free_name(self, key: _Key) -> None:
+        """Close the topic's senders except that of ``key``: their producer name is needed."""
+        topic = key[0]
+        others = [each for each in self._entries if each[0] == topic and each != key]
+        await self._close_all(others, self.config.close_timeout)
+        for entry in [each for each, left in self._leaving.items() if left == topic]:
+            await entry.closed.wait()
 
     async def _make(self, key: _Key) -> PooledSender:
         topic, transacted, schema, by_group = key
@@ -389,8 +399,16 @@ class SenderPool:
         for entry in entries:  # before the first await: no one receives a sender that closes
             entry.in_pool = False
         async with anyio.create_task_group() as group:
-            for entry in entries:
-                group.start_soon(entry.sender.aclose, timeout)
+            for key, entry in zip(keys, entries, strict=True):
+                group.start_soon(self._close, key[0], entry, timeout)
+
+    async def _close(self, topic: str, entry: PooledSender, timeout: float) -> None:
+        self._leaving[entry] = topic
+        try:
+            await entry.sender.aclose(timeout)
+        finally:
+            del self._leaving[entry]
+            entry.closed.set()
 
     async def _make_room(self) -> None:
         """Close senders until the open ones and those being opened stay within the limit."""

@@ -87,7 +87,7 @@ class MemoryAdmin:
                 for subscription in subscriptions_of(log).values():
                     parts.setdefault(subscription.name, []).append(subscription)
             return TopicStats(
-                producers=len({sender for log in logs for sender in log.senders}),
+                producers=len({sender for log in logs for sender in log.senders.values()}),
                 subscriptions={name: _stats(name, found) for name, found in parts.items()},
             )
 

@@ -14,10 +14,12 @@ from jmsaio.errors import (
     JMSError,
     ObjectClosedError,
     OperationTimeoutError,
+    ResourceAllocationError,
     SendError,
     SendInDoubtError,
     TransactionRolledBackError,
 )  # fmt: skip
+from jmsaio.model.arguments import brief, shown
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import make_turns, partition_of
 from jmsaio.transport.base import SenderOptions, Token, Transaction
@@ -58,6 +60,10 @@ class MemorySender:
         logs: the partitions, or the only topic.
         topic: full name of the topic.
         limit: bytes in the broker's memory at which records of this sender wait.
+
+    Raises:
+        ResourceAllocationError: an open sender to the topic has its configured name.
+        TransportError: the topic has a schema of another type.
     """
 
     __slots__ = (
@@ -79,6 +85,11 @@ class MemorySender:
         schema = options.schema
         self._schema_version = None if schema is None else link.broker.register(topic, schema)
         self._name = options.config.producer_name or link.broker.next_producer_name()
+        if any(self._name in log.senders for log in logs):
+            raise ResourceAllocationError(
+                f"another producer of {brief(topic)} is named {shown(self._name)} (producerConfig.producerName): "
+                "close it, or give this one another name", "ProducerBusy",
+            )  # fmt: skip
         first = options.config.initial_sequence_id
         self._sequence_ids = SequenceIds(topic, batching=False)
         for log in logs:
@@ -98,7 +109,7 @@ class MemorySender:
         self._closed = False
         self._special = False  # closed, failed, or records wait: send must use the general path
         for log in logs:
-            log.senders.add(self)
+            log.senders[self._name] = self
 
     @property
     def full(self) -> bool:
@@ -340,4 +351,5 @@ class MemorySender:
         self._late.clear()
         self._fail_all(SendError(f"the sender to {self._topic} was closed before the message was stored"))
         for log in self._logs:
-            log.senders.discard(self)
+            if log.senders.get(self._name) is self:
+                del log.senders[self._name]

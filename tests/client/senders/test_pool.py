@@ -542,6 +542,29 @@ async def test_a_configured_producer_name_is_that_of_one_sender() -> None:
         assert (await senders.open(f"{_TOPIC}-2", None, True)) is await senders.open(f"{_TOPIC}-2", None)
 
 
+async def test_senders_with_and_without_a_schema_take_turns_with_a_configured_producer_name() -> None:
+    async with opened(producer_name="orders") as senders:
+        schemas = [None, Schema("STRING"), None, Schema("STRING")]
+        opened_at_once = await asyncio.gather(*(senders.open(_TOPIC, None, schema=schema) for schema in schemas))
+        assert len(set(opened_at_once)) == 4
+        assert [*entries(senders)] == [(_TOPIC, False, Schema("STRING"), False)]
+        assert await senders.open(_TOPIC, None, schema=Schema("STRING")) is opened_at_once[-1]
+
+
+async def test_a_configured_producer_name_is_free_before_its_topic_is_opened_again() -> None:
+    """The topic's sender makes room for another topic's, and closes once its message has an outcome."""
+    with embedded_broker() as broker:
+        async with opened(broker.url, producer_name="orders", max_num_of_producers=2) as senders:
+            broker.faults.delay_answers(1)
+            first, sent = await senders.open(_TOPIC, None), started(PendingSends())
+            first.send(record("x"), sent)
+            await senders.open(f"{_TOPIC}-2", None)
+            async with anyio.create_task_group() as group:
+                group.start_soon(senders.open, f"{_TOPIC}-3", None)
+                await anyio.wait_all_tasks_blocked()
+                assert await senders.open(_TOPIC, None) is not first
+
+
 async def test_idle_senders_are_closed_once_where_two_look_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(producer_auto_close=0.0) as senders:
         first = await senders.open(_TOPIC, None)

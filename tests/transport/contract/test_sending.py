@@ -8,7 +8,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from jmsaio.errors import JMSError, MessageTooLargeError, NotFoundError, ObjectClosedError, TransportError
+from jmsaio.errors import (
+    JMSError,
+    MessageTooLargeError,
+    NotFoundError,
+    ObjectClosedError,
+    ResourceAllocationError,
+    TransportError,
+)
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
 from tests.kit.records import Outcomes, record, texts
@@ -62,6 +69,22 @@ async def test_each_record_has_the_version_of_its_senders_schema(harness: Harnes
     assert await harness.admin.schemas(f"{topic}-other") == []
     with pytest.raises(NotFoundError):
         await harness.admin.schema(topic, 2)
+
+
+@pytest.mark.parametrize("partitions", [0, 2])
+async def test_a_second_sender_of_a_name_is_refused_until_the_first_is_closed(
+    harness: Harness, partitions: int
+) -> None:
+    topic, other = harness.topic(), harness.topic()
+    await harness.admin.create_topic(topic, partitions)
+    first = await harness.sender(topic, producer_name="only")
+    await harness.sender(other, producer_name="only")
+    with pytest.raises(ResourceAllocationError, match=r"producerConfig\.producerName") as raised:
+        await harness.sender(topic, producer_name="only", schema=Schema("STRING"))
+    assert raised.value.error_code == "ProducerBusy"
+    await harness.fill(topic, "sent by a sender without a name")
+    await first.aclose(GUARD)
+    await harness.send(await harness.sender(topic, producer_name="only", schema=Schema("STRING")), "sent by the second")
 
 
 async def test_a_schema_of_another_type_is_refused(harness: Harness) -> None:

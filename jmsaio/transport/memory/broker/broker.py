@@ -321,7 +321,7 @@ class Broker:
         self.partitioned.pop(topic, None)
         self.schemas.pop(topic, None)
         for log in logs:  # before memory is freed, otherwise waiting records would be stored here
-            for owner in list(log.senders):
+            for owner in list(log.senders.values()):
                 owner.topic_ended(NotFoundError(f"topic {brief(topic)} was deleted"))
         for log in logs:
             del self.logs[log.name]
@@ -339,7 +339,7 @@ class Broker:
         """Terminate a topic. Raises NotFoundError if it does not exist."""
         for log in self.find(topic):
             log.terminated = True
-            for owner in list(log.senders):
+            for owner in list(log.senders.values()):
                 owner.topic_ended(terminated(topic))
             log.senders.clear()
 

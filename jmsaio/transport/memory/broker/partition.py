@@ -176,7 +176,7 @@ class Partition:
         next: number of the next record.
         listeners: subscriptions and readers.
         subscribed: number of subscriptions.
-        senders: open senders.
+        senders: open senders by their names.
         terminated: whether it accepts no more records.
         keeps_unread: whether records are kept without a subscription, as dead letters must be.
         sequence_ids: highest sequence id by producer name, while the broker deduplicates.
@@ -190,7 +190,7 @@ class Partition:
     next: int = attrs.field(default=0, init=False)
     listeners: list[LogListener] = attrs.field(factory=list, init=False)
     subscribed: int = attrs.field(default=0, init=False)
-    senders: set[SenderPort] = attrs.field(factory=set, init=False)
+    senders: dict[str, SenderPort] = attrs.field(factory=dict, init=False)
     terminated: bool = attrs.field(default=False, init=False)
     keeps_unread: bool = attrs.field(default=False, init=False)
     sequence_ids: dict[str, int] = attrs.field(factory=dict, init=False)

@@ -79,7 +79,11 @@ _MEANINGS: dict[str, Meaning] = {
     "InvalidMessage": Meaning(MessageFormatError, "pulsar-client refused the message", True),
     "ConsumerNotInitialized": Meaning(TransportError, "the consumer is not connected"),
     "ProducerNotInitialized": Meaning(TransportError, "the producer is not connected", True),
-    "ProducerBusy": Meaning(ResourceAllocationError, "a producer with this name is already connected", True),
+    "ProducerBusy": Meaning(
+        ResourceAllocationError,
+        "a producer with this name is already connected (producerConfig.producerName); close it, or use another name",
+        True,
+    ),
     "TooManyLookupRequestException": Meaning(
         ResourceAllocationError, "too many look-ups at once; try again", passes=True
     ),

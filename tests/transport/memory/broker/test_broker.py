@@ -133,7 +133,7 @@ def test_deleting_a_topic(bench: Bench) -> None:
     consumer = bench.join(bench.subscribe())
     port, sender = FakePort(), FakeSender(broker, 0, [])
     Tail(log, port, StartPosition.EARLIEST, True)
-    log.senders.add(sender)
+    log.senders["p"] = sender
     bench.send("x")
     with pytest.raises(AdminError) as refused:
         broker.delete(TOPIC, force=False)
@@ -224,7 +224,7 @@ def test_one_client_of_one_partition_keeps_a_topic_from_being_deleted(bench: Ben
     broker.create(parted, 2)
     log = broker.find(parted)[1]
     if client == "sender":
-        log.senders.add(FakeSender(broker, 0, []))
+        log.senders["p"] = FakeSender(broker, 0, [])
     elif client == "reader":
         Tail(log, FakePort(), StartPosition.EARLIEST, True)
     else:

@@ -23,7 +23,6 @@ from jmsaio.errors import (
     MessageTooLargeError,
     ObjectClosedError,
     OperationTimeoutError,
-    ResourceAllocationError,
     SendInDoubtError,
 )
 from jmsaio.model.messages.message import Property
@@ -299,13 +298,6 @@ async def test_drain_gives_up(kit: Kit) -> None:
         await sender.drain(0)
     await sender.drain(HANG)
     assert len(outcomes) == 1
-
-
-async def test_producer_name_in_use(kit: Kit) -> None:
-    config = ProducerConfig(producer_name="only")
-    await kit.sender(config=config)
-    with pytest.raises(ResourceAllocationError, match="already connected"):
-        await kit.sender(config=config)
 
 
 async def test_a_second_sender_with_exclusive_access_is_refused(kit: Kit) -> None:
