@@ -171,6 +171,11 @@ class Subscription:
         foreign = {} if self.properties.keys() & found.keys() else {FOREIGN_PROPERTY: "true"}
         return {**foreign, **self.properties}
 
+    def showing(self, selector: str | None) -> Subscription:
+        """Return it with the selector that statistics show; None: none."""
+        metadata = {key: value for key, value in self.metadata.items() if key != CLIENT_SELECTOR}
+        return attrs.evolve(self, metadata=metadata if selector is None else metadata | {CLIENT_SELECTOR: selector})
+
 
 @attrs.frozen
 class ReaderOptions:
@@ -415,8 +420,15 @@ class Receiver(Protocol):
         Cancellation: stopping continues.
         """
 
-    async def resume(self, timeout: float) -> None:
-        """Receive records again after ``stop``. Raises as ``Transport.open_receiver``, and then stays stopped."""
+    async def resume(self, timeout: float, selector: str | None = None) -> None:
+        """Receive records again after ``stop``; no effect otherwise.
+
+        Args:
+            timeout: maximum seconds.
+            selector: the selector that statistics show from now on (``CLIENT_SELECTOR``); None: none.
+
+        Raises as ``Transport.open_receiver``, and then stays stopped.
+        """
 
     async def aclose(self, timeout: float) -> None:
         """Send queued acknowledgements, return unacknowledged records, and close. Idempotent.

@@ -76,7 +76,7 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
         if free_name is not None:
             undo.callback(free_name)
         if inbox is not None:
-            await inbox.receiver.own.resume(config.operation_timeout)
+            await _resume(inbox.receiver.own, subscription.metadata.get(CLIENT_SELECTOR), config.operation_timeout)
         else:
             if subscription.replace and not can.replaces_properties:
                 _warn_of_unknown_terms(connection, can)
@@ -101,6 +101,16 @@ async def open_inbox(runtime: SessionRuntime, request: ConsumerRequest) -> Inbox
         raise ObjectClosedError("the session was closed while the consumer was created")
     runtime.inboxes.open[inbox] = None
     return inbox
+
+
+async def _resume(receiver: Receiver, selector: str | None, timeout: float) -> None:
+    """Resume a receiver for a consumer with another selector, which is left out if it is too long for the broker."""
+    try:
+        await receiver.resume(timeout, selector)
+    except TransportError as error:
+        if error.error_code != METADATA_TOO_LARGE:
+            raise
+        await receiver.resume(timeout)  # only the statistics lack it then
 
 
 async def _put_back(runtime: SessionRuntime, inbox: Inbox) -> None:

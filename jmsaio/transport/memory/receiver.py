@@ -369,11 +369,16 @@ class MemoryReceiver:
             for each in self._attached.values():
                 each.subscription.stop(each.consumer)
 
-    async def resume(self, timeout: float) -> None:
+    async def resume(self, timeout: float, selector: str | None = None) -> None:
         """Receive records again. See ``Receiver.resume``."""
+        if not self._stopped:
+            return
+        wanted = self._wanted.showing(selector)
+        _check_metadata(wanted)
         with self._broker.lock:
-            self._stopped = False
+            self._stopped, self._wanted = False, wanted
             for each in self._attached.values():
+                each.consumer.metadata = wanted.metadata
                 each.subscription.resume(each.consumer)
 
     async def aclose(self, timeout: float) -> None:

@@ -27,8 +27,8 @@ from jmsaio.client.subscriptions.plan import parse_selector
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
 from tests.client.delivery.test_inbox import Receiver, Session, inbox, numbered
-from tests.client.helpers import fill, rest, take, text, texts
-from tests.kit.inside import inbox_of, runtime_of
+from tests.client.helpers import fill, full_name, rest, take, text, texts
+from tests.kit.inside import admin_of, inbox_of, runtime_of
 
 Name = Callable[[str], str]
 
@@ -86,9 +86,28 @@ async def test_a_taken_over_inbox_obeys_the_new_selector(connection: jmsaio.Conn
         async with session.create_consumer(queue) as consumer:
             await take(consumer, 1)
         async with session.create_consumer(queue, selector="n = 2") as consumer:
+            statistics = await admin_of(connection).stats(full_name(connection, queue))
+            assert [one.selector for one in statistics.subscriptions["jms-queue"].connected] == ["n = 2"]
             await session.recover()
             assert await consumer.receive(timeout=0.5) is None
     assert texts(await rest(connection, queue, 1)) == ["a"]
+
+
+async def test_a_selector_that_a_taken_over_inbox_can_not_show_is_left_out(name: Name) -> None:
+    """The consumer's own properties fill the metadata."""
+    queue, properties = jmsaio.Queue(name("full")), {"p": "x" * 900}
+    async with (
+        jmsaio.connect(f"memory://{name('broker')}", consumer={"properties": properties}) as connection,
+        connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as session,
+    ):
+        await fill(connection, queue, 1)
+        async with session.create_consumer(queue) as consumer:
+            await take(consumer, 1)
+        async with session.create_consumer(queue, selector=f"n = '{'x' * 200}'") as consumer:
+            statistics = await admin_of(connection).stats(full_name(connection, queue))
+            assert [one.selector for one in statistics.subscriptions["jms-queue"].connected] == [None]
+            await session.recover()
+            assert await consumer.receive(timeout=0.1) is None
 
 
 async def test_what_is_recovered_while_an_inbox_is_taken_over_obeys_the_new_selector(
@@ -96,10 +115,10 @@ async def test_what_is_recovered_while_an_inbox_is_taken_over_obeys_the_new_sele
 ) -> None:
     queue, resuming, recovered = jmsaio.Queue(name("meanwhile")), asyncio.Event(), asyncio.Event()
 
-    async def resume_late(self: Any, timeout: float) -> None:
+    async def resume_late(self: Any, timeout: float, selector: str | None) -> None:
         resuming.set()
         await recovered.wait()
-        await resume(self, timeout)
+        await resume(self, timeout, selector)
 
     async with connection.create_session(AcknowledgeMode.CLIENT) as session:
         await (await session.create_producer(queue)).send("a", properties={"n": 1})

@@ -357,7 +357,7 @@ async def test_an_inbox_that_was_being_taken_over_when_its_session_ended_is_clos
         async with session.create_consumer(QUEUE) as consumer:
             assert await text(consumer) == "x"
 
-        async def close_first(self: object, timeout: float) -> None:
+        async def close_first(self: object, timeout: float, selector: str | None) -> None:
             await session.close()
             if end == "failed":
                 raise jmsaio.TransportError("gone")

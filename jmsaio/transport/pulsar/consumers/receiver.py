@@ -71,6 +71,7 @@ class PulsarReceiver:
         self._unacked = UnackedTracker(bridge, subscription, self._woken, prior, return_counts, letters, self.renew)
         self._natives = NativeConsumers(bridge, subscription, self._woken)
         self._stopping = Stopping(bridge, subscription, self._unacked, self._natives, self._woken)
+        self._open_native: Callable[[Subscription], OpenNative] | None = None
         self._share = share
         self._sizing = Sizing(bridge, self._stopping, self._natives, self._share)
         self._endings: list[Callable[[], object]] = []
@@ -123,9 +124,10 @@ class PulsarReceiver:
         """Whether ``aclose`` was called."""
         return self._closed
 
-    def opens_with(self, open_native: OpenNative, answered: Answered | None = None) -> None:
+    def opens_with(self, open_native: Callable[[Subscription], OpenNative], answered: Answered | None = None) -> None:
         """Set the functions that subscribe again after ``stop``, and that wait for an answer of a topic's broker."""
-        self._stopping.open_native = open_native
+        self._open_native = open_native
+        self._stopping.open_native = open_native(self.subscription)
         self._natives.answered = answered
 
     def on_close(self, function: Callable[[], object]) -> None:
@@ -280,10 +282,13 @@ class PulsarReceiver:
         if self._unacked.shared:
             await self._stopping.stop(timeout)
 
-    async def resume(self, timeout: float) -> None:
+    async def resume(self, timeout: float, selector: str | None = None) -> None:
         """Receive records again. See ``Receiver.resume``."""
         self._check()
         await self._sizing.settled(timeout)
+        if self._stopping.stopped and self._open_native is not None:
+            self.subscription = self.subscription.showing(selector)
+            self._stopping.open_native = self._open_native(self.subscription)
         await self._stopping.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:

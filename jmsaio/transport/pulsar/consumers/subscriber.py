@@ -82,7 +82,7 @@ class Subscriber:
                 policy, subscription.name, self.open_sender, open_other, self.keep_letters, self.admin()
             )
         receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
-        receiver.opens_with(partial(self._subscribe, subscription), self._have_answered)
+        receiver.opens_with(lambda wanted: partial(self._subscribe, wanted), self._have_answered)
         try:
             if subscription.pattern is not None:
                 receiver.add_native_consumer(await self._subscribe(subscription, None, 1), None)
@@ -191,8 +191,8 @@ class Subscriber:
     async def _grow(self, receiver: PulsarReceiver) -> None:
         """Check for new partitions regularly, until the receiver is closed."""
         # Everything in a new partition was sent after the subscription was created, so all of it is received.
-        subscription = attrs.evolve(receiver.subscription, position=StartPosition.EARLIEST)
         while not receiver.closed:
+            subscription = attrs.evolve(receiver.subscription, position=StartPosition.EARLIEST)
             await asyncio.sleep(subscription.config.auto_update_partitions_interval)
             if receiver.stopped:
                 continue

@@ -170,7 +170,7 @@ class Desk:
         self.receiver = PulsarReceiver(
             Bridge(), subscription, lambda: None, lambda receiver: None, PriorDeliveries(), ReturnCounts(), Share(400)
         )
-        self.receiver.opens_with(self.open)
+        self.receiver.opens_with(lambda _: self.open)
         for consumer, topic in zip(self.consumers, self.topics, strict=True):
             self.receiver.add_native_consumer(consumer, topic)
 

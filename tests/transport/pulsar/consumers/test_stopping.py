@@ -51,7 +51,7 @@ async def test_a_second_stop_changes_nothing() -> None:
         for _ in range(2)
     )
     for receiver in (one, other):
-        receiver.opens_with(open_native)
+        receiver.opens_with(lambda _: open_native)
         receiver.add_native_consumer(FakeConsumer(deque([FakeMessage(0)])), "t")
     [record] = one.receive(1)
     await one.stop(1)

@@ -112,7 +112,7 @@ async def test_a_stopped_receiver_gets_no_new_partition() -> None:
     receiver = PulsarReceiver(
         bridge, subscription, lambda: None, lambda receiver: None, PriorDeliveries(), ReturnCounts(), Share(1000)
     )
-    receiver.opens_with(lambda topic, size: subscriber._subscribe(subscription, str(topic), size))
+    receiver.opens_with(lambda _: lambda topic, size: subscriber._subscribe(subscription, str(topic), size))
     await subscriber._add(receiver, subscription, topics[:1])
     await receiver.stop(HANG)
     await subscriber._add(receiver, subscription, topics[1:])
