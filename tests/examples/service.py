@@ -14,16 +14,13 @@ async def serve(url: str, stop: asyncio.Event) -> int:
     async with (
         jmsaio.connect(url) as connection,
         connection.create_session() as session,
-        session.create_producer() as producer,
         session.create_consumer(session.create_queue("greetings")) as consumer,
     ):
         while not stop.is_set():
             with contextlib.suppress(TimeoutError):  # no request: look at ``stop`` again
                 async with consumer.process(timeout=0.2) as request:
-                    reply = jmsaio.TextMessage(f"hello {request.text}")
-                    reply.jms_correlation_id = request.jms_message_id
                     if request.jms_reply_to is not None:
-                        await producer.send(request.jms_reply_to, reply)
+                        await request.reply(f"hello {request.text}")
                         answered += 1
     return answered
 
