@@ -86,8 +86,9 @@ async def test_what_can_not_be_answered_says_why(session: jmsaio.Session, name: 
     with pytest.raises(jmsaio.InvalidDestinationError, match="has no JMSReplyTo"):
         await message.reply("hello")
     message.jms_reply_to = queue
+    await message.reply("hello")
     await session.close()
-    with pytest.raises(jmsaio.ObjectClosedError):
+    with pytest.raises(jmsaio.ObjectClosedError, match="session is closed"):
         await message.reply("hello")
 
 

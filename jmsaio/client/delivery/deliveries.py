@@ -54,7 +54,7 @@ class Deliveries:
 
     Attributes:
         check_call: raises if the session must not be used.
-        reply: answers a message in this session, as ``Message.reply``.
+        reply: answers a message in this session while it is open, as ``Message.reply``.
         configuration: the connection's options.
         receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
         self_acknowledging: whether the mode is AUTO or DUPS_OK.
@@ -75,7 +75,7 @@ class Deliveries:
         self.receipt_timeout = self.configuration.operation_timeout if confirmed else None
         self.self_acknowledging = self.mode in (AcknowledgeMode.AUTO, AcknowledgeMode.DUPS_OK)
         ignored = self.self_acknowledging or self.mode is AcknowledgeMode.TRANSACTED
-        self._session = _Session(self.acknowledge_nothing if ignored else self.acknowledge, self.reply)
+        self._session = _Session(self.acknowledge_nothing if ignored else self.acknowledge, self.answer)
 
     def deliver(self, inbox: Inbox, record: ReceivedRecord, message: Message, deferred: bool) -> int:
         """Record the delivery of ``message``; AUTO and DUPS_OK acknowledge at once unless ``deferred``.
@@ -89,6 +89,11 @@ class Deliveries:
             return 0
         message._delivery = number = self.ledger.delivered(inbox, record)
         return number
+
+    async def answer(self, request: Message, body: Any, options: Mapping[str, Any]) -> Any:
+        """Answer a message of this session; see ``Message.reply``."""
+        self.check_call()
+        return await self.reply(request, body, options)
 
     async def acknowledge_nothing(self, number: int) -> None:
         """Ignore ``acknowledge`` in AUTO, DUPS_OK and transacted sessions while the session is open."""
