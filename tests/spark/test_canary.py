@@ -44,7 +44,7 @@ def spark_home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark processes")  # sessions of their own, beside the shared one
 @pytest.mark.timeout(400)
 def test_the_wheel_works_by_name_on_executors_and_no_file_plan_log_error_or_repr_holds_the_secret(
     pulsar_broker: TestBroker, installed: Path, spark_home: Path, tmp_path: Path

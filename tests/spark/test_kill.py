@@ -23,7 +23,7 @@ from tests.support.broker import TestBroker
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("spark")
+@pytest.mark.xdist_group("spark processes")  # sessions of their own, beside the shared one
 @pytest.mark.timeout(900)
 def test_a_killed_stream_loses_and_repeats_nothing(pulsar_broker: TestBroker) -> None:
     rounds = asyncio.run(run_rounds(pulsar_broker, rounds=3, seed=7))
