@@ -120,7 +120,6 @@ LONG = "x" * 5000
         ["send", "orders", "text", "--priority", LONG],
         ["send", "orders", "text", "--url", LONG],
         ["receive", "orders", "--timeout", LONG],
-        ["spark", "report", LONG],
     ],
     ids=lambda arguments: " ".join(arguments)[:40],
 )
