@@ -28,6 +28,7 @@
         ├── ConsumerBusyError           another consumer uses the subscription
         ├── NotFoundError               topic, subscription or namespace does not exist
         ├── AdminError                  a REST call failed; carries the status
+        ├── ProtocolError               received bytes that are not Pulsar's protocol
         ├── SendError                   a message was not stored
         │   └── SendInDoubtError        unknown whether a message was stored
         │       └── RefusedInDoubtError     because the broker refused the credentials; also a JMSSecurityError
@@ -280,6 +281,10 @@ class AdminError(TransportError):
     def in_use(self) -> bool:
         """Whether a deletion without force failed because clients are connected (status 412)."""
         return self.status == 412
+
+
+class ProtocolError(TransportError):
+    """The broker sent bytes that are not Pulsar's protocol: a wrong size, a wrong checksum, a field out of place."""
 
 
 class SendError(TransportError):

@@ -11,7 +11,7 @@ import attrs
 #: Which ring each part of the package stands in; imports point to the same ring or down.
 RINGS = {
     **dict.fromkeys(("errors", "config", "model"), 0),
-    **dict.fromkeys(("codec", "selector", "rules"), 1),
+    **dict.fromkeys(("codec", "selector", "rules", "protocol"), 1),
     **dict.fromkeys(("transport",), 2),
     "client": 3,
     **dict.fromkeys(("__init__", "__main__", "cli", "testing", "guide", "demo", "health", "otel"), 4),
@@ -21,7 +21,7 @@ RINGS = {
 
 #: Parts that never import each other: the pure rules, the engines behind the seam, and the users of the seam.
 STRANGERS = (
-    ("jmsaio.codec", "jmsaio.selector", "jmsaio.rules"),
+    ("jmsaio.codec", "jmsaio.selector", "jmsaio.rules", "jmsaio.protocol"),
     ("jmsaio.transport.memory", "jmsaio.transport.pulsar"),
     ("jmsaio.client", "jmsaio.spark"),
 )
@@ -35,6 +35,7 @@ OWNERS = {
     "re2": ("jmsaio.selector.starlight",),
     "click": ("jmsaio.cli",),
     "fastavro": ("jmsaio.codec.schemas",),
+    "google_crc32c": ("jmsaio.protocol.checksum",),
     "rich": ("jmsaio.cli", "jmsaio.bench", "jmsaio.demo", "jmsaio.guide"),
     "matplotlib": ("jmsaio.bench",),
     "textual": ("jmsaio.cli.top", "jmsaio.cli.top_screens"),

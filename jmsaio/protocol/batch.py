@@ -1,0 +1,141 @@
+"""Batches: entries of many messages, each of them ``[size of its metadata][metadata][payload]``."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from jmsaio.errors import ProtocolError
+from jmsaio.protocol.fields import number_at
+from jmsaio.protocol.metadata import SingleMetadata, decode_single, encode_single
+
+_U32: Final = Struct(">I")
+_PROPERTY: Final = 0x0A
+
+
+class Batch:
+    """The payload of a batch, message by message.
+
+    Attributes:
+        count: number of messages added.
+        size: bytes that they take.
+    """
+
+    __slots__ = ("_last", "_parts", "_tail", "count", "size")
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self.count = 0
+        self.size = 0
+        self._last: tuple[object, ...] | None = None
+        self._tail = b""
+
+    def add(
+        self,
+        packed: bytes,
+        payload: bytes | None,
+        event_time: int = 0,
+        key: bytes | None = None,
+        sequence_id: int | None = None,
+        ordering_key: bytes | None = None,
+    ) -> None:
+        """Add a message.
+
+        Args:
+            packed: its properties, see ``jmsaio.model.packed``.
+            payload: body; None is the null value.
+            event_time: milliseconds since the epoch, 0 for none.
+            key: partition key.
+            sequence_id: its number; None if consumers can count from the number of the batch.
+            ordering_key: key by which Key_Shared subscriptions divide the messages.
+        """
+        size = -1 if payload is None else len(payload)
+        this = size, event_time, key, sequence_id, ordering_key
+        if this != self._last:  # most messages have the same bytes after their properties as the one before
+            self._last = this
+            null = payload is None
+            self._tail = encode_single(
+                SingleMetadata(
+                    max(size, 0),
+                    key,
+                    event_time=event_time,
+                    ordering_key=ordering_key,
+                    sequence_id=sequence_id,
+                    null_value=null,
+                )
+            )
+        tail = self._tail
+        head = len(packed) + len(tail)
+        self._parts += (_U32.pack(head), packed, tail, payload or b"")
+        self.count += 1
+        self.size += 4 + head + (size if size > 0 else 0)
+
+    def body(self) -> bytes:
+        """Return the payload of the entry, not compressed."""
+        return b"".join(self._parts)
+
+
+class Span(NamedTuple):
+    """Where a message of a batch is in the payload of its entry.
+
+    Attributes:
+        start: where its properties start, packed.
+        middle: where they end.
+        payload: where its payload starts.
+        stop: where it ends.
+        single: what it has besides properties and payload; messages with the same bytes share one.
+    """
+
+    start: int
+    middle: int
+    payload: int
+    stop: int
+    single: SingleMetadata
+
+
+def split(data: bytes, start: int, count: int) -> list[Span]:
+    """Find the messages of a batch, which is ``data`` from ``start``; nothing is copied.
+
+    The bytes after the properties are few and the same for most messages of a batch: each distinct sequence is
+    decoded once. The properties are stepped over, not looked into.
+
+    Raises:
+        ProtocolError: the bytes are not ``count`` messages. None of them can be read then.
+    """
+    if count < 1:
+        raise ProtocolError(f"a batch of {count} messages")
+    spans: list[Span] = []
+    known: dict[bytes, SingleMetadata] = {}
+    place, end = start, len(data)
+    read, find, add, new = _U32.unpack_from, known.get, spans.append, tuple.__new__
+    for index in range(count):
+        first = place + 4
+        if first > end:
+            raise ProtocolError(f"a batch of {count} messages ends after {index}")
+        body = first + read(data, place)[0]
+        if body > end:
+            raise ProtocolError(f"message {index} of a batch ends {body - end} bytes after it")
+        place = first
+        while place < body and data[place] == _PROPERTY:
+            if place + 1 == body:
+                raise ProtocolError(f"message {index} of a batch ends in a property")
+            size = data[place + 1]
+            if size < 128:
+                place += size + 2
+            else:
+                size, place = number_at(data, place + 1, body)
+                place += size
+        if place > body:
+            raise ProtocolError(f"a property of message {index} of a batch ends after its metadata")
+        rest = data[place:body]
+        single = find(rest)
+        if single is None:
+            single = known[rest] = decode_single(data, place, body)
+        stop = body + single.payload_size
+        if stop > end:
+            raise ProtocolError(f"the payload of message {index} of a batch ends {stop - end} bytes after it")
+        add(new(Span, (first, place, body, stop, single)))
+        place = stop
+    if place != end:
+        raise ProtocolError(f"{end - place} bytes follow the {count} messages of a batch")
+    return spans

@@ -1,0 +1,169 @@
+"""SEND frames, and the commands MESSAGE and SEND_RECEIPT: by hand, since one of them is in every entry."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Final, NamedTuple
+
+from jmsaio.errors import ProtocolError
+from jmsaio.model.varint import varint
+from jmsaio.protocol.acks import ack_set
+from jmsaio.protocol.checksum import crc32c
+from jmsaio.protocol.commands import Command, body_at, wrap
+from jmsaio.protocol.fields import int32, number_at, walk
+from jmsaio.protocol.framing import CHECKSUM, Frame
+from jmsaio.protocol.metadata import TxnId
+
+_u32: Final = Struct(">I").pack
+_SIZES: Final = Struct(">II").pack
+
+
+def send(
+    producer_id: int,
+    sequence_id: int,
+    metadata: bytes,
+    payload: bytes,
+    *,
+    messages: int = 1,
+    highest_sequence_id: int = 0,
+    txn: TxnId | None = None,
+    chunk: bool = False,
+) -> bytes:
+    """Encode a SEND frame, with its checksum.
+
+    Args:
+        producer_id: the producer.
+        sequence_id: number of the message, the lowest one of a batch; that of the metadata.
+        metadata: as returned by ``encode_metadata``.
+        payload: body of the message, of the chunk, or of the whole batch, as compressed.
+        messages: number of messages in it.
+        highest_sequence_id: the highest number of a batch; 0 without one.
+        txn: transaction in which it is sent; that of the metadata.
+        chunk: whether it is a chunk of a message.
+    """
+    body = b"\x08" + varint(producer_id) + b"\x10" + varint(sequence_id)
+    if messages != 1:
+        body += b"\x18" + varint(messages)
+    if txn is not None:
+        body += b"\x20" + varint(txn.least) + b"\x28" + varint(txn.most)
+    if highest_sequence_id:
+        body += b"\x30" + varint(highest_sequence_id)
+    if chunk:
+        body += b"\x38\x01"
+    command = wrap(Command.SEND, body)
+    head = _u32(len(metadata)) + metadata
+    size = 4 + len(command) + 6 + len(head) + len(payload)
+    checksum = _u32(crc32c(head, payload))
+    return b"".join((_SIZES(size, len(command)), command, CHECKSUM, checksum, head, payload))
+
+
+class SendReceipt(NamedTuple):
+    """SEND_RECEIPT: the broker has stored an entry.
+
+    Attributes:
+        producer_id: the producer.
+        sequence_id: number of the message, the lowest one of a batch.
+        highest_sequence_id: the highest one of a batch; 0 without one.
+        ledger: id of the ledger; -1 if the broker did not store a duplicate, or sent no id.
+        entry: id of the entry; -1 likewise.
+        partition: index of the partition, -1 if unknown.
+        batch_index: -1.
+    """
+
+    producer_id: int
+    sequence_id: int
+    highest_sequence_id: int = 0
+    ledger: int = -1
+    entry: int = -1
+    partition: int = -1
+    batch_index: int = -1
+
+
+def read_receipt(frame: Frame) -> SendReceipt:
+    """Decode a SEND_RECEIPT. Raises ProtocolError if the bytes are none, or the producer or number is missing."""
+    data = frame.data
+    producer_id = sequence_id = None
+    highest, place = 0, _NOWHERE
+    for tag, value, stop in walk(data, *body_at(Command.SEND_RECEIPT, data, frame.command, frame.rest)):
+        if tag == 0x08:
+            producer_id = value
+        elif tag == 0x10:
+            sequence_id = value
+        elif tag == 0x1A:
+            place = _place(data, value, stop)
+        elif tag == 0x20:
+            highest = value
+    if producer_id is None or sequence_id is None:
+        raise ProtocolError("a SEND_RECEIPT without a producer or a sequence id")
+    return SendReceipt(producer_id, sequence_id, highest, *place)
+
+
+class Delivery(NamedTuple):
+    """MESSAGE: the broker sends an entry to a consumer.
+
+    Attributes:
+        consumer_id: the consumer.
+        ledger: id of the ledger.
+        entry: id of the entry.
+        partition: index of the partition, -1 if there is none.
+        batch_index: index in a batch, -1 for a whole entry.
+        redelivery_count: number of earlier deliveries.
+        ack_set: messages of the batch that are not yet acknowledged, see ``acks``; None for all.
+        consumer_epoch: the consumer's epoch when the broker sent it, or None.
+    """
+
+    consumer_id: int
+    ledger: int
+    entry: int
+    partition: int = -1
+    batch_index: int = -1
+    redelivery_count: int = 0
+    ack_set: int | None = None
+    consumer_epoch: int | None = None
+
+
+def read_message(frame: Frame) -> Delivery:
+    """Decode the command of a MESSAGE. Raises ProtocolError if the bytes are none, or consumer or id is missing."""
+    data = frame.data
+    consumer_id = place = epoch = None
+    count = 0
+    words: list[int] = []
+    for tag, value, stop in walk(data, *body_at(Command.MESSAGE, data, frame.command, frame.rest)):
+        if tag == 0x08:
+            consumer_id = value
+        elif tag == 0x12:
+            place = _place(data, value, stop)
+        elif tag == 0x18:
+            count = value & 0xFFFFFFFF
+        elif tag == 0x20:
+            words.append(value)
+        elif tag == 0x22:  # packed
+            while value < stop:
+                word, value = number_at(data, value, stop)
+                words.append(word)
+        elif tag == 0x28:
+            epoch = value
+    if consumer_id is None or place is None:
+        raise ProtocolError("a MESSAGE without a consumer or an id")
+    return Delivery(consumer_id, *place, count, ack_set(words) if words else None, epoch)
+
+
+_NOWHERE = -1, -1, -1, -1
+
+
+def _place(data: bytes, start: int, end: int) -> tuple[int, int, int, int]:
+    """Decode a ``MessageIdData``: ledger, entry, partition and batch index."""
+    ledger = entry = None
+    partition = batch_index = -1
+    for tag, value, _ in walk(data, start, end):
+        if tag == 0x08:
+            ledger = value - (1 << 64) if value >> 63 else value  # -1:-1 is the place of a duplicate
+        elif tag == 0x10:
+            entry = value - (1 << 64) if value >> 63 else value
+        elif tag == 0x18:
+            partition = int32(value)
+        elif tag == 0x20:
+            batch_index = int32(value)
+    if ledger is None or entry is None:
+        raise ProtocolError("an id without a ledger or an entry")
+    return ledger, entry, partition, batch_index

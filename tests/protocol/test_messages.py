@@ -1,0 +1,123 @@
+"""SEND, SEND_RECEIPT and MESSAGE by hand are what the table of commands says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jmsaio.errors import ProtocolError
+from jmsaio.protocol.commands import COMMANDS, Command, decode_command, encode_command, wrap
+from jmsaio.protocol.framing import Frame, Framing, entry_of
+from jmsaio.protocol.messages import Delivery, SendReceipt, read_message, read_receipt, send
+from jmsaio.protocol.metadata import Metadata, TxnId, encode_metadata
+from tests.protocol.strategies import U64, values
+
+pytestmark = pytest.mark.fast
+METADATA = encode_metadata(Metadata("p", 5, 7))
+
+
+def frame_of(stream: bytes) -> Frame:
+    (frame,) = Framing().feed(stream)
+    return frame
+
+
+@pytest.mark.property
+@given(
+    st.tuples(U64, U64, st.integers(0, 1000), U64),
+    st.binary(max_size=100),
+    st.none() | st.builds(TxnId, U64, U64),
+    st.booleans(),
+)
+def test_a_frame_to_send_has_its_command_and_its_entry(
+    numbers: tuple[int, int, int, int], payload: bytes, txn: TxnId | None, chunk: bool
+) -> None:
+    producer, sequence_id, messages, highest = numbers
+    frame = frame_of(
+        send(
+            producer,
+            sequence_id,
+            METADATA,
+            payload,
+            messages=messages,
+            highest_sequence_id=highest,
+            txn=txn,
+            chunk=chunk,
+        )
+    )
+    assert frame.kind == Command.SEND
+    assert decode_command(Command.SEND, frame.data, frame.command, frame.rest) == {
+        "producer_id": producer,
+        "sequence_id": sequence_id,
+        "num_messages": messages,
+        "txnid_least_bits": 0 if txn is None else txn.least,
+        "txnid_most_bits": 0 if txn is None else txn.most,
+        "highest_sequence_id": highest,
+        "is_chunk": chunk,
+        "marker": False,
+    }
+    parts = entry_of(frame)
+    assert (parts.data[parts.metadata : parts.payload], parts.data[parts.payload :]) == (METADATA, payload)
+
+
+@pytest.mark.property
+@given(st.data())
+def test_receipts_and_messages_are_read_as_the_table_reads_them(data: st.DataObject) -> None:
+    receipt = data.draw(values(COMMANDS[Command.SEND_RECEIPT]))
+    frame = frame_of(encode_command(Command.SEND_RECEIPT, **receipt))
+    found = decode_command(Command.SEND_RECEIPT, frame.data, frame.command, frame.rest)
+    place = place_of(found.get("message_id"))
+    numbers = found["producer_id"], found["sequence_id"], found["highest_sequence_id"]
+    assert read_receipt(frame) == SendReceipt(*numbers, *place)
+    message = data.draw(values(COMMANDS[Command.MESSAGE]))
+    frame = frame_of(encode_command(Command.MESSAGE, **message))
+    found = decode_command(Command.MESSAGE, frame.data, frame.command, frame.rest)
+    bits = sum((word & (1 << 64) - 1) << 64 * at for at, word in enumerate(found["ack_set"]))
+    assert read_message(frame) == Delivery(
+        found["consumer_id"],
+        *place_of(found["message_id"]),
+        found["redelivery_count"],
+        bits if found["ack_set"] else None,
+        found.get("consumer_epoch"),
+    )
+
+
+def place_of(fields: dict[str, int] | None) -> tuple[int, int, int, int]:
+    if fields is None:
+        return -1, -1, -1, -1
+    numbers = fields["ledger_id"], fields["entry_id"]
+    ledger, entry = (number - (1 << 64) if number >> 63 else number for number in numbers)
+    return ledger, entry, fields["partition"], fields["batch_index"]
+
+
+def test_a_packed_ack_set_is_read() -> None:
+    command = wrap(Command.MESSAGE, b"\x08\x01\x12\x04\x08\x05\x10\x06\x22\x02\x03\x01")
+    assert read_message(Frame(9, command, 0, len(command), len(command))).ack_set == 3 | 1 << 64
+
+
+def test_a_duplicates_receipt_has_no_place() -> None:
+    nowhere = {"ledger_id": (1 << 64) - 1, "entry_id": (1 << 64) - 1}
+    frame = frame_of(encode_command(Command.SEND_RECEIPT, producer_id=1, sequence_id=2, message_id=nowhere))
+    receipt = read_receipt(frame)
+    assert (receipt.ledger, receipt.entry) == (-1, -1)
+
+
+@pytest.mark.property
+@given(st.binary(max_size=100))
+def test_arbitrary_bytes_are_a_value_or_a_protocol_error(data: bytes) -> None:
+    for kind, read in ((Command.MESSAGE, read_message), (Command.SEND_RECEIPT, read_receipt)):
+        for command in (data, wrap(kind, data), wrap(kind, b"\x08\x01\x10\x02" + data)):
+            try:
+                read(Frame(kind, command, 0, len(command), len(command)))
+            except ProtocolError as error:
+                assert str(error)
+
+
+@pytest.mark.parametrize("kind", [Command.MESSAGE, Command.SEND_RECEIPT])
+def test_what_is_required_is_missing(kind: Command) -> None:
+    read = read_message if kind == Command.MESSAGE else read_receipt
+    for fields in ({"consumer_id": 1}, {"message_id": {"ledger_id": 1}}):
+        body = b"\x08\x01" if "consumer_id" in fields else b"\x12\x02\x08\x01\x1a\x02\x08\x01"
+        command = wrap(kind, body)
+        with pytest.raises(ProtocolError, match="without"):
+            read(Frame(kind, command, 0, len(command), len(command)))
