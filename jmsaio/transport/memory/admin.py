@@ -228,7 +228,7 @@ def _stats(name: str, parts: list[BrokerSubscription]) -> SubscriptionStats:
         properties=dict(parts[0].properties),
         connected=tuple(
             ConnectedConsumer(
-                name=consumer.name, unacknowledged=len(consumer.held),
+                name=consumer.name, unacknowledged=consumer.unsettled,
                 selector=consumer.metadata.get(SELECTOR) or consumer.metadata.get(CLIENT_SELECTOR),
             )
             for part in parts

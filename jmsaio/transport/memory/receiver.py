@@ -21,6 +21,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import full_name
 from jmsaio.model.partitions import topic_pattern
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
+from jmsaio.rules.record_life import RecordEvent
 from jmsaio.transport import base
 from jmsaio.transport.base import METADATA_TOO_LARGE, LinkChange, StartPosition, Transaction, Wake
 from jmsaio.transport.memory.broker.broker import Broker
@@ -282,6 +283,7 @@ class MemoryReceiver:
             subscription.dispatch()
             return
         stored = consumer.held.pop(number, None)
+        consumer.taken.pop(number, None)
         conflict = transaction.acknowledge(subscription, number, stored)
         if conflict is not None:
             self._refused = conflict
@@ -298,12 +300,14 @@ class MemoryReceiver:
                 subscription.dispatch()
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
-        """End the acknowledgement timers of the records, which stay in the broker's own memory."""
-        if self._wanted.config.ack_timeout is not None:
-            with self._broker.lock:
-                for each, record in self._attachments(records):
-                    each.consumer.taken.pop(record.number, None)
+        """Set records aside, which stay in the broker's own memory. See ``Receiver.set_aside``."""
+        self._pass(records, RecordEvent.SET_ASIDE)
         return records
+
+    def _pass(self, records: Sequence[SetAside], event: RecordEvent) -> None:
+        with self._broker.lock:
+            for each, record in self._attachments(records):
+                each.subscription.pass_event(each.consumer, record.number, event)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
         """Move a record to the dead letters. See ``Receiver.dead_letter``."""
@@ -318,11 +322,7 @@ class MemoryReceiver:
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Count another delivery of records that are held. See ``Receiver.count_delivery``."""
-        with self._broker.lock:
-            for each, record in self._attachments(records):
-                if record.number in each.consumer.held:
-                    counts = each.subscription.counts
-                    counts[record.number] = counts.get(record.number, 0) + 1
+        self._pass(records, RecordEvent.DELIVERED_AGAIN)
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
         """Raise the error of an acknowledgement that was refused. The broker already has the others."""

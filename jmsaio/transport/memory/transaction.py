@@ -11,6 +11,7 @@ import enum
 
 from jmsaio.errors import JMSError, TransactionInDoubtError, TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
+from jmsaio.rules.record_life import RecordEvent
 from jmsaio.transport.memory.broker.broker import Broker
 from jmsaio.transport.memory.broker.partition import Partition, StoredRecord
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription
@@ -140,9 +141,8 @@ class MemoryTransaction:
         if self.state is TransactionState.COMMITTED:
             return
         self.state = TransactionState.COMMITTED
-        for subscription, number in self.acknowledged:
-            _, record = subscription.in_transaction.pop(number)
-            subscription.settle(record)
+        for subscription, number in list(self.acknowledged):
+            subscription.end_transaction(number, RecordEvent.COMMITTED)
         now = self._broker.now()
         for log, outgoing, size, sequence_id, producer_name, schema_version in self._sent:
             self._broker.used -= size
@@ -155,8 +155,8 @@ class MemoryTransaction:
             return
         self.state = TransactionState.ABORTED
         subscriptions = set()
-        for subscription, number in self.acknowledged:
-            subscription.roll_back(number)
+        for subscription, number in list(self.acknowledged):
+            subscription.end_transaction(number, RecordEvent.ABORTED)
             subscriptions.add(subscription)
         self._broker.used -= sum(size for _, _, size, *_ in self._sent)
         self._end()

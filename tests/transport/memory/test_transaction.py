@@ -170,16 +170,21 @@ def test_the_second_transaction_to_acknowledge_fails(bench: Bench) -> None:
             failed.commit_now()
 
 
-def test_a_plain_acknowledgement_wins(bench: Bench) -> None:
+def test_a_plain_acknowledgement_of_its_record_has_no_effect(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription)
     bench.send("x")
     [record] = consumer.take(1)
     unit = unit_of(bench)
     unit.acknowledge(subscription, record.number, consumer.held.pop(record.number))
-    acknowledge(consumer, [record])
+    with caplog.at_level("DEBUG"):
+        for _ in range(2):
+            acknowledge(consumer, [record])
+    assert [entry.getMessage() for entry in caplog.records] == [
+        f"subscription 's' of {TOPIC}: a record is in_transaction, and acknowledged, which has no effect (logged once)"
+    ]
     unit.abort_now()
-    assert (consumer.take(1), subscription.size, bench.broker.used) == ([], 0, 0)
+    assert [again.redelivery_count for again in consumer.take(1)] == [1]
 
 
 def test_a_deleted_subscription_or_a_seek_takes_its_records_out(bench: Bench) -> None:

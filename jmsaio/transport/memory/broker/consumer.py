@@ -15,8 +15,9 @@ import attrs
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import WireId
+from jmsaio.rules.record_life import RecordEvent, RecordState
 from jmsaio.transport.base import StartPosition
-from jmsaio.transport.memory.broker.partition import Partition, Services, StoredRecord
+from jmsaio.transport.memory.broker.partition import Partition, RedeliveredRecord, Services, StoredRecord
 
 _number = attrgetter("number")
 
@@ -50,7 +51,7 @@ class Dispatcher(Protocol):
 
     def room(self, consumer: Consumer) -> None: ...
 
-    def give_back(self, consumer: Consumer, number: int, due: float | None, counted: bool) -> None: ...
+    def pass_event(self, consumer: Consumer, number: int, event: RecordEvent, due: float | None = None) -> None: ...
 
     def dispatch(self) -> None: ...
 
@@ -66,7 +67,8 @@ class Consumer:
         number: number that grows with each consumer of the broker.
         queue: records sent to it that the application has not received; the free places are its permits.
         capacity: maximum length of ``queue``; 0 while no record is requested from a zero queue.
-        held: all its unsettled records, received or not, by number.
+        held: records that the application received and has not settled, by number.
+        aside: those of them that were set aside.
         taken: with an ack timeout, due times for the redelivery of received records.
         waiting: numbers of the records that it returned with a delay.
         parked: for key-shared, a heap of numbers of records with its keys that wait for a permit.
@@ -84,6 +86,7 @@ class Consumer:
     name: str = attrs.field(init=False)
     queue: deque[StoredRecord] = attrs.field(factory=deque, init=False)
     held: dict[int, StoredRecord] = attrs.field(factory=dict, init=False)
+    aside: dict[int, StoredRecord] = attrs.field(factory=dict, init=False)
     taken: dict[int, float] = attrs.field(factory=dict, init=False)
     _watched: list[tuple[float, int]] = attrs.field(factory=list, init=False)  # a heap
     _ticking: bool = attrs.field(default=False, init=False)
@@ -99,6 +102,25 @@ class Consumer:
             self.dead_after = self.config.dead_letter.max_redeliver_count
 
     @property
+    def unsettled(self) -> int:
+        """Number of records sent to it that it has not settled."""
+        return len(self.queue) + len(self.held) + len(self.aside)
+
+    def state(self, record: StoredRecord) -> RecordState:
+        """Return the state of a record; UNKNOWN if it is not here."""
+        if record.number in self.held:
+            return RecordState.HELD
+        if record.number in self.aside:
+            return RecordState.ASIDE
+        return RecordState.QUEUED if record in self.queue else RecordState.UNKNOWN
+
+    def clear(self) -> None:
+        """Forget all records, and that it is listed."""
+        for place in (self.queue, self.held, self.aside, self.taken, self.waiting, self.parked):
+            place.clear()
+        self.listed = False
+
+    @property
     def zero_queue(self) -> bool:
         """Whether it has no prefetch: a record is sent only on request."""
         return self.config.receiver_queue_size == 0
@@ -111,14 +133,26 @@ class Consumer:
         records: list[StoredRecord] = []
         while queue and len(records) < limit:
             if not records and len(queue) <= limit:
-                records = list(queue)
+                records = self._hand_out(list(queue))
                 queue.clear()
             else:
-                records += [queue.popleft() for _ in range(min(limit - len(records), len(queue)))]
+                records += self._hand_out([queue.popleft() for _ in range(min(limit - len(records), len(queue)))])
             self._dispatcher.room(self)  # might fill the queue again
-        if records and self.config.ack_timeout is not None:
-            self._watch(records, self.config.ack_timeout)
         return records
+
+    def _hand_out(self, records: list[StoredRecord]) -> list[StoredRecord]:
+        """Return records for the application, which holds them now, with their redelivery counts."""
+        held, counts = self.held, self._dispatcher.counts
+        for record in records:
+            held[record.number] = record
+        if self.config.ack_timeout is not None:
+            self._watch(records, self.config.ack_timeout)
+        if not counts:
+            return records
+        return [
+            RedeliveredRecord(record, counts[record.number]) if record.number in counts else record
+            for record in records
+        ]
 
     def _ask(self, limit: int) -> list[StoredRecord]:
         """Return one record without prefetch: one sent for this call, or else for a call after the next wake."""
@@ -129,10 +163,7 @@ class Consumer:
         if not self.queue:
             return []
         self.capacity = 0
-        records = [self.queue.popleft()]
-        if self.config.ack_timeout is not None:
-            self._watch(records, self.config.ack_timeout)
-        return records
+        return self._hand_out([self.queue.popleft()])
 
     def _watch(self, records: list[StoredRecord], timeout: float) -> None:
         """Schedule the redelivery of these records in case they are not acknowledged."""
@@ -158,7 +189,7 @@ class Consumer:
             if self.taken.get(number) == due:
                 count = dispatcher.counts.get(number, 0)
                 again = None if backoff is None else now + backoff.delay(count)
-                dispatcher.give_back(self, number, again, counted=True)
+                dispatcher.pass_event(self, number, RecordEvent.TIME_OVER, again)
         self._ticking = bool(watched)
         if watched:
             services.timers.add(watched[0][0], self._overdue)

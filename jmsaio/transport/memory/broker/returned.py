@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
+from jmsaio.rules.record_life import RecordState
 from jmsaio.transport.clock import Timers
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.partition import StoredRecord
@@ -42,6 +43,10 @@ class ReturnedRecords:
         self._delayed[number] = (self._timers.add(due, self._ring, number), consumer)
         if consumer is not None:
             consumer.waiting.add(number)
+
+    def state(self, number: int) -> RecordState:
+        """Return the state of a record that is here."""
+        return RecordState.RETURNED if number in self._delayed else RecordState.BACK
 
     def hurry(self, consumer: Consumer) -> None:
         """Make records that a consumer returned with a delay ready now."""

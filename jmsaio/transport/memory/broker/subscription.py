@@ -1,11 +1,14 @@
 """A subscription of one log: its unacknowledged records, and the consumers that hold them.
 
-Each unacknowledged record is in exactly one of four places:
+Each unacknowledged record is in exactly one place, which is its state in ``jmsaio.rules.record_life``:
 
-* ``backlog``: not delivered yet, in order;
-* ``Consumer.held``: held by a consumer;
-* ``returned``: returned, delayed or parked; delivered before the backlog once it is ready;
-* ``in_transaction``: acknowledged in an open transaction.
+* ``backlog``: UNKNOWN, not sent to a consumer, in order;
+* ``Consumer.queue``: QUEUED; ``Consumer.held``: HELD; ``Consumer.aside``: ASIDE;
+* ``returned``: RETURNED while it is delayed, also before its delivery time; otherwise BACK, sent before the backlog;
+* ``in_transaction``: IN_TRANSACTION.
+
+A record that is sent, handed out and acknowledged, in a transaction or not, takes these steps directly. All other
+events are passed to the table. A consumer that leaves, or whose link is lost, is CLOSED: this is the broker's side.
 
 All methods are called with the broker's lock held.
 """
@@ -13,6 +16,7 @@ All methods are called with the broker's lock held.
 from __future__ import annotations
 
 import heapq
+import logging
 from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -22,12 +26,15 @@ from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.arguments import shown
 from jmsaio.model.partitions import dead_letter_topic
 from jmsaio.model.wire import WireId
+from jmsaio.rules.record_life import Action, RecordEvent, RecordState, advance
 from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer, Port
 from jmsaio.transport.memory.broker.entry_filter import RESCHEDULED, Verdict, judge
-from jmsaio.transport.memory.broker.partition import Partition, RedeliveredRecord, Services, StoredRecord
+from jmsaio.transport.memory.broker.partition import Partition, Services, StoredRecord
 from jmsaio.transport.memory.broker.policies import Policy, policy_for
 from jmsaio.transport.memory.broker.returned import ReturnedRecords
+
+_log = logging.getLogger(__name__)
 
 
 class OpenTransaction(Protocol):
@@ -51,7 +58,7 @@ class BrokerSubscription:
     """
 
     __slots__ = (
-        "_policy", "backlog", "consumers", "counts", "durable", "in_transaction", "log", "name",
+        "_ignored", "_policy", "backlog", "consumers", "counts", "durable", "in_transaction", "log", "name",
         "properties", "returned", "type",
     )  # fmt: skip
 
@@ -68,6 +75,7 @@ class BrokerSubscription:
         self.backlog: deque[StoredRecord] = deque(log.after(position))
         self.returned = ReturnedRecords(log.broker.timers, self.dispatch)
         self.in_transaction: dict[int, tuple[OpenTransaction, StoredRecord]] = {}
+        self._ignored: set[tuple[RecordState, RecordEvent]] = set()
         self._policy: Policy = policy_for(self.type, log.partition)
         for record in self.backlog:
             record.references += 1
@@ -93,7 +101,6 @@ class BrokerSubscription:
                 self.backlog.append(record)
                 return
             if not self.backlog:
-                solo.held[record.number] = record
                 solo.queue.append(record)
                 if solo.port.armed:
                     solo.port.notify()
@@ -149,46 +156,35 @@ class BrokerSubscription:
             self.returned.records[number] = record
             consumer.park(number)
             return
-        handed = record
-        if self.counts:
-            count = self.counts.get(number, 0)
-            if count > consumer.dead_after:
-                self._policy.settled(record)
-                self._dead_letter(record, consumer)
-                return
-            if count:
-                handed = RedeliveredRecord(record, count)
-        consumer.held[number] = record
+        if self.counts.get(number, 0) > consumer.dead_after:
+            self._policy.settled(record)
+            self._store_letter(record, consumer)
+            self.forget(record)
+            return
         if ordered:
-            consumer.queue_in_order(handed)
+            consumer.queue_in_order(record)
         else:
-            consumer.queue.append(handed)
+            consumer.queue.append(record)
         if consumer.port.armed:
             consumer.port.notify()
 
     def dead_letter(self, consumer: Consumer, number: int, properties: Mapping[str, str]) -> None:
         """Move a record that a consumer holds to the dead letters, or acknowledge it without a dead-letter policy."""
-        consumer.taken.pop(number, None)
-        record = consumer.held.pop(number, None)
-        if record is None:
-            return
-        self._policy.settled(record)
-        if consumer.config.dead_letter is None:
-            self.forget(record)
+        record = consumer.held.get(number)
+        if record is not None and consumer.config.dead_letter is not None:
+            self._store_letter(record, consumer, properties)
+            self.pass_event(consumer, number, RecordEvent.DEAD_LETTERED)
         else:
-            self._dead_letter(record, consumer, properties)
+            self.pass_event(consumer, number, RecordEvent.ACKNOWLEDGED)
 
-    def _dead_letter(
+    def _store_letter(
         self, record: StoredRecord, consumer: Consumer, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Move a record to the dead letters."""
         policy = consumer.config.dead_letter
         assert policy is not None  # dead_after comes from it
-        broker = self.log.broker
         topic = policy.dead_letter_topic or dead_letter_topic(self.log.name, self.name)
-        failures = self.counts.get(record.number, 0)
-        broker.dead_letter(record, topic, self.name, policy.initial_subscription_name, properties, failures)
-        self.forget(record)
+        kept_by, failures = policy.initial_subscription_name, self.counts.get(record.number, 0)
+        self.log.broker.dead_letter(record, topic, self.name, kept_by, properties, failures)
 
     def room(self, consumer: Consumer) -> None:
         """Send records to a consumer that has permits again."""
@@ -203,11 +199,9 @@ class BrokerSubscription:
         backlog = self.backlog
         # No choice, and no counts to check: records of the backlog were never delivered.
         if self._policy.solo is consumer and not self.returned.ready and not self.log.broker.filters:
-            queue, held = consumer.queue, consumer.held
+            queue = consumer.queue
             for _ in range(min(consumer.capacity - len(queue), len(backlog))):
-                record = backlog.popleft()
-                held[record.number] = record
-                queue.append(record)
+                queue.append(backlog.popleft())
             if queue and consumer.port.armed:
                 consumer.port.notify()
         elif backlog or self.returned.ready:
@@ -222,40 +216,92 @@ class BrokerSubscription:
         for handed in records:
             record = take(handed.number, None)
             if record is None:
-                self._acknowledge_elsewhere(handed.number)
+                self._pass_anywhere(handed.number, RecordEvent.ACKNOWLEDGED)
             elif plain and not self.counts and record.references == 1:
                 if log.records.pop(record.number, None) is not None:  # this was the last reference
                     freed += record.size
             else:
                 consumer.taken.pop(record.number, None)
-                self.settle(record)
+                self._policy.settled(record)
+                self.forget(record)
         log.broker.used -= freed
 
     def forget(self, record: StoredRecord) -> None:
-        """Finish with a record that is in none of the four places any more."""
+        """Finish with a record that was removed from its place."""
         if self.counts:
             self.counts.pop(record.number, None)
         self.log.release(record)
 
-    def settle(self, record: StoredRecord) -> None:
-        """Acknowledge a record just removed from a consumer's ``held``."""
-        self._policy.settled(record)
-        self.forget(record)
+    def pass_event(self, consumer: Consumer, number: int, event: RecordEvent, due: float | None = None) -> None:
+        """Pass an event of a record that ``consumer`` received; ``due``: end of the delay that the event starts."""
+        record = self.log.records.get(number)
+        state = RecordState.UNKNOWN if record is None else consumer.state(record)
+        self._advance(event, state, record, consumer, due)
 
-    def _acknowledge_elsewhere(self, number: int) -> None:
-        """Acknowledge a record that the acknowledging consumer does not hold (any more); unknown ones are ignored."""
-        record = self.returned.take(number)
-        holder = next((consumer for consumer in self.consumers if number in consumer.held), None)
-        if record is not None:
-            self.forget(record)
-        elif number in self.in_transaction:  # a plain acknowledgement wins over an open transaction, as in Pulsar
-            unit, record = self.in_transaction.pop(number)
-            unit.withdraw(self, number)
-            self.settle(record)
-        elif holder is not None:
-            holder.queue = deque(queued for queued in holder.queue if queued.number != number)
-            self.settle(holder.held.pop(number))
+    def _pass_anywhere(self, number: int, event: RecordEvent) -> None:
+        """Pass an event of a record, wherever it is."""
+        record = self.log.records.get(number)
+        state, holder = (RecordState.UNKNOWN, None) if record is None else self._place(record)
+        self._advance(event, state, record, holder)
+        if holder is not None:
             self.room(holder)
+
+    def _place(self, record: StoredRecord) -> tuple[RecordState, Consumer | None]:
+        """Return the state of a record, and the consumer that has it."""
+        if record.number in self.in_transaction:
+            return RecordState.IN_TRANSACTION, None
+        if record.number in self.returned.records:
+            return self.returned.state(record.number), None
+        places = ((consumer.state(record), consumer) for consumer in self.consumers)
+        return next((place for place in places if place[0] is not RecordState.UNKNOWN), (RecordState.UNKNOWN, None))
+
+    def _advance(
+        self,
+        event: RecordEvent,
+        state: RecordState,
+        record: StoredRecord | None,
+        consumer: Consumer | None = None,
+        due: float | None = None,
+    ) -> None:
+        """Carry out what the table says: count, and move the record. Dead letters are already stored."""
+        step = advance(state, event)
+        if step.action is Action.IGNORE and (state, event) not in self._ignored:
+            self._ignored.add((state, event))
+            text = "subscription %r of %s: a record is %s, and %s, which has no effect (logged once)"
+            _log.debug(text, self.name, self.log.name, state.name.lower(), event.value)
+        if record is None:
+            return
+        if step.counted:
+            self.counts[record.number] = self.counts.get(record.number, 0) + 1
+        if step.state is state:
+            return
+        self._remove(record, state, consumer)
+        if step.state is RecordState.ASIDE and consumer is not None:
+            consumer.aside[record.number] = record
+            return
+        if state not in (RecordState.RETURNED, RecordState.BACK):
+            self._policy.settled(record)
+        if step.state is RecordState.RETURNED and due is not None:
+            self.returned.delay(record, due, consumer)
+        elif step.state in (RecordState.RETURNED, RecordState.BACK):
+            self.returned.put_back(record)
+        else:
+            self.forget(record)
+
+    def _remove(self, record: StoredRecord, state: RecordState, consumer: Consumer | None) -> None:
+        """Remove a record from its place."""
+        number = record.number
+        if state is RecordState.IN_TRANSACTION:
+            self.in_transaction.pop(number)[0].withdraw(self, number)
+        elif consumer is None:
+            self.returned.take(number)
+        elif state is RecordState.QUEUED:
+            consumer.queue.remove(record)
+        elif state is RecordState.ASIDE:
+            del consumer.aside[number]
+        else:
+            del consumer.held[number]
+            consumer.taken.pop(number, None)
 
     def advance(self, number: int) -> None:
         """Acknowledge every record up to and including that number."""
@@ -263,28 +309,15 @@ class BrokerSubscription:
             self.forget(self.backlog.popleft())
         for pending in self.pending():
             if pending <= number:
-                self._acknowledge_elsewhere(pending)
+                self._pass_anywhere(pending, RecordEvent.MOVED)
 
     def give_back(self, consumer: Consumer, number: int, due: float | None, counted: bool) -> None:
         """Return a consumer's record, to be redelivered from ``due`` on (None: at once, by ``dispatch``)."""
-        consumer.taken.pop(number, None)
-        record = consumer.held.pop(number, None)
-        if record is None:
-            return
-        if counted:
-            self.counts[number] = self.counts.get(number, 0) + 1
-        self._policy.settled(record)
-        if due is not None:
-            self.returned.delay(record, due, consumer)
-        else:
-            self.returned.put_back(record)
+        self.pass_event(consumer, number, RecordEvent.RETURNED if counted else RecordEvent.RETURNED_UNSEEN, due)
 
-    def roll_back(self, number: int) -> None:
-        """Undo the acknowledgement of a record by an aborted transaction; the next ``dispatch`` redelivers it."""
-        _, record = self.in_transaction.pop(number)
-        self.counts[number] = self.counts.get(number, 0) + 1
-        self._policy.settled(record)
-        self.returned.put_back(record)
+    def end_transaction(self, number: int, event: RecordEvent) -> None:
+        """Commit or abort the acknowledgement of a record; after an abort the next ``dispatch`` redelivers it."""
+        self._advance(event, RecordState.IN_TRANSACTION, self.in_transaction[number][1])
 
     def join(
         self, port: Port, type_: SubscriptionType, config: ConsumerConfig, size: int, metadata: Mapping[str, str]
@@ -312,9 +345,8 @@ class BrokerSubscription:
 
     def _give_back_queue(self, consumer: Consumer) -> None:
         """Return the unreceived records of a consumer, uncounted."""
-        queue, consumer.queue = consumer.queue, deque()
-        for record in queue:
-            self.give_back(consumer, record.number, None, counted=False)
+        for record in list(consumer.queue):
+            self._advance(RecordEvent.STOPPED, RecordState.QUEUED, record, consumer)
 
     def _take_off(self, consumer: Consumer) -> None:
         """Stop delivery to a consumer, and make its unreceived and returned records available to others at once."""
@@ -351,8 +383,8 @@ class BrokerSubscription:
         if consumer not in self.consumers:
             return
         self._take_off(consumer)
-        for number in list(consumer.held):
-            self.give_back(consumer, number, None, counted=True)
+        for number in [*consumer.held, *consumer.aside]:
+            self.pass_event(consumer, number, RecordEvent.CLOSED)
         self.consumers.remove(consumer)
         if self.consumers or self.durable or keep:
             self.dispatch()
@@ -361,14 +393,13 @@ class BrokerSubscription:
 
     def pending(self) -> list[int]:
         """Return the numbers of all unacknowledged records, ascending."""
-        numbers = {record.number for record in self.backlog} | self.returned.records.keys() | self.in_transaction.keys()
-        return sorted(numbers.union(*(consumer.held for consumer in self.consumers)))
+        return sorted(record.number for record in self._records())
 
     @property
     def size(self) -> int:
         """Number of unacknowledged records."""
-        held = sum(len(consumer.held) for consumer in self.consumers)
-        return len(self.backlog) + len(self.returned.records) + len(self.in_transaction) + held
+        sent = sum(consumer.unsettled for consumer in self.consumers)
+        return len(self.backlog) + len(self.returned.records) + len(self.in_transaction) + sent
 
     def _records(self) -> Iterable[StoredRecord]:
         yield from self.backlog
@@ -376,7 +407,9 @@ class BrokerSubscription:
         for _, record in self.in_transaction.values():
             yield record
         for consumer in self.consumers:
+            yield from consumer.queue
             yield from consumer.held.values()
+            yield from consumer.aside.values()
 
     def seek(self, start: StartPosition | WireId | int) -> None:
         """Deliver everything from ``start`` on again; consumers lose the records they hold."""
@@ -398,9 +431,7 @@ class BrokerSubscription:
         consumers, self.consumers = self.consumers, []
         self._policy = policy_for(self.type, self.log.partition)
         for consumer in consumers:
-            for held in (consumer.queue, consumer.held, consumer.taken, consumer.waiting, consumer.parked):
-                held.clear()
-            consumer.listed = False
+            consumer.clear()
             self.consumers.append(consumer)
             if not consumer.stopped:
                 self._policy.joined(consumer)

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from jmsaio.config import Backoff, DeadLetterPolicy
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.wire import WireId
+from jmsaio.rules.record_life import TABLE, RecordEvent, RecordState, advance
 from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.memory.broker.consumer import Consumer
 from jmsaio.transport.memory.broker.subscription import subscriptions_of
@@ -17,6 +18,7 @@ from jmsaio.transport.memory.transaction import MemoryTransaction
 from tests.kit.records import texts
 from tests.transport.memory.bench import SUBSCRIPTIONS, TOPIC, Bench, FakePort, acknowledge
 
+E, S = RecordEvent, RecordState
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 
 
@@ -357,9 +359,45 @@ def test_an_exclusive_consumer_gets_what_it_gave_back_before_what_fills_its_queu
     assert texts(consumer.take(9)) == ["1", "2", "3", "4"]
 
 
+@pytest.mark.parametrize("late", ["acknowledged", "given back"])
+def test_what_waits_for_redelivery_after_its_timeout_is_not_delivered_twice(bench: Bench, late: str) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, ack_timeout=10)
+    bench.send("x")
+    [record] = consumer.take(1)
+    bench.clock.advance(10)
+    if late == "acknowledged":
+        acknowledge(consumer, [record])
+        assert (consumer.take(9), subscription.size, bench.broker.used) == ([], 0, 0)
+    else:
+        subscription.give_back(consumer, record.number, None, counted=True)
+        subscription.dispatch()
+        assert [again.redelivery_count for again in consumer.take(9)] == [1]
+
+
+def test_what_was_set_aside_has_no_timeout_and_no_failure_when_its_consumer_leaves(bench: Bench) -> None:
+    subscription = bench.subscribe()
+    consumer = bench.join(subscription, ack_timeout=10)
+    bench.send("x")
+    [record] = consumer.take(1)
+    subscription.pass_event(consumer, record.number, E.SET_ASIDE)
+    bench.clock.advance(60)
+    assert (consumer.take(1), consumer.unsettled) == ([], 1)
+    subscription.leave(consumer)
+    assert [again.redelivery_count for again in bench.join(subscription).take(1)] == [0]
+
+
+def reachable(state: RecordState) -> set[RecordState]:
+    """The states into which the broker moves a record by itself: it sends it, its delay ends, its consumer changes."""
+    found = {state}
+    for event in (E.STOPPED, E.DUE, E.ARRIVED) * 2:
+        found |= {TABLE[each, event].state for each in found}
+    return found
+
+
 class Machine(RuleBasedStateMachine):
-    """Any order of calls: each record is in one place, memory is exact, nothing is lost and nothing is delivered twice
-    without having been given back."""
+    """Any order of calls: each record is in one place, the one that the table names, memory is exact, nothing is lost
+    and nothing is delivered twice without having been given back."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -367,9 +405,8 @@ class Machine(RuleBasedStateMachine):
         self.subscription = self.bench.subscribe()
         self.keeper = self.bench.subscribe("keeper")
         self.consumers: list[Consumer] = []
-        self.taken: dict[Consumer, dict[int, int]] = {}
         self.counts: dict[int, int] = {}
-        self.open: set[int] = set()
+        self.states: dict[int, RecordState] = {}
         self.units: list[MemoryTransaction] = []
         self.type = SHARED
         self.sent = 0
@@ -378,7 +415,7 @@ class Machine(RuleBasedStateMachine):
     def send(self, key: str | None, delay: int) -> None:
         due = None if delay == 0 else int((self.bench.clock.now() + delay) * 1000)
         self.bench.send(str(self.sent), key=key, deliver_at=due)
-        self.open.add(self.sent)
+        self.states[self.sent] = S.RETURNED if delay else S.UNKNOWN  # it waits with those returned with a delay
         self.sent += 1
 
     @rule(type_=st.sampled_from(list(SubscriptionType)), size=st.integers(1, 4))
@@ -389,7 +426,6 @@ class Machine(RuleBasedStateMachine):
             return
         consumer = self.bench.join(self.subscription, self.type, size)
         self.consumers.append(consumer)
-        self.taken[consumer] = {}
 
     @precondition(lambda self: self.consumers)
     @rule(data=st.data(), limit=st.integers(1, 5))
@@ -398,33 +434,45 @@ class Machine(RuleBasedStateMachine):
         records = consumer.take(limit)
         cast(FakePort, consumer.port).armed = len(records) < limit
         for record in records:
-            assert not any(record.number in taken for taken in self.taken.values())
-            assert record.number in self.open
             assert record.redelivery_count == self.counts.get(record.number, 0)
-            self.taken[consumer][record.number] = record.redelivery_count
+            assert S.QUEUED in reachable(self.states[record.number])  # it can have been sent in this call
+            self.states[record.number] = advance(S.QUEUED, E.HANDED_OUT).state
+
+    def pass_event(self, number: int, event: RecordEvent) -> None:
+        """Note what the table says; an acknowledged record is gone."""
+        step = advance(self.states[number], event)
+        self.states[number] = step.state
+        if step.counted:
+            self.counts[number] = self.counts.get(number, 0) + 1
+        if step.state in (S.ACKED, S.SETTLED):
+            del self.states[number]
 
     def _some(self, data: st.DataObject) -> tuple[Consumer, int] | None:
-        pairs = [(consumer, number) for consumer in self.consumers for number in self.taken[consumer]]
+        pairs = [(consumer, number) for consumer in self.consumers for number in [*consumer.held, *consumer.aside]]
         return data.draw(st.sampled_from(pairs)) if pairs else None
 
+    @precondition(lambda self: self.consumers and self.states)
     @rule(data=st.data())
     def acknowledge(self, data: st.DataObject) -> None:
+        """Also late: by an earlier delivery, of a record that can be anywhere now."""
+        number = data.draw(st.sampled_from(sorted(self.states)))
+        acknowledge(data.draw(st.sampled_from(self.consumers)), [self.bench.log.records[number]])
+        self.pass_event(number, E.ACKNOWLEDGED)
+
+    @rule(data=st.data())
+    def set_aside(self, data: st.DataObject) -> None:
         some = self._some(data)
         if some is not None:
-            consumer, number = some
-            acknowledge(consumer, [self.bench.log.records[number]])
-            del self.taken[consumer][number]
-            self.open.discard(number)
+            self.subscription.pass_event(*some, E.SET_ASIDE)
+            self.pass_event(some[1], E.SET_ASIDE)
 
     @rule(data=st.data(), delay=st.sampled_from([None, 3]), counted=st.booleans())
     def give_back(self, data: st.DataObject, delay: int | None, counted: bool) -> None:
         some = self._some(data)
         if some is not None:
-            consumer, number = some
             due = None if delay is None else self.bench.clock.now() + delay
-            del self.taken[consumer][number]
-            self.counts[number] = self.counts.get(number, 0) + counted
-            self.subscription.give_back(consumer, number, due, counted)
+            self.pass_event(some[1], E.RETURNED if counted else E.RETURNED_UNSEEN)
+            self.subscription.give_back(*some, due, counted)
             self.subscription.dispatch()
 
     @precondition(lambda self: self.consumers)
@@ -432,33 +480,30 @@ class Machine(RuleBasedStateMachine):
     def leave(self, data: st.DataObject) -> None:
         consumer = data.draw(st.sampled_from(self.consumers))
         self.consumers.remove(consumer)
-        for number in self.taken.pop(consumer):
-            self.counts[number] = self.counts.get(number, 0) + 1
+        for number in [*consumer.held, *consumer.aside]:
+            self.pass_event(number, E.CLOSED)
         self.subscription.leave(consumer)
 
     @rule(data=st.data())
     def acknowledge_in_transaction(self, data: st.DataObject) -> None:
         some = self._some(data)
-        if some is not None:
-            consumer, number = some
+        if some is not None and some[1] in some[0].held:
             if len(self.units) < 2:
                 self.units.append(MemoryTransaction(self.bench.broker, 3600))
             unit = data.draw(st.sampled_from(self.units))
-            assert unit.acknowledge(self.subscription, number, consumer.held.pop(number)) is None
-            del self.taken[consumer][number]
+            assert unit.acknowledge(self.subscription, some[1], some[0].held.pop(some[1])) is None
+            self.pass_event(some[1], E.ACKNOWLEDGED_IN)
 
     @precondition(lambda self: self.units)
     @rule(data=st.data(), commit=st.booleans())
     def end(self, data: st.DataObject, commit: bool) -> None:
         unit = data.draw(st.sampled_from(self.units))
         self.units.remove(unit)
-        numbers = {number for _, number in unit.acknowledged}
+        for _, number in unit.acknowledged:
+            self.pass_event(number, E.COMMITTED if commit else E.ABORTED)
         if commit:
             unit.commit_now()
-            self.open -= numbers
         else:
-            for number in numbers:
-                self.counts[number] = self.counts.get(number, 0) + 1
             unit.abort_now()
 
     @rule(seconds=st.integers(0, 6))
@@ -468,25 +513,29 @@ class Machine(RuleBasedStateMachine):
     @rule()
     def seek(self) -> None:
         self.subscription.seek(StartPosition.EARLIEST)
-        self.open = set(self.bench.log.records)
+        self.states = dict.fromkeys(self.bench.log.records, S.UNKNOWN)
         self.counts.clear()
-        for taken in self.taken.values():
-            taken.clear()
 
     @invariant()
     def each_record_is_in_one_place(self) -> None:
-        held = [number for consumer in self.consumers for number in consumer.held]
-        places = [record.number for record in self.subscription.backlog] + held
-        places += [*self.subscription.returned.records, *self.subscription.in_transaction]
-        assert sorted(places) == sorted(self.open) == self.subscription.pending()
-        assert self.subscription.size == len(self.open)
+        found = [(record.number, S.UNKNOWN) for record in self.subscription.backlog]
+        found += [(number, self.subscription.returned.state(number)) for number in self.subscription.returned.records]
+        found += [(number, S.IN_TRANSACTION) for number in self.subscription.in_transaction]
+        for consumer in self.consumers:
+            found += [(record.number, S.QUEUED) for record in consumer.queue]
+            found += [(number, S.HELD) for number in consumer.held] + [(number, S.ASIDE) for number in consumer.aside]
+        assert sorted(number for number, _ in found) == sorted(self.states) == self.subscription.pending()
+        assert self.subscription.size == len(self.states)
+        for number, state in found:
+            assert state in reachable(self.states[number])
+            self.states[number] = state
 
     @invariant()
     def memory_is_exact(self) -> None:
         records = self.bench.log.records.values()
         assert self.bench.broker.used == sum(record.size for record in records)
         for record in records:
-            assert record.references == 1 + (record.number in self.open)
+            assert record.references == 1 + (record.number in self.states)
 
     @invariant()
     def nobody_waits_without_need(self) -> None:
@@ -506,7 +555,9 @@ class Machine(RuleBasedStateMachine):
         for consumer in list(self.consumers):
             self.subscription.leave(consumer)
         self.bench.clock.advance(10)
-        assert {record.number for record in self.bench.join(self.subscription, size=1000).take(1000)} == self.open
+        assert {record.number for record in self.bench.join(self.subscription, size=1000).take(1000)} == set(
+            self.states
+        )
 
 
 TestMachine: Any = Machine.TestCase  # unittest does not declare pytest's marks
