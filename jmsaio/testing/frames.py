@@ -8,59 +8,13 @@ from __future__ import annotations
 
 import enum
 
-from jmsaio.model.varint import read_varint, varint
+from jmsaio.protocol.commands import Command, body_at, wrap
+from jmsaio.protocol.framing import BROKER_ENTRY, CHECKSUM
 
 #: Maximum size of Pulsar's frames; a larger size means another protocol, such as TLS.
 LARGEST_FRAME = 256 * 1024 * 1024
 _SIZE = 4
-_CHECKSUM = b"\x0e\x01"
-_BROKER_ENTRY = b"\x0e\x02"
-_LOOKUP_RESPONSE = b"\xc2\x01"
 _THROUGH_SERVICE_URL = b"\x40\x01"
-
-
-class Command(enum.IntEnum):
-    """Types of Pulsar's commands, with the protocol's names and numbers, except those of transactions."""
-
-    CONNECT = 2
-    CONNECTED = 3
-    SUBSCRIBE = 4
-    PRODUCER = 5
-    SEND = 6
-    SEND_RECEIPT = 7
-    SEND_ERROR = 8
-    MESSAGE = 9
-    ACK = 10
-    FLOW = 11
-    UNSUBSCRIBE = 12
-    SUCCESS = 13
-    ERROR = 14
-    CLOSE_PRODUCER = 15
-    CLOSE_CONSUMER = 16
-    PRODUCER_SUCCESS = 17
-    PING = 18
-    PONG = 19
-    REDELIVER_UNACKNOWLEDGED_MESSAGES = 20
-    PARTITIONED_METADATA = 21
-    PARTITIONED_METADATA_RESPONSE = 22
-    LOOKUP = 23
-    LOOKUP_RESPONSE = 24
-    CONSUMER_STATS = 25
-    CONSUMER_STATS_RESPONSE = 26
-    REACHED_END_OF_TOPIC = 27
-    SEEK = 28
-    GET_LAST_MESSAGE_ID = 29
-    GET_LAST_MESSAGE_ID_RESPONSE = 30
-    ACTIVE_CONSUMER_CHANGE = 31
-    GET_TOPICS_OF_NAMESPACE = 32
-    GET_TOPICS_OF_NAMESPACE_RESPONSE = 33
-    GET_SCHEMA = 34
-    GET_SCHEMA_RESPONSE = 35
-    AUTH_CHALLENGE = 36
-    AUTH_RESPONSE = 37
-    ACK_RESPONSE = 38
-    GET_OR_CREATE_SCHEMA = 39
-    GET_OR_CREATE_SCHEMA_RESPONSE = 40
 
 
 class Part(enum.Enum):
@@ -102,9 +56,9 @@ def part_of(frame: bytes, part: Part) -> range:
     if part is Part.COMMAND:
         return command
     at = command.stop
-    if frame[at : at + 2] == _BROKER_ENTRY:
+    if frame[at : at + 2] == BROKER_ENTRY:
         at += 2 + _SIZE + int.from_bytes(frame[at + 2 : at + 2 + _SIZE])
-    if frame[at : at + 2] != _CHECKSUM:
+    if frame[at : at + 2] != CHECKSUM:
         return range(0)
     checksum = range(at + 2, at + 2 + _SIZE)
     if part is Part.CHECKSUM:
@@ -129,10 +83,8 @@ def kept_on_service_url(frame: bytes) -> bytes:
     This sets the field ``proxy_through_service_url``, as Pulsar's own proxy does. The field is appended, because the
     last of repeated fields counts. An answer without a lookup is returned unchanged.
     """
-    command = frame[2 * _SIZE :]
-    if command[2:4] != _LOOKUP_RESPONSE:
+    start, end = body_at(Command.LOOKUP_RESPONSE, frame, 2 * _SIZE, len(frame))
+    if start == end:
         return frame
-    length, start = read_varint(command, 4, len(command))
-    answer = command[start : start + length] + _THROUGH_SERVICE_URL
-    command = command[:4] + varint(len(answer)) + answer + command[start + length :]
+    command = wrap(Command.LOOKUP_RESPONSE, frame[start:end] + _THROUGH_SERVICE_URL)
     return (len(command) + _SIZE).to_bytes(_SIZE) + len(command).to_bytes(_SIZE) + command

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping, MutableMapping
 import anyio
 import attrs
 
-from jmsaio.testing.frames import LARGEST_FRAME, Command, Part, command_type, damaged, frame_end, kept_on_service_url
+from jmsaio.protocol.commands import Command
+from jmsaio.testing.frames import LARGEST_FRAME, Part, command_type, damaged, frame_end, kept_on_service_url
 
 
 class Direction(enum.Enum):

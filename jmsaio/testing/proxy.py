@@ -15,7 +15,8 @@ import anyio.to_thread
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from jmsaio.model import durations
-from jmsaio.testing.frames import Command, Part
+from jmsaio.protocol.commands import Command
+from jmsaio.testing.frames import Part
 from jmsaio.testing.link import ConnectionPair, Direction, FrameFault, Rules, Traffic
 
 T = TypeVar("T")

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.testing.frames import Command, Part, command_type, damaged, frame_end, kept_on_service_url, part_of
+from jmsaio.protocol.commands import Command
+from jmsaio.testing.frames import Part, command_type, damaged, frame_end, kept_on_service_url, part_of
 
 CHECKSUM = b"\x0e\x01" + b"CRC!"
 

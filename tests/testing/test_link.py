@@ -5,8 +5,9 @@ from __future__ import annotations
 import anyio
 import pytest
 
+from jmsaio.protocol.commands import Command
 from jmsaio.testing import Direction, FaultProxy
-from jmsaio.testing.frames import Command, Part
+from jmsaio.testing.frames import Part
 from jmsaio.testing.link import FrameFault, Rules
 from tests.testing.echo import HANG, PING, PONG, echoing, until
 

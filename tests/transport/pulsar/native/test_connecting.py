@@ -20,8 +20,9 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
+from jmsaio.protocol.commands import Command
 from jmsaio.testing import FaultProxy
-from jmsaio.testing.frames import Command, command_type, frame_end
+from jmsaio.testing.frames import command_type, frame_end
 from jmsaio.transport.base import ReaderOptions
 from jmsaio.transport.pulsar import open_transport
 from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials
