@@ -48,9 +48,26 @@ PLANTED = [
         "must not know",
     ),
     (layers.upward, {"spark/a.py": "from jmsaio.client import b", "client/b.py": ""}, "must not know"),
+    (
+        layers.upward,
+        {"transport/pulsar/wire/a.py": "from ..native import b", "transport/pulsar/native/b.py": ""},
+        "must not know",
+    ),
+    (
+        layers.upward,
+        {
+            "transport/pulsar/sending/a.py": "from jmsaio.transport.pulsar.wire import b",
+            "transport/pulsar/wire/b.py": "",
+        },
+        "a client, into what clients share",
+    ),
     (layers.trespassing, {"maintenance/a.py": "import pyspark.sql"}, "belongs to jmsaio.spark"),
     (layers.trespassing, {"client/a.py": "import httpx"}, "belongs to jmsaio.transport.pulsar.admin"),
-    (layers.trespassing, {"transport/memory/a.py": "import pulsar.asyncio"}, "belongs to jmsaio.transport.pulsar"),
+    (
+        layers.trespassing,
+        {"transport/memory/a.py": "import pulsar.asyncio"},
+        "belongs to jmsaio.transport.pulsar.native",
+    ),
     (layers.trespassing, {"transport/pulsar/adminx/a.py": "import httpx"}, "belongs to jmsaio.transport.pulsar.admin"),
     (layers.impure, {"rules/a.py": "from time import monotonic"}, "imports time in ring 1"),
     (layers.impure, {"codec/a.py": "async def f(): ..."}, "a coroutine in ring 1"),

@@ -23,14 +23,14 @@ from jmsaio.errors import AdminError, JMSError, JMSSecurityError, NotFoundError,
 from jmsaio.maintenance.diagnosis import Facts
 from jmsaio.model.temporary_names import PROBE_TOPIC
 from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition
-from jmsaio.transport.pulsar import new_transport
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.answers import NO_TRANSACTIONS, understanding
 from jmsaio.transport.pulsar.admin.paths import topic_path
-from jmsaio.transport.pulsar.native.connecting import Reach
+from jmsaio.transport.pulsar.native import new_transport
+from jmsaio.transport.pulsar.native.binding.connecting import Reach
 
 if TYPE_CHECKING:
-    from jmsaio.transport.pulsar.transport import PulsarTransport
+    from jmsaio.transport.pulsar.native.transport import PulsarTransport
 
 #: Maximum seconds of one call, and of all calls for one fact.
 _CALL, _LIMIT = 10.0, 20.0

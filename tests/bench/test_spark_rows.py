@@ -16,7 +16,7 @@ from jmsaio.codec.properties import value_of
 from jmsaio.codec.row_columns import ColumnMaker
 from jmsaio.spark.arrow.columns import RowBatches
 from jmsaio.spark.model.schema import Body, columns_of
-from jmsaio.transport.pulsar.native.record import PulsarRecord
+from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 
 
 class NativeMessage:

@@ -13,7 +13,7 @@ import jmsaio.maintenance.sweep
 from jmsaio.cli.app import main
 from jmsaio.errors import AdminError, JMSError
 from jmsaio.maintenance.sweep import Leftover
-from jmsaio.transport.pulsar.transport import PulsarTransport
+from jmsaio.transport.pulsar.native.transport import PulsarTransport
 from tests.support.broker import TestBroker
 
 TOPIC = "persistent://public/default/jms-temp-queue-1"

@@ -10,7 +10,7 @@ from typing import Any
 import _pulsar
 import attrs
 
-from jmsaio.transport.pulsar.native.record import PulsarRecord
+from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 
 OK = _pulsar.Result.Ok
 

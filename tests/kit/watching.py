@@ -15,8 +15,8 @@ from jmsaio.errors import AdminError, JMSSecurityError
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import LinkChange, Subscription, SubscriptionStats, SubscriptionType, TopicStats
 from jmsaio.transport.pulsar import open_transport
-from jmsaio.transport.pulsar.native.bridge import Bridge
-from jmsaio.transport.pulsar.watching.watch import Watch
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge
+from jmsaio.transport.pulsar.native.watching.watch import Watch
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Kit, new_topic
 

@@ -63,8 +63,8 @@ def watch(arguments: list[str], damage: tuple[str, ...]) -> int:
     if damage:
         click.echo(
             "Damaged bytes make pulsar-client 3.13 crash when the broker finds a batch damaged while an earlier one is "
-            "on its way (tests/transport/pulsar/naive/damaged_batch.py shows it without jmsaio). It is that one if no "
-            "Python thread above is the current one, and gdb shows ProducerImpl::resendMessages."
+            "on its way (tests/transport/pulsar/native/naive/damaged_batch.py shows it without jmsaio). It is that one "
+            "if no Python thread above is the current one, and gdb shows ProducerImpl::resendMessages."
         )
     return CRASHED
 

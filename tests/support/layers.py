@@ -23,13 +23,18 @@ RINGS = {
 STRANGERS = (
     ("jmsaio.codec", "jmsaio.selector", "jmsaio.rules", "jmsaio.protocol"),
     ("jmsaio.transport.memory", "jmsaio.transport.pulsar"),
+    ("jmsaio.transport.pulsar.native", "jmsaio.transport.pulsar.wire"),
     ("jmsaio.client", "jmsaio.spark"),
 )
 
+#: The clients of Pulsar, and the only module that imports both; what they share imports neither.
+CLIENTS = ("jmsaio.transport.pulsar.native", "jmsaio.transport.pulsar.wire")
+CHOICE = "jmsaio.transport.pulsar"
+
 #: Libraries that only some parts may import.
 OWNERS = {
-    "pulsar": ("jmsaio.transport.pulsar",),
-    "_pulsar": ("jmsaio.transport.pulsar",),
+    "pulsar": ("jmsaio.transport.pulsar.native",),
+    "_pulsar": ("jmsaio.transport.pulsar.native",),
     "httpx": ("jmsaio.transport.pulsar.admin",),
     "lark": ("jmsaio.selector",),
     "re2": ("jmsaio.selector.starlight",),
@@ -169,7 +174,14 @@ def upward(modules: list[Module]) -> list[str]:
                 its = next((part for part in group if inside(each.target, part)), None)
                 if mine is not None and its is not None and mine != its:
                     found.append(f"{module.path}:{each.line} imports {each.target}, which it must not know")
+            if _is_shared(module.name) and any(inside(each.target, client) for client in CLIENTS):
+                found.append(f"{module.path}:{each.line} imports {each.target}, a client, into what clients share")
     return found
+
+
+def _is_shared(name: str) -> bool:
+    """Whether a module belongs to what the clients of Pulsar share."""
+    return inside(name, CHOICE) and name != CHOICE and not any(inside(name, client) for client in CLIENTS)
 
 
 def trespassing(modules: list[Module]) -> list[str]:

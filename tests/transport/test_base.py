@@ -14,9 +14,9 @@ from jmsaio.transport.base import SenderOptions, Subscription, SubscriptionType
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.sender import MemorySender
 from jmsaio.transport.memory.transport import MemoryTransport
-from jmsaio.transport.pulsar.consumers.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.producers.sender import PulsarSender
-from jmsaio.transport.pulsar.transport import PulsarTransport
+from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.native.producers.sender import PulsarSender
+from jmsaio.transport.pulsar.native.transport import PulsarTransport
 
 PARTS = (base.Transport, base.Sender, base.Receiver, base.Reader, base.Transaction)
 

@@ -11,7 +11,7 @@ import anyio
 import attrs
 
 from jmsaio.transport.delay_queue import SLICE, DelayQueue
-from jmsaio.transport.pulsar.native.record import PulsarRecord
+from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from tests.kit.native_fakes import make_record
 from tests.transport.pulsar.conftest import HANG
 

@@ -1,23 +1,15 @@
-"""The transport based on pulsar-client: ``pulsar://`` and ``pulsar+ssl://``.
+"""Transports to a Pulsar broker, and the only module that knows which there are.
 
-Importing this package or ``admin`` imports nothing of pulsar-client, which not every Python has.
+What they share is in ``admin``, ``sending`` and ``subscriptions``. Importing this package or
+``admin`` imports no client.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import anyio
-
 from jmsaio.config import Configuration
-from jmsaio.errors import ConfigurationError
 from jmsaio.transport.base import Transport
-from jmsaio.transport.pulsar.native import SUPPORTED
 
-if TYPE_CHECKING:
-    from jmsaio.transport.pulsar.transport import PulsarTransport
-
-__all__ = ["new_transport", "open_transport"]
+__all__ = ["open_transport"]
 
 
 async def open_transport(config: Configuration) -> Transport:
@@ -33,31 +25,6 @@ async def open_transport(config: Configuration) -> Transport:
 
     Cancellation: nothing stays open.
     """
-    transport = new_transport(config)
-    try:
-        await transport.check_reachable()
-    except BaseException:
-        with anyio.CancelScope(shield=True):
-            await transport.aclose(1.0)
-        raise
-    return transport
+    from jmsaio.transport.pulsar import native
 
-
-def new_transport(config: Configuration) -> PulsarTransport:
-    """Create a transport that is not connected yet.
-
-    Raises:
-        ConfigurationError: an option is invalid, or pulsar-client is not installed.
-    """
-    try:
-        from jmsaio.transport.pulsar.transport import PulsarTransport
-    except ImportError as error:
-        if error.name not in ("_pulsar", "pulsar"):
-            raise
-        reason = (
-            f"{config.scheme}:// needs pulsar-client, which can't be imported here ({error}); pip install "
-            f"'pulsar-client{SUPPORTED}', or use Python 3.11 to 3.14 if pip finds none for this one; memory: works "
-            "without it"
-        )
-        raise ConfigurationError(reason, key="brokerServiceUrl") from error
-    return PulsarTransport(config)
+    return await native.open_transport(config)

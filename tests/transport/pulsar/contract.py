@@ -11,7 +11,7 @@ import pytest
 
 from jmsaio.config import Configuration, load
 from jmsaio.transport.base import Transport
-from jmsaio.transport.pulsar.transport import PulsarTransport
+from jmsaio.transport.pulsar.native.transport import PulsarTransport
 
 MARKS = (pytest.mark.broker,)
 TRANSACTIONS = False

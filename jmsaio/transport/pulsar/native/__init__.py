@@ -1,4 +1,63 @@
-"""Bridge between pulsar-client and the event loop: callbacks, results, its log, its configuration objects."""
+"""The transport based on pulsar-client, and what only that library needs.
 
-#: Versions of pulsar-client whose message ids ``batch_acker`` can read.
-SUPPORTED = ">=3.13,<4"
+Importing this package imports nothing of pulsar-client, which not every Python has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from jmsaio.config import Configuration
+from jmsaio.errors import ConfigurationError
+from jmsaio.transport.base import Transport
+from jmsaio.transport.pulsar.native.binding import SUPPORTED
+
+if TYPE_CHECKING:
+    from jmsaio.transport.pulsar.native.transport import PulsarTransport
+
+__all__ = ["new_transport", "open_transport"]
+
+
+async def open_transport(config: Configuration) -> Transport:
+    """Connect to a Pulsar broker.
+
+    Args:
+        config: configuration with scheme ``pulsar`` or ``pulsar+ssl``.
+
+    Raises:
+        BrokerUnavailableError: no broker answers within ``config.connect_timeout`` seconds; has host, port and cause.
+        JMSSecurityError: the credentials were refused.
+        ConfigurationError: an option is invalid, or pulsar-client is not installed.
+
+    Cancellation: nothing stays open.
+    """
+    transport = new_transport(config)
+    try:
+        await transport.check_reachable()
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await transport.aclose(1.0)
+        raise
+    return transport
+
+
+def new_transport(config: Configuration) -> PulsarTransport:
+    """Create a transport that is not connected yet.
+
+    Raises:
+        ConfigurationError: an option is invalid, or pulsar-client is not installed.
+    """
+    try:
+        from jmsaio.transport.pulsar.native.transport import PulsarTransport
+    except ImportError as error:
+        if error.name not in ("_pulsar", "pulsar"):
+            raise
+        reason = (
+            f"{config.scheme}:// needs pulsar-client, which can't be imported here ({error}); pip install "
+            f"'pulsar-client{SUPPORTED}', or use Python 3.11 to 3.14 if pip finds none for this one; memory: works "
+            "without it"
+        )
+        raise ConfigurationError(reason, key="brokerServiceUrl") from error
+    return PulsarTransport(config)

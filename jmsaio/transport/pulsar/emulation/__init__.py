@@ -1,1 +1,0 @@
-"""JMS features that pulsar-client lacks: counted redelivery, delays, dead letters, replaced subscriptions."""

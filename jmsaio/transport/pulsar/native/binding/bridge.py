@@ -1,0 +1,347 @@
+"""Bridge between pulsar-client's threads and one event loop, for all callbacks and pending operations.
+
+Rules that keep the process alive (each has its test in ``tests/transport/pulsar/native/test_hazards.py``):
+
+* A native callback only calls ``Bridge.post``, which never raises: an exception in a receive callback ends the process,
+  and a closed loop raises exactly there.
+* Native operations are never cancelled. A cancelled coroutine leaves its operation running; its result (a producer, a
+  consumer) is closed when it arrives.
+* ``flush`` of a producer is never called: it holds the GIL and waits for a lock whose owner waits for the GIL.
+* After a fork every object of the parent raises: pulsar-client's threads do not exist in the child.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, Protocol, TypeVar
+
+import _pulsar
+import anyio
+
+from jmsaio.errors import ForkError, JMSError, ObjectClosedError, OperationTimeoutError
+from jmsaio.transport.clock import Clock, clock_of
+from jmsaio.transport.pulsar.native.binding.handles import ClosableHandle
+from jmsaio.transport.pulsar.native.binding.results import OK, translate
+
+#: Seconds that a cancelled opening waits for its pending operation.
+LINGER = 2.0
+
+Opened = TypeVar("Opened", bound=ClosableHandle)
+
+
+def ignore(*answer: object) -> None:
+    """Ignore the answer: native callback for an operation whose outcome is not needed."""
+
+
+def close_late(native: ClosableHandle) -> None:
+    """Close a producer, consumer or reader that was opened after its caller had given up."""
+    native.close_async(ignore)
+
+
+class NativeHolder(Protocol):
+    """An object that holds a native producer, consumer or reader."""
+
+    def release(self) -> None:
+        """Drop the native object, which is closed."""
+
+
+class Released:
+    """Replaces a native object of a closed connection: its methods do nothing."""
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return ignore
+
+
+class Bridge:
+    """One event loop, the native threads of one client, and pending operations between them.
+
+    Attributes:
+        loop: event loop whose thread runs everything except native callbacks.
+        clock: the clock of that loop.
+        thread: identifier of that thread.
+        failure: error raised by the transport's operations now: a class and its text, or None while it is open.
+        captures_log: whether the native client's log is read by ``native_log``.
+        kept: closed native objects that pulsar-client might still use (``keep``), by their identity.
+    """
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.clock: Clock = clock_of(self.loop)
+        self.thread = threading.get_ident()
+        self.failure: tuple[type[JMSError], str] | None = None
+        self.captures_log = False
+        self.kept: dict[int, object] = {}
+        self._pending: dict[asyncio.Future[object], str] = {}
+        self._parts: weakref.WeakSet[NativeHolder] = weakref.WeakSet()
+        self._tasks: set[asyncio.Task[None]] = set()
+        _BRIDGES.add(self)
+
+    def check(self) -> None:
+        """Raise ObjectClosedError after close, and ForkError in a child process."""
+        if self.failure is not None:
+            kind, text = self.failure
+            raise kind(text)
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child process of the one that created the bridge."""
+        return self.failure is not None and self.failure[0] is ForkError
+
+    def close(self) -> None:
+        """Refuse new operations, fail pending ones with ObjectClosedError, and cancel the tasks. Idempotent."""
+        if self.failure is None:
+            self.failure = (ObjectClosedError, "the connection to the broker is closed")
+        pending, self._pending = self._pending, {}
+        for future, what in pending.items():
+            if not future.done():
+                _fail(future, ObjectClosedError(f"{what}: the connection to the broker was closed meanwhile"))
+        for task in list(self._tasks):
+            task.cancel()
+
+    def task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task. Its owner ends it (``end``); ``close`` cancels the remaining ones."""
+        task = self.loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def all_ended(self, timeout: float) -> None:
+        """Wait for the end of the tasks that ``close`` cancelled."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=max(0.0, timeout))
+
+    def made(self, part: NativeHolder) -> None:
+        """Register a part that holds a native producer, consumer or reader, for ``release``."""
+        self._parts.add(part)
+        holds_native(part)
+
+    def release(self) -> None:
+        """Make all parts drop their closed native objects: each keeps pulsar-client's threads alive.
+
+        The parts themselves can live on in reference cycles until Python collects them.
+        """
+        for part in list(self._parts):
+            part.release()
+
+    def keep(self, native: object, seconds: float) -> None:
+        """Keep a closed native object for some seconds, or until the client's threads have ended."""
+        self.kept[id(native)] = native
+        self.loop.call_later(seconds, self.kept.pop, id(native), None)
+
+    def post(self, function: Callable[..., object], *arguments: object) -> None:
+        """Run a function on the loop's thread soon. For native threads: never raises."""
+        try:
+            self.loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            # The loop is closed: no caller waits for this, and raising here would end the process.
+            return
+
+    def start(
+        self,
+        start: Callable[[Callable[..., None]], object],
+        what: str,
+        discard: Callable[[Any], object] | None = None,
+    ) -> asyncio.Future[Any]:
+        """Start a native operation at once; return a future of its answer.
+
+        Args:
+            start: starts the operation with the native callback.
+            what: description of the operation, for errors.
+            discard: called with a result that arrives after the future was cancelled.
+        """
+        future: asyncio.Future[Any] = self.loop.create_future()
+
+        def arrived(*answer: Any) -> None:
+            self._pending.pop(future, None)
+            if future.done():
+                if discard is not None and _succeeded(answer):
+                    discard(answer[-1])
+                return
+            if _succeeded(answer):
+                future.set_result(answer[-1])
+            elif isinstance(answer[0], _pulsar.Error):
+                _fail(future, translate(answer[0].error, what, answer[0].message))
+            else:
+                _fail(future, translate(answer[0], what))
+
+        start(_Callback(self, arrived))  # which answers by way of the loop
+        self._pending[future] = what
+        return future
+
+    async def ask(
+        self,
+        start: Callable[[Callable[..., None]], object],
+        what: str,
+        timeout: float,
+        discard: Callable[[Any], object] | None = None,
+    ) -> Any:
+        """Start a native operation at once and wait for its answer.
+
+        Args:
+            start: starts the operation with the native callback.
+            what: description of the operation, for errors.
+            timeout: seconds to wait.
+            discard: called with a result that arrives when no caller waits any more (cancelled, timed out).
+
+        Raises:
+            OperationTimeoutError: no answer in time.
+            JMSError: the translated error.
+
+        Cancellation: with ``discard``, waits up to 2 seconds for the answer, so that nothing is opened afterwards.
+        """
+        future = self.start(start, what, discard)
+        try:
+            with anyio.fail_after(max(0.0, timeout)):
+                return await asyncio.shield(future)
+        except TimeoutError:
+            if discard is not None:
+                _discard(future, discard)  # it might have arrived in the same turn of the loop
+            raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
+        except asyncio.CancelledError:
+            if discard is not None and not future.done():
+                with anyio.move_on_after(LINGER, shield=True):
+                    await asyncio.wait([future])
+            if discard is not None:
+                _discard(future, discard)
+            raise
+        finally:
+            if not future.done():
+                future.cancel()
+
+    async def ask_all(self, futures: Mapping[asyncio.Future[object], str], timeout: float) -> None:
+        """Wait for started operations that belong together.
+
+        Args:
+            futures: futures from ``start``, with their descriptions.
+            timeout: seconds to wait.
+
+        Raises:
+            OperationTimeoutError: one was not answered in time.
+            JMSError: the first error, once all have ended.
+
+        Cancellation: the operations continue.
+        """
+        if not futures:
+            return
+        done, late = await asyncio.wait(futures, timeout=max(0.0, timeout))
+        errors = [error for error in (future.exception() for future in done) if error is not None]
+        for future in late:
+            future.cancel()
+            errors.append(OperationTimeoutError(f"{futures[future]}: no answer within {timeout:g} s"))
+        if errors:
+            raise errors[0]
+
+
+class _Callback:
+    """The native callback of one operation; it drops its references after the first call.
+
+    pulsar-client never frees the callback of a reader's creation, nor any object referenced by it.
+    """
+
+    __slots__ = ("_arrived", "_bridge")
+
+    def __init__(self, bridge: Bridge, arrived: Callable[..., object]) -> None:
+        self._bridge: Bridge | None = bridge
+        self._arrived: Callable[..., object] = arrived
+
+    def __call__(self, *answer: object) -> None:
+        bridge, arrived = self._bridge, self._arrived
+        self._bridge, self._arrived = None, ignore
+        if bridge is not None:
+            bridge.post(arrived, *answer)
+
+
+def _fail(future: asyncio.Future[Any], error: JMSError) -> None:
+    """Set a future's error so that asyncio does not report it if no caller waits any more."""
+    future.set_exception(error)
+    future.exception()
+
+
+def _discard(future: asyncio.Future[Any], discard: Callable[[Any], object]) -> None:
+    if future.done() and not future.cancelled() and future.exception() is None:
+        discard(future.result())
+
+
+async def open_together(opening: Iterable[Coroutine[Any, Any, Opened]]) -> list[Opened]:
+    """Wait for several openings of producers or consumers; return the results of all, or of none.
+
+    Raises the first error, once all have ended and the other results are being closed.
+
+    Cancellation: the results are closed, too.
+    """
+    tasks = [asyncio.create_task(one) for one in opening]
+    whole = False
+    try:
+        if tasks:
+            await asyncio.wait(tasks)
+        natives = [task.result() for task in tasks]
+        whole = True
+        return natives
+    finally:
+        if not whole:
+            for task in tasks:  # once, however often this is cancelled: each can wait for its pending request
+                task.cancel()
+            with anyio.CancelScope(shield=True):
+                answers = await asyncio.gather(*tasks, return_exceptions=True)
+            for answer in answers:
+                if not isinstance(answer, BaseException):
+                    close_late(answer)
+
+
+async def end(tasks: Iterable[asyncio.Task[None]], timeout: float) -> None:
+    """Cancel tasks, each once, and wait up to ``timeout`` seconds until they have ended.
+
+    A task with a pending native opening waits for it briefly (``LINGER``); it ends with the transport.
+    """
+    running = [task for task in tasks if not task.done()]
+    for task in running:
+        if not task.cancelling():  # a second cancellation would end the wait for a pending opening
+            task.cancel()
+    if running:
+        await asyncio.wait(running, timeout=max(0.0, timeout))
+
+
+async def wait_for(waiting: Awaitable[object], timeout: float) -> bool:
+    """Wait up to ``timeout`` seconds; return False if the time expired."""
+    with anyio.move_on_after(max(0.0, timeout)) as scope:
+        await waiting
+    return not scope.cancelled_caught
+
+
+def _succeeded(answer: tuple[object, ...]) -> bool:
+    first = answer[0]
+    if isinstance(first, _pulsar.Result):
+        return int(first) == OK
+    return not isinstance(first, _pulsar.Error)
+
+
+_BRIDGES: weakref.WeakSet[Bridge] = weakref.WeakSet()
+_HOLDERS: weakref.WeakSet[object] = weakref.WeakSet()
+
+
+def holds_native(holder: object) -> None:
+    """Register an object that holds a native client, producer, consumer or reader: it is never destroyed in a child."""
+    _HOLDERS.add(holder)
+
+
+def _after_fork() -> None:
+    """Make every bridge of a child process raise: the native threads do not exist there.
+
+    Destroying native objects would wait for these threads forever, so they are kept until the child ends.
+    """
+    for bridge in list(_BRIDGES):
+        bridge.failure = (
+            ForkError,
+            "made in the parent process; pulsar-client does not survive a fork: connect after forking",
+        )
+    for holder in list(_HOLDERS):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(holder))
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,339 @@
+"""``NativeConsumer``: one native consumer or reader, drained inline from the loop's thread.
+
+Only one native receive is pending at a time. If pulsar-client's queue has a message, it answers inside the call, on
+this thread; otherwise it stays armed and is answered from a native thread, through ``Bridge.post``. It is never
+cancelled: its message is stored here, so a cancelled caller loses nothing. A ``message_listener`` is not used: it would
+create a thread state for every message and compete with the loop for the GIL.
+
+An answer inside the call shows that more messages might be available: they are received by the blocking receive with a
+time limit of 0, which never waits and uses no callback (a sixth of the time per message, measured).
+
+pulsar-client passes an arriving message to an armed receive, or else puts it into its queue. It checks for an armed
+receive under a lock, but puts the message into the queue after releasing it. A receive that checks the queue and is
+armed in between receives the next message only: if none follows, the message would stay in the queue forever. So the
+queue is checked once after each arming, which is sufficient:
+
+* While a receive is armed, a message enters the queue only if it arrived before the arming, or after the one that
+  answers. The first can't happen later, and the second needs no check: the answer is pending.
+* One thread of pulsar-client processes all messages of a topic in sequence, so there is at most one such message. The
+  consumer of a pattern has several of these threads, but keeps the lock. If a message was found, there is another check
+  nevertheless.
+* Checking creates no such gap itself: a receive with a time limit of 0 leaves nothing behind.
+* A thread of pulsar-client delayed between the two steps for longer than ``DELAY`` is missed. Then the message waits
+  for the next one, which it precedes (``NativeConsumer.take``).
+
+A found message might also follow an answer pending from a native thread, which waits for a processor on a busy machine.
+So unless it directly follows the last message taken, it is held until that answer arrives, for up to ``HOLD``.
+
+pulsar-client allows a receive with a time limit while a receive is armed, on consumers of a topic, of a pattern, and on
+readers. It refuses this if the queue has no room at all (``receiverQueueSize`` 0): then no message can be left in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import _pulsar
+
+from jmsaio.errors import JMSError
+from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker, begin_batch, directly_follows
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, Released, ignore
+from jmsaio.transport.pulsar.native.binding.handles import (
+    ConsumerHandle,
+    MessageHandle,
+    MessageIdHandle,
+    OnMessage,
+    Result,
+    SettlingHandle,
+)
+from jmsaio.transport.pulsar.native.binding.results import OK, translate
+from jmsaio.transport.waiting import Waiters
+
+#: Seconds that a receive is armed before the check for a message that was not reported to it.
+DELAY: Final = 0.1
+#: Maximum seconds to hold a found message for an answer that might be pending.
+HOLD: Final = 1.0
+#: Seconds that a timer can fire early.
+_TOLERANCE: Final = 0.001
+
+
+class NativeConsumer:
+    """Receives native messages from one native consumer or reader.
+
+    Args:
+        native: ``_pulsar.Consumer`` or ``_pulsar.Reader``.
+        receive: its ``receive_async`` or ``read_next_async``.
+        receive_now: its ``receive`` or ``read_next``, with a time limit in milliseconds.
+        topic: topic of all its messages; None if it has several (a pattern).
+        what: description, for errors.
+        wake: called when an armed receive was answered, or an unreported message was found.
+
+    Attributes:
+        failure: error that ended it, or None.
+        serial: serial number of the last record created from its messages.
+        batch: batch of its last message, or None.
+        stopped: whether its consumer was closed until ``resume``.
+        persistent: whether the ids of its messages are those of one persistent topic.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        native: ConsumerHandle,
+        receive: Callable[[OnMessage], None],
+        receive_now: Callable[[int], MessageHandle],
+        topic: str | None,
+        what: str,
+        wake: Callable[[], None],
+    ) -> None:
+        self.native = native
+        self.topic = topic
+        self.failure: JMSError | None = None
+        self.stopped = False
+        self.serial = 0
+        self.batch: BatchAcker | None = None
+        self.persistent = topic is not None and not topic.startswith("non-persistent://")
+        self._high: MessageIdHandle | None = None
+        self._again = False
+        self._bridge = bridge
+        self._receive = receive
+        self._receive_now = receive_now
+        self._what = what
+        self._wake = wake
+        self._armed = False
+        self._late: list[MessageHandle] = []
+        self._found: MessageHandle | None = None  # not reported, and held for an answer that might be pending
+        self._look_due: float | None = None  # loop time of the next check; None: no receive is armed, or it is done
+        self._timer: asyncio.TimerHandle | None = None  # a single one, none while it is idle
+        self._answered = Waiters()
+        self._inline: list[Any] = [None, None]
+        self._fired = self._callback()
+        bridge.made(self)
+
+    def release(self) -> None:
+        """Drop the native consumer or reader, which is closed."""
+        self.native = Released()  # type: ignore[assignment]  # its calls return nothing
+        self._receive, self._receive_now = ignore, ignore  # type: ignore[assignment]  # likewise
+        self._cancel_look()
+
+    def _callback(self) -> OnMessage:
+        inline = self._inline
+        own, current = self._bridge.thread, threading.get_ident
+        post, arrived = self._bridge.post, self._arrived
+
+        def fired(result: Result, message: MessageHandle) -> None:
+            if current() == own:
+                inline[0] = message
+                inline[1] = result
+            else:
+                post(arrived, result, message)
+
+        return fired
+
+    @property
+    def holds(self) -> bool:
+        """Whether messages that pulsar-client counts as received are stored here, though maybe not yet for ``take``."""
+        return bool(self._late) or self._found is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether ``take`` returns a message stored here."""
+        return bool(self._late)
+
+    @property
+    def waits(self) -> bool:
+        """Whether no message is available here or in pulsar-client's queue, so that the next one wakes."""
+        return self._armed and not self.stopped and not self.holds
+
+    async def disarmed(self) -> None:
+        """Wait until no native callback is pending: the consumer answers it when it is closed.
+
+        A callback that pulsar-client still holds at the end of the interpreter aborts the process.
+        """
+        while self._armed:
+            await self._answered.wait()
+
+    def _arrived(self, result: Result, message: MessageHandle) -> None:
+        self._armed = False
+        self._answered.wake()
+        found, self._found, self._look_due = self._found, None, None
+        if self.stopped:
+            return
+        if int(result) != OK:
+            self.failure = self.failure or translate(result, self._what)
+        elif self._late:
+            self._keep(message)
+        else:
+            self._late = [message]
+        if found is not None:
+            self._keep(found)
+        self._wake()
+
+    def _plan_look(self) -> None:
+        """Schedule the check for a newly armed receive. A timer still running for the previous one is reused."""
+        self._look_due = self._bridge.loop.time() + DELAY
+        if self._timer is None:
+            self._timer = self._bridge.loop.call_at(self._look_due, self._look)
+
+    def _cancel_look(self) -> None:
+        """Discard a found message and cancel the check of the armed receive: the queue is emptied or closed."""
+        self._found = self._look_due = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        """Check the queue for a message that was not reported to the armed receive; deliver one that was held."""
+        self._timer = None
+        if self._look_due is None or self._bridge.failure is not None:
+            return
+        loop = self._bridge.loop
+        if self._look_due - loop.time() > _TOLERANCE:  # armed again meanwhile
+            self._timer = loop.call_at(self._look_due, self._look)
+            return
+        held, self._found, self._look_due = self._found, None, None
+        with suppress(_pulsar.PulsarException):  # no message, or the consumer failed: the armed receive is answered
+            self._found = self._receive_now(0)
+        if self._found is not None:
+            self._look_due = loop.time() + (0 if self._follows(self._found) else HOLD)
+            self._timer = loop.call_at(self._look_due, self._look)
+        if held is not None:
+            self._keep(held)
+            self._wake()
+
+    def _follows(self, message: MessageHandle) -> bool:
+        """Return whether a message directly follows the last one; False if the ids can't show it."""
+        return self._high is not None and directly_follows(message.message_id(), self._high)
+
+    def _keep(self, message: MessageHandle) -> None:
+        self._late.append(message)
+        self._sort_in(self._late, len(self._late) - 1)
+
+    def _sort_in(self, messages: list[MessageHandle], index: int) -> None:
+        """Move a message before those that it precedes; if ids have no order, it stays."""
+        while index > 0 and self.persistent and messages[index].message_id() < messages[index - 1].message_id():
+            messages[index - 1], messages[index] = messages[index], messages[index - 1]
+            index -= 1
+
+    def take(self, limit: int) -> list[MessageHandle]:
+        """Return up to ``limit`` available messages, without waiting; if fewer, more messages call ``wake``."""
+        if self._late and limit > 0:
+            return self._take_behind_late(limit)
+        taken: list[MessageHandle] = []
+        self._take_to(taken, limit)
+        return taken
+
+    def _take_to(self, taken: list[MessageHandle], limit: int) -> None:
+        while len(taken) < limit and not self._armed and self.failure is None and not self.stopped:
+            self._take_here(taken, limit)
+
+    def _take_behind_late(self, limit: int) -> list[MessageHandle]:
+        """Return messages as ``take`` does if one arrived late, which might have overtaken the one before it.
+
+        pulsar-client first checks for an armed receive, and then puts a message into its queue. A receive armed between
+        the two receives the next message, while this one waits in the queue (seen once in 2,000 receives on a busy
+        machine). So the first message of the queue might precede the late one.
+        """
+        taken, self._late = self._late, []
+        count = len(taken)
+        if count <= limit:
+            self._take_to(taken, max(limit, count + 1))
+        if len(taken) > count:
+            self._sort_in(taken, count)
+        if len(taken) > limit:
+            self._late = taken[limit:]
+            del taken[limit:]
+        return taken
+
+    def peek(self) -> MessageHandle | None:
+        """Return the next message of ``take``, or None; ``wake`` is called when there is one."""
+        if not self._late and not self._armed and self.failure is None and not self.stopped:
+            self._take_here(self._late, 1)
+        return self._late[0] if self._late else None
+
+    def _take_here(self, taken: list[MessageHandle], limit: int) -> None:
+        """Receive the messages in pulsar-client's queue; the receive stays armed if it is empty."""
+        inline = self._inline
+        inline[0] = None
+        self._receive(self._fired)
+        message = inline[0]
+        if message is None:
+            self._armed = True
+            self._plan_look()
+        elif int(inline[1]) != OK:
+            self.failure = translate(inline[1], self._what)
+        else:
+            inline[0] = None  # a large message is not kept here
+            taken.append(message)
+            receive_now = self._receive_now
+            # No message, or the consumer failed: the next receive stays armed, or reports the failure.
+            with suppress(_pulsar.PulsarException):
+                while len(taken) < limit:
+                    taken.append(receive_now(0))
+
+    def entries(self, natives: list[MessageHandle]) -> Iterator[tuple[list[MessageHandle], BatchAcker | None, bool]]:
+        """Group received messages by entry.
+
+        A pattern's topics are mixed, and all ids of a topic that is not persistent are alike: never redelivered.
+
+        Yields:
+            Messages of one entry (for a pattern: all), their batch if they have one, and whether the first of them does
+            not follow the last message seen before: pulsar-client reconnected, or the broker redelivers.
+        """
+        start = 0
+        while start < len(natives):
+            end, batch = start, self.batch
+            if self.topic is None:
+                end = len(natives)
+            elif batch is not None:
+                end = batch.extend(natives, start)
+            if end == start:
+                self._again = self.is_known(natives[start])
+                self.batch = batch = begin_batch(natives[start])
+                end = start + 1 if batch is None else batch.extend(natives, start)
+            if end == start:  # the broker left out some: those acknowledged before
+                self.batch, batch, end = None, None, start + 1
+            yield natives[start:end], batch, self._again
+            if self.persistent:
+                last = natives[end - 1].message_id()
+                if not self._again or last > self._high:  # type: ignore[operator]  # there is a last one when one is redelivered
+                    self._high = last
+            start = end
+
+    def is_known(self, message: MessageHandle) -> bool:
+        """Return whether a message does not follow the last one seen before, in the order of ids."""
+        return self._high is not None and bool(message.message_id() <= self._high)
+
+    def forget(self) -> None:
+        """Forget the last message: ids start over."""
+        self._high = None
+        self._again = False
+
+    def stop(self, native: SettlingHandle) -> None:
+        """Stop receiving: the consumer is being closed, and ``native`` settles the remaining records."""
+        self.stopped = True
+        self.native = native  # type: ignore[assignment]  # a stopped one is only used to settle
+        self._late = []
+        self._cancel_look()
+        self.batch = None
+
+    def resume(
+        self, native: ConsumerHandle, receive: Callable[[OnMessage], None], receive_now: Callable[[int], MessageHandle]
+    ) -> None:
+        """Receive from another consumer of the same topic, after the old one's receive was answered (``disarmed``)."""
+        self.native = native
+        self._receive = receive
+        self._receive_now = receive_now
+        self.failure = None
+        self.stopped = False
+
+    def discard(self) -> None:
+        """Forget received messages not yet taken, and the last message; for seek."""
+        self._late = []
+        self._cancel_look()
+        self.batch = None
+        self.forget()

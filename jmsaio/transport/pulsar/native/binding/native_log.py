@@ -1,0 +1,367 @@
+"""Read pulsar-client's log, because pulsar-client reports some failures nowhere else.
+
+The log belongs to the process: its first client sets the destination, and pulsar-client never changes it. So it is
+written to a pipe, which a daemon thread empties; a Python logger instead would abort processes at exit. A line is
+written before the failure has any other effect, and ``read`` reads everything in the pipe: after an answer, a reader
+knows every line written before it.
+
+On Windows, where a pipe has no path, the log can't be read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import select
+import stat
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Self
+
+import _pulsar
+import attrs
+
+from jmsaio.errors import ConfigurationError
+from jmsaio.model.log_fields import log_fields
+from jmsaio.transport.pulsar.native.binding.bridge import ignore
+from jmsaio.transport.pulsar.native.binding.handles import ClientHandle
+
+#: Requested capacity of a pipe in bytes, so that writers never wait for the reader.
+SIZE = 1 << 20
+_CHUNK = 1 << 16
+#: Seconds between two checks whether the pipe is still this one.
+_LOOK = 60.0
+
+#: Device and inode number of a file.
+Identity = tuple[int, int]
+
+
+@attrs.define(eq=False)
+class Pipe:
+    """A pipe with both its ends, which is read even if the process's descriptors are reused.
+
+    A program that closes all its descriptors, as daemons do, might open other files under their numbers: these are left
+    alone.
+
+    Attributes:
+        reading: descriptor of the reading end, which is non-blocking.
+        writing: descriptor of the writing end; its path is ``/dev/fd/<writing>``.
+        identity: distinguishes the pipe from other files.
+    """
+
+    reading: int
+    writing: int
+    identity: Identity
+
+    @classmethod
+    def make(cls, inherited: Identity | None = None) -> Self:
+        """Create a pipe.
+
+        Args:
+            inherited: pipe of the parent process, whose writers are redirected to the new one.
+        """
+        import fcntl  # not in Windows' Python
+
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)
+        size = getattr(fcntl, "F_SETPIPE_SZ", None)
+        if size is not None:
+            with contextlib.suppress(PermissionError):  # this user's limit is lower: the pipe must be read sooner
+                fcntl.fcntl(writing, size, SIZE)
+        if inherited is not None:
+            for descriptor in map(int, os.listdir("/dev/fd")):
+                if _identity(descriptor) == inherited:
+                    os.dup2(writing, descriptor, inheritable=False)
+        identity = _identity(reading)
+        assert identity is not None
+        return cls(reading, writing, identity)
+
+    def read(self) -> bytes:
+        """Return the next bytes written; empty if there are none, or the pipe has been closed."""
+        if _identity(self.reading) != self.identity:
+            return b""
+        try:
+            return os.read(self.reading, _CHUNK)
+        except BlockingIOError:
+            return b""
+
+    def wait(self) -> bool:
+        """Wait until data can be read; return False if the pipe has been closed."""
+        poll = select.poll()
+        poll.register(self.reading, select.POLLIN)
+        poll.poll(_LOOK * 1000)
+        return _identity(self.reading) == self.identity
+
+    def close(self) -> None:
+        """Close the reading end. Remaining writers receive an error."""
+        if _identity(self.reading) == self.identity:
+            os.close(self.reading)
+
+
+def _identity(descriptor: int) -> Identity | None:
+    """Return the identity of the pipe under a descriptor; None for anything else."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if stat.S_ISFIFO(found.st_mode) else None
+
+
+#: Environment variable with the path of a file for a copy of pulsar-client's log, which is then more detailed.
+LOG_VARIABLE = "JMSAIO_PULSAR_LOG"
+
+#: Number of lines stored.
+LINES = 500
+#: Maximum bytes kept of an incomplete line.
+_LONGEST_LINE = 1 << 16
+_LINE = re.compile(r"\S+ \S+ (?P<level>[A-Z]+) +\[(?P<thread>\d+)\] (?P<source>\w+):\d+ \| (?P<text>.*)")
+_log = logging.getLogger(__name__)
+_ERROR = re.compile(r".*Received error response from server: \w+ \((.*)\) -- req_id: \d+")
+_REFUSED_CONSUMER = re.compile(r"\[(.+), (.+), \d+\] Temporary error in creating consumer: (\w+)")
+_REFUSED_SENDER = re.compile(r"\[(.+), .*\] Failed to reconnect producer: (\w+) ?(.*)")
+_REFUSED_LOOKUP = re.compile(r"Lookup failed for (.+), result (\w+) ?(.*)")
+_REFUSED_AGAIN = re.compile(r"\[(.+), (.+), \d+\] Failed to reconnect consumer: (\w+)")
+
+#: ConsumerImpl's line about an entry that has a wrong checksum or can't be decompressed.
+_DISCARDED = re.compile(r"\[(.+?), (.+), \d+\] Discarding corrupted message at (\d+):(\d+)")
+#: ProducerImpl's warnings that do not mean that a message has failed.
+_HARMLESS = (
+    "Failed to reconnect producer",
+    "Temporary error in creating producer",
+    "Failed to create producer",
+    "Producer is blocked on creation",
+    "Failed to close producer",
+    "Destroyed producer",
+    "Got ack for msg",  # it reconnects and sends them again
+    "cannot exceed",  # a large message, which has its own answer
+)
+
+
+@attrs.frozen
+class Line:
+    """One line of the log.
+
+    Attributes:
+        level: ``WARN`` or ``ERROR``; ``INFO`` with ``LOG_VARIABLE``.
+        source: C++ class that wrote it.
+        thread: id of the thread of pulsar-client that wrote it; each connection has its own.
+    """
+
+    level: str
+    source: str
+    text: str
+    thread: str = ""
+
+    @property
+    def casts_doubt(self) -> bool:
+        """Whether sent messages might have failed: pulsar-client reports only failures of those with a callback.
+
+        It reports nothing about a batch that the broker refused, one that could not be created, or messages waiting
+        when a reconnect was refused. All lines of a producer count unless they are known to be harmless.
+        """
+        if "send error" in self.text:
+            return True
+        if self.source != "ProducerImpl" or self.level == "INFO":
+            return False
+        return not any(words in self.text for words in _HARMLESS)
+
+
+@attrs.frozen
+class Damage:
+    """An entry that arrived damaged, which pulsar-client acknowledged and dropped.
+
+    Attributes:
+        topic: full name of the topic or partition.
+        subscription: subscription of the consumer that dropped it.
+    """
+
+    topic: str
+    subscription: str
+    ledger: int
+    entry: int
+
+    def where(self) -> dict[str, str | int]:
+        """Return the fields of log records about the entry."""
+        message_id = f"{self.ledger}:{self.entry}"
+        return log_fields(destination=self.topic, subscription=self.subscription, message_id=message_id)
+
+    def __str__(self) -> str:
+        return (
+            f"message or batch {self.ledger}:{self.entry} of {self.topic} was damaged in transit from the broker to "
+            f"subscription {self.subscription}, and pulsar-client has acknowledged it"
+        )
+
+
+@attrs.frozen
+class Refusal:
+    """The reason why the broker temporarily refused a consumer.
+
+    Attributes:
+        name: name of pulsar-client's result.
+        reason: the broker's reason, "" if it gave none.
+    """
+
+    name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.reason} [{self.name}]" if self.reason else f"[{self.name}]"
+
+
+@attrs.define(eq=False)
+class NativeLog:
+    """pulsar-client's log of this process. The only instance is ``NATIVE_LOG``.
+
+    Attributes:
+        doubts: number of lines so far after which pending messages might have failed.
+        count: number of lines so far.
+        on_damage: called with each damaged entry, in the thread that reads the log; must not read it. Returns False if
+            no receiver of this process has that subscription.
+    """
+
+    doubts: int = 0
+    count: int = 0
+    on_damage: Callable[[Damage], bool] = lambda damage: False
+    _lines: deque[Line] = attrs.field(factory=lambda: deque(maxlen=LINES), init=False)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+    _pipe: Pipe | None = attrs.field(default=None, init=False)
+    _inherited: Identity | None = attrs.field(default=None, init=False)
+    _left: bytes = attrs.field(default=b"", init=False)
+    _copy: int | None = attrs.field(default=None, init=False)
+
+    def direct(self, configuration: _pulsar.ClientConfiguration) -> None:
+        """Redirect the log of the client created with a ``_pulsar.ClientConfiguration``, if it is the first.
+
+        Raises:
+            ConfigurationError: the file for the copy can't be opened.
+        """
+        copy = os.environ.get(LOG_VARIABLE)
+        level = _pulsar.LoggerLevel.Info if copy else _pulsar.LoggerLevel.Warn
+        if sys.platform == "win32":
+            configuration.set_file_logger(level, copy or os.devnull)
+            return
+        with self._lock:
+            if copy and self._copy is None:
+                self._copy = _open_copy(copy)
+            if self._pipe is None:
+                self._pipe = pipe = Pipe.make(self._inherited)
+                name = "jmsaio-pulsar-log"
+                threading.Thread(target=self._run, args=(pipe,), name=name, daemon=True).start()
+            configuration.set_file_logger(level, f"/dev/fd/{self._pipe.writing}")
+
+    def captures(self, client: ClientHandle) -> bool:
+        """Return whether a ``_pulsar.Client``'s log is read here: no other client was created before in the process.
+
+        On Windows it never is.
+
+        It looks up a topic with an invalid name, which the client logs at once, without a broker.
+        """
+        before = self.read()
+        client.get_topic_partitions_async("jmsaio://", ignore)
+        return self.read() > before
+
+    def read(self) -> int:
+        """Read everything written until now. Returns the number of lines so far."""
+        with self._lock:
+            if self._pipe is not None:
+                while data := self._pipe.read():
+                    self._parse(data)
+            return self.count
+
+    def since(self, count: int, *words: str) -> list[Line]:
+        """Return the lines after the first ``count`` (see ``read``) whose text contains all the words, oldest first."""
+        now = self.read()
+        lines = list(self._lines)[-(now - count) :] if now > count else []
+        return [line for line in lines if all(word in line.text for word in words)]
+
+    def refusal(self, count: int, topic: str | None, subscription: str | None) -> Refusal | None:
+        """Return the last refusal of a new consumer after ``count`` lines, for a topic and subscription (None: any).
+
+        pulsar-client 3.13 logs it as a warning and "Ignoring reconnection request since we're already connected", and
+        answers only at its creation time-out.
+        """
+        return self._refusal(_REFUSED_CONSUMER, count, topic, subscription)
+
+    def refusal_of_return(self, count: int, topic: str | None, subscription: str) -> Refusal | None:
+        """Return the last refusal of a consumer's reconnect, as ``refusal``; pulsar-client reports it nowhere else."""
+        return self._refusal(_REFUSED_AGAIN, count, topic, subscription)
+
+    def refusals_of_topics(self, count: int) -> dict[str, Refusal]:
+        """Return refused look-ups and producer reconnects after ``count`` lines; the last one by full topic name."""
+        found = {}
+        for line in self.since(count):
+            if match := _REFUSED_LOOKUP.fullmatch(line.text) or _REFUSED_SENDER.fullmatch(line.text):
+                found[match[1]] = Refusal(match[2], match[3])
+        return found
+
+    def _refusal(
+        self, pattern: re.Pattern[str], count: int, topic: str | None, subscription: str | None
+    ) -> Refusal | None:
+        reasons: dict[str, str] = {}
+        found = None
+        for line in self.since(count):
+            if match := _ERROR.fullmatch(line.text):
+                reasons[line.thread] = match[1]
+                continue
+            match = pattern.fullmatch(line.text)
+            if match and topic in (None, match[1]) and subscription in (None, match[2]):
+                found = Refusal(match[3], reasons.get(line.thread, ""))
+        return found
+
+    def _run(self, pipe: Pipe) -> None:
+        while pipe.wait():
+            self.read()
+
+    def _parse(self, data: bytes) -> None:
+        if self._copy is not None:
+            self._write_copy(self._copy, data)
+        *lines, self._left = (self._left + data).split(b"\n")
+        self._left = self._left[-_LONGEST_LINE:]
+        for raw in lines:
+            found = _LINE.fullmatch(raw.decode(errors="replace"))
+            line = Line("INFO", "", "")
+            if found is not None:
+                line = Line(found["level"], found["source"], found["text"], found["thread"])
+            self._lines.append(line)
+            self.count += 1
+            self.doubts += line.casts_doubt
+            if match := _DISCARDED.fullmatch(line.text):
+                damage = Damage(match[1], match[2], int(match[3]), int(match[4]))
+                if not self.on_damage(damage):
+                    _log.error("%s; it will not be redelivered", damage, extra=damage.where())
+
+    def _write_copy(self, copy: int, data: bytes) -> None:
+        """Write to the copy; stop if this fails. Reading continues, because pulsar-client waits for the reader."""
+        try:
+            os.write(copy, data)
+        except OSError as error:
+            self._copy = None
+            _log.warning("the copy of pulsar-client's log (%s) ends: %s", LOG_VARIABLE, error)
+
+    def after_fork(self) -> None:
+        """Reset in a child process, where pulsar-client writes to a new pipe once it creates a client."""
+        pipe, self._pipe, self._lock, self._left = self._pipe, None, threading.Lock(), b""
+        if pipe is not None:
+            self._inherited = pipe.identity
+            pipe.close()
+
+
+def _open_copy(path: str) -> int:
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the environment variable {LOG_VARIABLE} names {path} for a copy of pulsar-client's log, which can't be "
+            f"opened for writing: {error.strerror}; give the path of a file, or unset the variable",
+            key=LOG_VARIABLE,
+        ) from error
+
+
+NATIVE_LOG = NativeLog()
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=NATIVE_LOG.after_fork)

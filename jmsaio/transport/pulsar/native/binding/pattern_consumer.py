@@ -1,0 +1,130 @@
+"""``PatternConsumer``: the native consumer of a topics pattern, used so that it can't crash the process.
+
+pulsar-client's consumer over several topics has two faults (version 3.13):
+
+* ``unsubscribe_async`` sends a request for each topic, and frees its list of topics with the last answer: also inside
+  the call, while it iterates over that list, if all answers arrive before the last callback is registered. Copying a
+  Python callback waits for the GIL, so that another Python thread is enough. Therefore it is called on pulsar-client's
+  network thread: the same thread processes the answers, after the call.
+* It regularly looks for new topics. The callbacks of these requests refer to the consumer without keeping it alive.
+  Therefore a closed consumer is kept until the last request must have ended.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import _pulsar
+
+from jmsaio.errors import TransportError
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, holds_native
+from jmsaio.transport.pulsar.native.binding.handles import (
+    ConsumerHandle,
+    MessageHandle,
+    MessageIdHandle,
+    OnMessage,
+    OnResult,
+    Result,
+)
+from jmsaio.transport.pulsar.native.binding.results import NO_ANSWER
+
+#: Consecutive requests of one search for new topics: names, partitions, consumers.
+_REQUESTS = 3
+
+
+class PatternConsumer:
+    """A ``ConsumerHandle`` of a topics pattern.
+
+    Args:
+        bridge: bridge to the native threads.
+        native: ``_pulsar.Consumer`` of a pattern.
+        ask_broker: starts a request that is answered on the network thread, with the native callback; None if
+            pulsar-client has several network threads.
+        timeout: maximum seconds of a request of pulsar-client.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        native: ConsumerHandle,
+        ask_broker: Callable[[Callable[..., None]], object] | None,
+        timeout: float,
+    ) -> None:
+        self._bridge = bridge
+        self._native = native
+        self._ask_broker = ask_broker
+        self._timeout = timeout
+        self._unsubscribing = self._closed = False
+        holds_native(self)
+
+    def unsubscribe_async(self, callback: OnResult, /) -> None:
+        """Delete the subscription, on the network thread.
+
+        Raises:
+            TransportError: pulsar-client has several network threads, so that there is no safe one.
+        """
+        if self._ask_broker is None:
+            raise TransportError(
+                "pulsar-client can crash when it deletes a subscription to a pattern with several network threads; "
+                "set numIoThreads to 1, or delete the subscription with an administration tool"
+            )
+        self._unsubscribing = True  # is_connected waits, with the GIL, for a lock held while a callback is copied
+        self._ask_broker(partial(self._answered, callback))
+
+    def _answered(self, callback: OnResult, result: Result, *answer: object) -> None:
+        """Unsubscribe on the network thread. A native callback: never raises."""
+        if self._closed or int(result) in NO_ANSWER:
+            self._ended(callback, _pulsar.Result.AlreadyClosed if self._closed else result)
+        elif threading.get_ident() == self._bridge.thread:  # the answer was there before its callback
+            self._bridge.post(self.unsubscribe_async, callback)
+        else:
+            self._native.unsubscribe_async(partial(self._ended, callback))
+
+    def _ended(self, callback: OnResult, result: Result) -> None:
+        self._unsubscribing = False
+        callback(result)
+
+    def close_async(self, callback: OnResult, /) -> None:
+        """Close it, and keep it until pulsar-client's requests for it have ended."""
+        if not self._closed:
+            self._closed = True
+            self._bridge.keep(self, _REQUESTS * self._timeout)
+        self._native.close_async(callback)
+
+    def is_connected(self) -> bool:
+        """Return whether it is connected to all topics; True while it unsubscribes."""
+        return self._unsubscribing or self._native.is_connected()
+
+    def topic(self) -> str:
+        """Return the pattern."""
+        return self._native.topic()
+
+    def consumer_name(self) -> str:
+        """Return its name."""
+        return self._native.consumer_name()
+
+    def receive_async(self, callback: OnMessage, /) -> None:
+        """Receive one message."""
+        self._native.receive_async(callback)
+
+    def receive(self, timeout: int, /) -> MessageHandle:
+        """Receive one message, with a time limit in milliseconds. Raises ``_pulsar.Timeout``."""
+        return self._native.receive(timeout)
+
+    def seek_async(self, position: MessageIdHandle | int, callback: OnResult, /) -> None:
+        """Move all topics."""
+        self._native.seek_async(position, callback)
+
+    def get_last_message_id_async(self, callback: Callable[[Result, MessageIdHandle], None], /) -> None:
+        """Call back with an error: pulsar-client does not support it for several topics."""
+        self._native.get_last_message_id_async(callback)
+
+    def acknowledge_async(self, message: MessageHandle | MessageIdHandle, callback: None, /) -> None:
+        """Acknowledge a message, or the entry or record of an id."""
+        self._native.acknowledge_async(message, callback)
+
+    def negative_acknowledge(self, message: MessageHandle | MessageIdHandle, /) -> None:
+        """Return a message, or the entry or record of an id."""
+        self._native.negative_acknowledge(message)

@@ -1,0 +1,245 @@
+"""``PulsarRecord``: a received message that reads each part from pulsar-client once, at its first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from jmsaio.errors import MalformedMessageError
+from jmsaio.model.wire import EXPIRATION, EntryId, WireId
+from jmsaio.transport.pulsar.native.binding.batch_acker import batch_size, first_chunk
+from jmsaio.transport.pulsar.native.binding.options import MAX_MESSAGE_SIZE
+
+if TYPE_CHECKING:
+    from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker
+    from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
+    from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
+
+#: Identifies a persistent record in a cluster, however its topic was subscribed to: ledger, entry, index in the batch.
+RecordKey = tuple[int, int, int]
+#: Approximate bytes of a record besides its payload.
+_OVERHEAD: Final = 400
+#: Minimum bytes of a full chunk, unless the broker's limit is below its default: each repeats the properties.
+_CHUNK: Final = MAX_MESSAGE_SIZE - 10 * 1024
+
+
+class Chunks(NamedTuple):
+    """The chunks of a message whose id is that of the last one.
+
+    Attributes:
+        first: entry of the first one.
+        most: maximum number of chunks with the broker's default limit; compressed messages have fewer.
+    """
+
+    first: EntryId
+    most: int
+
+
+class PulsarRecord:
+    """A ``ReceivedRecord`` based on ``_pulsar.Message``.
+
+    Attributes:
+        native: ``_pulsar.Message``, None for a light record; not used outside this package.
+        native_consumer: native consumer that received it.
+        serial: serial number within its native consumer.
+        redelivery_count: number of previous deliveries: the broker's count (0 on ordered subscriptions), plus
+            redeliveries inside this receiver.
+        batch: batch with which it is acknowledged; None: it is acknowledged by itself.
+        delivered: whether this process delivered it before, whatever the broker counts.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_chunks",
+        "_id",
+        "_payload",
+        "_properties",
+        "_published",
+        "batch",
+        "delivered",
+        "native",
+        "native_consumer",
+        "redelivery_count",
+        "serial",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        native: MessageHandle | None,
+        native_consumer: NativeConsumer,
+        serial: int,
+        redelivery_count: int,
+        batch: BatchAcker | None = None,
+    ) -> None:
+        self.native: MessageHandle = native  # type: ignore[assignment]  # a light record is only returned
+        self.native_consumer = native_consumer
+        self.serial = serial
+        self.redelivery_count = redelivery_count
+        self.batch = batch
+        self.delivered = False
+        self._properties: dict[str, str] | None = None
+        self._payload: bytes | None = None
+        self._id: WireId | None = None
+        self._published: int | None = None
+        self._chunks: Chunks | None = None
+
+    def mark_delivered(self) -> None:
+        """Mark it as redelivered, because this process delivered it before."""
+        self.delivered = True
+        self.redelivery_count = max(1, self.redelivery_count)
+
+    def __repr__(self) -> str:
+        return f"<PulsarRecord {self.message_id} of {self.topic}>"
+
+    @property
+    def payload(self) -> bytes | None:
+        """Body as bytes; None for Pulsar's null value."""
+        payload = self._payload
+        if payload is None:
+            payload = self._payload = self.native.data()
+        if not payload and self.native.has_null_value():
+            return None
+        return payload
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """String properties.
+
+        Raises:
+            MalformedMessageError: they contain bytes that are not UTF-8.
+        """
+        properties = self._properties
+        if properties is None:
+            try:
+                properties = self._properties = self.native.properties()
+            except UnicodeDecodeError as error:
+                raise MalformedMessageError(f"a property of {self.message_id} is not UTF-8: {error}", self) from error
+        return properties
+
+    def get(self, name: str, /) -> str | None:
+        """Return one property.
+
+        pulsar-client offers a map of all of them only; it is read at the first call.
+
+        Raises:
+            MalformedMessageError: any of the properties contains bytes that are not UTF-8.
+        """
+        properties = self._properties
+        return (self.properties if properties is None else properties).get(name)
+
+    @property
+    def may_expire(self) -> bool:
+        """Whether it has a JMSExpiration. Raises as ``get``."""
+        properties = self._properties
+        return EXPIRATION in (self.properties if properties is None else properties)
+
+    @property
+    def key(self) -> str | None:
+        """Partition key; None also for an empty one, which pulsar-client does not distinguish."""
+        try:
+            return self.native.partition_key() or None
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError(f"the key of {self.message_id} is not UTF-8: {error}", self) from error
+
+    @property
+    def event_time(self) -> int:
+        """Event time in milliseconds since the epoch, 0 if the sender set none."""
+        return int(self.native.event_timestamp())
+
+    @property
+    def publish_time(self) -> int:
+        """Publish time in milliseconds since the epoch, by the sender's clock."""
+        return int(self.native.publish_timestamp()) if self._published is None else self._published
+
+    @property
+    def message_id(self) -> WireId:
+        """Id of the record.
+
+        A non-persistent topic stores nothing, and the broker gives all its records one id; its entries are numbered by
+        the serial numbers here instead.
+        """
+        found = self._id
+        if found is None:
+            native = self.native.message_id()
+            ledger, entry = native.ledger_id(), native.entry_id()
+            if ledger == entry == 0 and self.topic.startswith("non-persistent:"):
+                entry = self.serial
+            found = self._id = WireId(ledger, entry, native.partition(), native.batch_index())
+        return found
+
+    @property
+    def batch_size(self) -> int:
+        """Number of records in its batch; 0 without one."""
+        return batch_size(self.native.message_id()) if self.message_id.batch_index >= 0 else 0
+
+    @property
+    def chunks(self) -> Chunks | None:
+        """Its chunks; None if it was sent as a whole."""
+        if self.native is None or self.message_id.batch_index >= 0:
+            return self._chunks
+        first = first_chunk(self.native.message_id())
+        return None if first is None else Chunks(first, -(-self.native.length() // _CHUNK))
+
+    @property
+    def topic(self) -> str:
+        """Full name of the topic or partition."""
+        return self.native_consumer.topic if self.native_consumer.topic is not None else str(self.native.topic_name())
+
+    @property
+    def sequence_id(self) -> int | None:
+        """None: pulsar-client does not expose it."""
+        return None
+
+    @property
+    def producer_name(self) -> str | None:
+        """Name of the producer that sent it."""
+        try:
+            return self.native.producer_name() or None
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError(
+                f"the producer's name of {self.message_id} is not UTF-8: {error}", self
+            ) from error
+
+    @property
+    def schema_version(self) -> bytes | None:
+        """Version of its producer's schema, as stored; None without a schema."""
+        try:
+            return self.native.schema_version().encode() or None
+        except UnicodeDecodeError as error:  # it is a number, which pulsar-client decodes as text if possible
+            return bytes(error.object)
+
+    @property
+    def size(self) -> int:
+        """Approximate bytes used in the client, without its properties."""
+        payload = self._payload
+        if payload is not None:
+            return len(payload) + _OVERHEAD
+        return _OVERHEAD if self._published is not None else int(self.native.length()) + _OVERHEAD
+
+    @property
+    def record_key(self) -> RecordKey:
+        """Key of the record."""
+        message_id = self.message_id
+        return message_id.ledger, message_id.entry, message_id.batch_index
+
+    @classmethod
+    def light(
+        cls,
+        native_consumer: NativeConsumer,
+        message_id: WireId,
+        published: int,
+        redelivery_count: int,
+        chunks: Chunks | None = None,
+    ) -> PulsarRecord:
+        """Create a record with only this data: it can be returned, and nothing else."""
+        record = cls(None, native_consumer, 0, redelivery_count)
+        record._id, record._published, record._chunks = message_id, published, chunks
+        return record
+
+    def again(self, counted: bool) -> PulsarRecord:
+        """Create a copy of the record for another delivery inside this receiver."""
+        record = PulsarRecord(
+            self.native, self.native_consumer, self.serial, self.redelivery_count + counted, self.batch
+        )
+        record._properties, record._payload, record._id = self._properties, self._payload, self._id
+        return record

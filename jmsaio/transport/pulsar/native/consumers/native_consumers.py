@@ -1,0 +1,192 @@
+"""``NativeConsumers``: the native consumers of one receiver, and requests to all of them.
+
+pulsar-client's own consumer over several topics is used for patterns only. With one consumer per partition, every call
+knows its topic, any request can serve as a receipt, and messages pass one queue and one thread fewer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from jmsaio.errors import ConsumerBusyError, NotFoundError, TransportError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import StartPosition, Subscription
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle
+from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
+from jmsaio.transport.pulsar.native.binding.options import native_position
+from jmsaio.transport.waiting import together
+
+#: Waits until the broker of a topic answers a request, within a time limit in seconds, on the connection of the topic's
+#: consumers.
+Answered = Callable[[str, float], Coroutine[Any, Any, None]]
+
+#: Errors sent by the broker itself, which show that it has read earlier requests.
+_ANSWERS = ("BrokerMetadataError", "BrokerPersistenceError", "UnknownError", "AuthorizationError", "TopicNotFound")
+
+
+class NativeConsumers:
+    """One native consumer per topic or partition, or one for a pattern.
+
+    Args:
+        woken: called when messages might be available.
+
+    Attributes:
+        answered: waits until the broker of one of a pattern's topics answers.
+    """
+
+    def __init__(self, bridge: Bridge, subscription: Subscription, woken: Callable[[], None]) -> None:
+        self._bridge = bridge
+        self._subscription = subscription
+        self._woken = woken
+        self.answered: Answered | None = None
+        self._all: list[NativeConsumer] = []
+        self._turn = 0
+        self._abandoned = False
+
+    def __iter__(self) -> Iterator[NativeConsumer]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, native: ConsumerHandle, topic: str | None) -> NativeConsumer:
+        """Add a native consumer; ``topic`` is None for a pattern."""
+        what = f"receive from {topic or self._subscription.pattern}, subscription {self._subscription.name}"
+        native_consumer = NativeConsumer(
+            self._bridge, native, native.receive_async, native.receive, topic, what, self._woken
+        )
+        self._all.append(native_consumer)
+        return native_consumer
+
+    @property
+    def topics(self) -> list[str]:
+        """Topics and partitions with a consumer; empty for a pattern."""
+        return [native_consumer.topic for native_consumer in self._all if native_consumer.topic is not None]
+
+    def of_topic(self, topic: str) -> NativeConsumer | None:
+        """Return the consumer of a topic; a pattern's consumer counts for all topics of its namespace."""
+        pattern = self._subscription.pattern
+        if pattern is not None:  # its topics are not known
+            same = pattern.rpartition("/")[0] == topic.rpartition("/")[0]
+            return self._all[0] if same and self._all else None
+        return next((native_consumer for native_consumer in self._all if native_consumer.topic == topic), None)
+
+    def in_turn(self) -> list[NativeConsumer]:
+        """Return all consumers, in an order that rotates with each call."""
+        if len(self._all) <= 1:
+            return self._all
+        first = self._turn % len(self._all)
+        self._turn += 1
+        return self._all[first:] + self._all[:first]
+
+    def raise_failure(self) -> None:
+        """Raise the error of a failed consumer, if there is one."""
+        for native_consumer in self._all:
+            if native_consumer.failure is not None:
+                raise native_consumer.failure
+
+    async def wait_for_answers(self, timeout: float, topics: Iterable[str] = ()) -> None:
+        """Wait until the broker has processed earlier requests, which any answer shows.
+
+        Args:
+            timeout: seconds to wait.
+            topics: for a pattern, the topics of the earlier requests; its native consumer can't request answers from
+                them.
+
+        Raises:
+            TransportError: there was no answer; OperationTimeoutError if there was none in time.
+        """
+        if self._subscription.pattern is not None:
+            assert self.answered is not None
+            await together(self.answered(topic, timeout) for topic in topics)
+            return
+        asking = self._start(
+            lambda native_consumer: native_consumer.native.get_last_message_id_async, "wait for receipts"
+        )
+        try:
+            await self._bridge.ask_all(asking, timeout)
+        except TransportError as error:
+            if error.error_code not in _ANSWERS:
+                raise
+
+    async def unsubscribe(self, timeout: float) -> None:
+        """Delete the subscription.
+
+        Raises:
+            ConsumerBusyError: the subscription has other consumers.
+            OperationTimeoutError: no answer in time.
+        """
+        asking = self._start(lambda native_consumer: native_consumer.native.unsubscribe_async, "unsubscribe")
+        try:
+            await self._bridge.ask_all(asking, timeout)
+            self._abandoned = self._subscription.pattern is not None
+        except TransportError as error:
+            if error.error_code != "BrokerMetadataError":
+                raise
+            # The broker's answer if the subscription has several consumers, despite its name.
+            raise ConsumerBusyError(
+                f"unsubscribe {self._subscription.name}: others consume from the subscription; close them first"
+            ) from error
+
+    def moved_by(self, position: StartPosition | WireId | int) -> list[NativeConsumer]:
+        """Return the consumers moved by a seek to ``position``: one partition's for an id, else all.
+
+        Raises:
+            NotFoundError: the id's partition has no consumer.
+        """
+        if not isinstance(position, WireId) or len(self._all) <= 1:
+            return list(self._all)
+        end = f"-partition-{position.partition}"
+        found = [native_consumer for native_consumer in self._all if (native_consumer.topic or "").endswith(end)]
+        if not found:
+            raise NotFoundError(f"seek to {position}: no such partition is received from")
+        return found
+
+    async def seek(
+        self, native_consumers: list[NativeConsumer], position: StartPosition | WireId | int, timeout: float
+    ) -> None:
+        """Move some of the consumers.
+
+        Raises:
+            TransportError: the broker refused.
+            OperationTimeoutError: no answer in time.
+        """
+        target = position if isinstance(position, int) else native_position(position)
+        for native_consumer in native_consumers:
+            # Not afterwards: pulsar-client might deliver the first record after the move before it reports the move.
+            native_consumer.discard()
+        seeking = self._start(
+            lambda native_consumer: partial(native_consumer.native.seek_async, target), "seek", native_consumers
+        )
+        await self._bridge.ask_all(seeking, timeout)
+
+    async def disarmed(self, deadline: float) -> None:
+        """Wait until no native callback is pending, or until ``deadline`` (loop time). The consumers must be closed.
+
+        pulsar-client never answers the armed receive of an unsubscribed pattern; it ends with the client.
+        """
+        for native_consumer in () if self._abandoned else self._all:
+            await wait_for(native_consumer.disarmed(), deadline - self._bridge.loop.time())
+
+    def close(self) -> dict[asyncio.Future[object], str]:
+        """Start closing all consumers. Returns the futures for ``Bridge.ask_all``."""
+        return self._start(lambda native_consumer: native_consumer.native.close_async, "close")
+
+    def _start(
+        self,
+        start: Callable[[NativeConsumer], Callable[[Callable[..., None]], object]],
+        what: str,
+        native_consumers: Iterable[NativeConsumer] | None = None,
+    ) -> dict[asyncio.Future[object], str]:
+        """Start a native operation on each consumer that is not stopped."""
+        futures = {}
+        for native_consumer in self._all if native_consumers is None else native_consumers:
+            if not native_consumer.stopped:
+                topic = native_consumer.topic or self._subscription.pattern
+                words = f"{what}, {topic}, subscription {self._subscription.name}"
+                futures[self._bridge.start(start(native_consumer), words)] = words
+        return futures

@@ -1,0 +1,311 @@
+"""``PulsarReader``: reads one topic without leaving a subscription behind.
+
+A call of pulsar-client costs about as much as a Python function call, and a row needs ten of them per message. The
+messages of a batch share ledger, publish time, producer and schema, so these are read from one of them; and they arrive
+in order, so that the ids of the first and the last imply those in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, cast
+
+import anyio
+import attrs
+
+from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
+from jmsaio.model.wire import ReceivedRecord, WireId
+from jmsaio.transport.base import ReaderOptions
+from jmsaio.transport.pulsar.native.binding.attempts import ask_again
+from jmsaio.transport.pulsar.native.binding.batch_acker import batch_size
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, wait_for
+from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, MessageHandle, MessageIdHandle, ReaderHandle
+from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
+from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
+
+#: Marks a value not yet read.
+_UNKNOWN: Final = object()
+#: Creates an id from a tuple of all its fields, twice as fast as the class.
+_wire_id: Final[Callable[[tuple[int, int, int, int]], WireId]] = partial(tuple.__new__, WireId)
+
+
+@attrs.define(eq=False)
+class _EntryData:
+    """Known data of one entry."""
+
+    batch_size: int = 0
+    publish_time: object = _UNKNOWN
+    producer_name: object = _UNKNOWN
+    schema_version: object = _UNKNOWN
+
+
+class ReaderRecord(PulsarRecord):
+    """A ``PulsarRecord`` of a reader, with a known id and an entry shared with others.
+
+    Args:
+        entry: known data of its entry.
+    """
+
+    __slots__ = ("_entry",)
+
+    def __init__(self, native: MessageHandle, source: NativeConsumer, message_id: WireId, entry: _EntryData) -> None:
+        # Like the base class, without another call.
+        self.native, self.native_consumer, self.serial, self.redelivery_count, self.batch = native, source, 0, 0, None
+        self._properties = self._payload = self._published = None
+        self._id = message_id
+        self._entry = entry
+
+    @property
+    def batch_size(self) -> int:
+        """Number of records in its batch; 0 without one."""
+        return self._entry.batch_size
+
+    @property
+    def publish_time(self) -> int:
+        """Milliseconds since the epoch, by the sender's clock."""
+        entry = self._entry
+        if entry.publish_time is _UNKNOWN:
+            entry.publish_time = super().publish_time
+        return entry.publish_time  # type: ignore[return-value]  # known by now
+
+    @property
+    def producer_name(self) -> str | None:
+        """Name of the producer that sent it."""
+        entry = self._entry
+        if entry.producer_name is _UNKNOWN:
+            entry.producer_name = super().producer_name
+        return entry.producer_name  # type: ignore[return-value]  # known by now
+
+    @property
+    def schema_version(self) -> bytes | None:
+        """Version of its producer's schema, as stored; None without a schema."""
+        entry = self._entry
+        if entry.schema_version is _UNKNOWN:
+            entry.schema_version = super().schema_version
+        return entry.schema_version  # type: ignore[return-value]  # known by now
+
+
+class StoredRecords:
+    """Creates the records of one native reader, in the order of its messages."""
+
+    def __init__(self, source: NativeConsumer) -> None:
+        self._source = source
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget the last message: the next one does not follow it."""
+        self._last = WireId(-1, -1)
+        self._entry = _EntryData()
+        self._size = 0  # messages in this entry; 0 if that implies nothing about the next ones
+
+    def make(self, natives: Sequence[MessageHandle]) -> list[ReceivedRecord]:
+        """Create the records of messages.
+
+        A message with the next index of a batch belongs to the entry of the previous one: an entry is always sent
+        whole. So if messages might be the rest of a batch, only the ids of the first and the last are read.
+        """
+        source, made, start = self._source, list[ReceivedRecord](), 0
+        while start < len(natives):
+            first = self._follow(natives[start].message_id())
+            (ledger, number, partition, index), entry = first, self._entry
+            end = start + self._known(natives, start, first)
+            for native in natives[start:end]:
+                made.append(ReaderRecord(native, source, _wire_id((ledger, number, partition, index)), entry))
+                index += 1
+            self._last, start = WireId(ledger, number, partition, index - 1), end
+        return made
+
+    def _follow(self, message_id: MessageIdHandle) -> WireId:
+        """Return the id of the next message; if it does not follow the last one, it starts another entry."""
+        ledger, number, partition, last = self._last
+        of, index = message_id.entry_id(), message_id.batch_index()
+        if index < 1 or index != last + 1 or of != number:
+            ledger, partition = message_id.ledger_id(), message_id.partition()
+            self._size = batch_size(message_id) if index >= 0 else 0
+            self._entry = _EntryData(self._size)
+        return WireId(ledger, of, partition, index)
+
+    def _known(self, natives: Sequence[MessageHandle], start: int, first: WireId) -> int:
+        """Count the messages, from the one at ``start`` with the id ``first``, that are certainly consecutive."""
+        count = min(self._size - first.batch_index, len(natives) - start)
+        if count < 2:
+            return 1
+        message_id = natives[start + count - 1].message_id()
+        last = WireId(message_id.ledger_id(), message_id.entry_id(), message_id.partition(), message_id.batch_index())
+        if last == first._replace(batch_index=first.batch_index + count - 1):
+            return count
+        self._size = 0  # read each id
+        return 1
+
+
+#: Maximum seconds to find out whether records follow the last one, over all requests.
+_ASK = 30.0
+#: Maximum seconds for the first record to arrive after a seek, before the broker is asked again whether there is one.
+_ARRIVAL = 2.0
+#: Latest time accepted by the broker: a Java long.
+_LATEST_TIME = 2**63 - 1
+
+
+class PulsarReader:
+    """Reads one topic or partition. Created by ``PulsarTransport.open_reader``."""
+
+    def __init__(
+        self, bridge: Bridge, native: ReaderHandle, options: ReaderOptions, closed: Callable[[PulsarReader], None]
+    ) -> None:
+        self._bridge = bridge
+        self._topic = options.topic
+        what = f"read {options.topic}"
+        kept = cast(ConsumerHandle, native)  # only stored there: see ``_native``
+        self._native_consumer = NativeConsumer(
+            bridge, kept, native.read_next_async, native.read_next, options.topic, what, self._woken
+        )
+        self._records = StoredRecords(self._native_consumer)
+        self._since = options.start if isinstance(options.start, int) else None
+        self._arrival: asyncio.Future[None] | None = None
+        self._last: MessageIdHandle | None = None  # id of the last record read
+        self._closed = False
+        self._on_closed = closed
+
+    @property
+    def _native(self) -> ReaderHandle:
+        return cast(ReaderHandle, self._native_consumer.native)
+
+    def __repr__(self) -> str:
+        return f"<PulsarReader {self._topic}{', closed' if self._closed else ''}>"
+
+    def _woken(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    def _check(self) -> None:
+        self._bridge.check()
+        if self._closed:
+            raise ObjectClosedError(f"the reader of {self._topic} is closed")
+
+    async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
+        """Return the next records. See ``Reader.read``."""
+        self._check()
+        end = self._bridge.loop.time() + timeout
+        taken = self._take(limit)
+        while not taken and not await self._is_at_end(end - self._bridge.loop.time()):
+            arrival = self._arrival = self._bridge.loop.create_future()
+            if self._native_consumer.ready or self._native_consumer.failure is not None:
+                arrival.set_result(None)
+            arrived = await wait_for(arrival, end - self._bridge.loop.time())
+            self._check()
+            taken = self._take(limit)
+            if not arrived:
+                break
+        return taken
+
+    def _skip_earlier(self) -> None:
+        """Drop records published before the reader's start time, up to the first later one.
+
+        Such records arrive if that time is in the future.
+        """
+        while self._since is not None and (native := self._native_consumer.peek()) is not None:
+            if native.publish_timestamp() >= self._since:
+                self._since = None
+            else:
+                self._native_consumer.take(1)
+
+    def _take(self, limit: int) -> list[ReceivedRecord]:
+        self._skip_earlier()
+        natives = self._native_consumer.take(limit)
+        if natives:
+            self._last = natives[-1].message_id()
+        taken = self._records.make(natives)
+        if not taken and self._native_consumer.failure is not None:
+            raise self._native_consumer.failure
+        return taken
+
+    async def at_end(self) -> bool:
+        """Return whether no records are stored after the last record read. See ``Reader.at_end``."""
+        return await self._is_at_end(_ASK)
+
+    async def _is_at_end(self, patience: float) -> bool:
+        """Return ``at_end``, repeating the request for up to ``patience`` seconds."""
+        end = self._bridge.loop.time() + max(patience, _ASK)
+
+        async def ask() -> bool:
+            self._check()
+            self._skip_earlier()
+            if self._native_consumer.holds:
+                return False
+            left = round(end - self._bridge.loop.time(), 1)
+            what = f"look for the end of {self._topic}"
+            more = await self._bridge.ask(self._native.has_message_available_async, what, left)
+            return not more and not self._native_consumer.holds
+
+        return await ask_again(self._bridge, ask, patience) and not await self._rest_arrives()
+
+    async def _rest_arrives(self) -> bool:
+        """Return whether the rest of the last record's batch still arrives.
+
+        pulsar-client counts a record as read before its callback runs, which might wait for the interpreter while
+        another callback reports that there are no more. An entry is always sent whole.
+        """
+        last = self._last
+        if last is None or last.batch_index() + 1 >= batch_size(last):
+            return False
+        arrival = self._arrival = self._bridge.loop.create_future()
+        if not self._native_consumer.holds:
+            await wait_for(arrival, _ARRIVAL)
+        return self._native_consumer.holds
+
+    async def seek(self, time: int, timeout: float) -> None:
+        """Move a new reader to a publish time in milliseconds, and wait for the first record there or the end.
+
+        If the connection breaks before that record has arrived, pulsar-client loses the time and continues with the
+        latest record, without an error. So the seek is repeated until it finds the same record twice.
+
+        Raises:
+            TransportError: the broker refused.
+            OperationTimeoutError: not found within ``timeout`` seconds.
+
+        Cancellation: the reader must be closed.
+        """
+        try:
+            with anyio.fail_after(max(0.0, timeout)):
+                last = await self._first_since(time, timeout)
+                while (first := await self._first_since(time, timeout)) != last:
+                    last = first
+        except TimeoutError:
+            raise OperationTimeoutError(f"{self._from(time)}: not found within {timeout:g} s") from None
+
+    def _from(self, time: int) -> str:
+        return f"read {self._topic} from publish time {time} ms"
+
+    async def _first_since(self, time: int, timeout: float) -> WireId | None:
+        """Seek; return the id of the first record once it has arrived, None if there is none."""
+        self._since, self._last = time, None
+        self._records.forget()
+        self._native_consumer.discard()
+        seek = partial(self._native.seek_async, min(max(time, 0), _LATEST_TIME))
+        # The broker drops the reader's consumer when it moves: pulsar-client might still be reconnecting it.
+        await ask_again(self._bridge, partial(self._bridge.ask, seek, self._from(time), timeout), timeout)
+        while not await self._is_at_end(timeout):
+            arrival = self._arrival = self._bridge.loop.create_future()
+            if (native := self._native_consumer.peek()) is not None:
+                return PulsarRecord(native, self._native_consumer, 0, 0).message_id
+            if self._native_consumer.failure is not None:
+                raise self._native_consumer.failure
+            await wait_for(arrival, _ARRIVAL)
+        return None
+
+    async def aclose(self, timeout: float) -> None:
+        """Close. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self._on_closed(self)
+        self._woken()
+        if not self._bridge.forked:
+            try:
+                await self._bridge.ask(self._native.close_async, f"close the reader of {self._topic}", timeout)
+            except JMSError:
+                # The connection is lost or silent: the broker drops the reader when it notices.
+                return
+            await wait_for(self._native_consumer.disarmed(), timeout)

@@ -1,0 +1,346 @@
+"""``PulsarReceiver``: records of one subscription, with one native consumer per topic or partition.
+
+Unsettled records are managed by its ``UnackedTracker``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError
+from jmsaio.model.log_fields import log_fields
+from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
+from jmsaio.rules.share import Share
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType, Transaction, Wake
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, end
+from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, MessageHandle
+from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG, Damage
+from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
+from jmsaio.transport.pulsar.native.consumers.mixed_batches import MixedBatches
+from jmsaio.transport.pulsar.native.consumers.native_consumers import Answered, NativeConsumers
+from jmsaio.transport.pulsar.native.consumers.sizing import Sizing
+from jmsaio.transport.pulsar.native.consumers.stopping import OpenNative, Stopping
+from jmsaio.transport.pulsar.native.records.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
+from jmsaio.transport.pulsar.native.records.unacked_tracker import UnackedTracker
+
+_log = logging.getLogger(__name__)
+
+#: Seconds between pulsar-client's sends of grouped acknowledgements; the Python package has no setting for it.
+ACK_GROUP_TIME = 0.1
+
+
+class PulsarReceiver:
+    """Receives records of one subscription. Created by ``Subscriber``.
+
+    Args:
+        bridge: bridge to the native threads.
+        wake: called when records might be available.
+        closed: called when the receiver is closed.
+        prior: deliveries by stopped receivers of the transport.
+        return_counts: count of records of the subscription returned by this process.
+        share: bytes prefetched by the receivers of the transport.
+        letters: moves records returned too often to the dead letters; None without a policy.
+
+    Attributes:
+        after_close: called last, with the remaining seconds, if the subscription ends with its last consumer and this
+            receiver could not delete it because it had others.
+    """
+
+    def __init__(
+        self,
+        bridge: Bridge,
+        subscription: Subscription,
+        wake: Wake,
+        closed: Callable[[PulsarReceiver], None],
+        prior: PriorDeliveries,
+        return_counts: ReturnCounts,
+        share: Share,
+        letters: DeadLetters | None = None,
+    ) -> None:
+        self.subscription = subscription
+        self.after_close: Callable[[float], Awaitable[None]] | None = None
+        self._bridge = bridge
+        self._wake = wake
+        self._on_closed = closed
+        self._letters = letters
+        self._unacked = UnackedTracker(bridge, subscription, self._woken, prior, return_counts, letters, self.renew)
+        self._natives = NativeConsumers(bridge, subscription, self._woken)
+        self._stopping = Stopping(bridge, subscription, self._unacked, self._natives, self._woken)
+        self._open_native: Callable[[Subscription], OpenNative] | None = None
+        self._share = share
+        self._sizing = Sizing(bridge, self._stopping, self._natives, self._share)
+        self._endings: list[Callable[[], object]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._mixed = MixedBatches(subscription) if subscription.type is SubscriptionType.KEY_SHARED else None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else f"{self._unacked.count} records out"
+        return f"<PulsarReceiver {self.subscription.name}, {len(self._natives)} native consumers, {state}>"
+
+    def add_native_consumer(self, native: ConsumerHandle, topic: str | None) -> None:
+        """Receive from another native consumer; ``wake`` is called, because messages might be available."""
+        self._share.join(self._natives.add(native, topic))
+        self._stopping.sized()
+        self._bridge.loop.call_soon(self._woken)
+
+    @property
+    def topics(self) -> list[str]:
+        """Topics and partitions with a consumer; empty for a pattern."""
+        return self._natives.topics
+
+    @property
+    def natives(self) -> list[ConsumerHandle]:
+        """Its native consumers; empty while it is stopped."""
+        return [native_consumer.native for native_consumer in self._natives if not native_consumer.stopped]
+
+    @property
+    def received_count(self) -> int:
+        """Number of records received so far."""
+        return sum(native_consumer.serial for native_consumer in self._natives)
+
+    @property
+    def waiting(self) -> list[tuple[ConsumerHandle, int]]:
+        """While all records are settled: the consumers waiting for a record, with their numbers of received ones.
+
+        Empty for a pattern, whose consumer has many topics.
+        """
+        if self.subscription.pattern is not None or not self._unacked.idle:
+            return []
+        return [(one.native, one.serial) for one in self._natives if one.waits]
+
+    @property
+    def stopped(self) -> bool:
+        """Whether receiving is stopped until ``resume``."""
+        return self._stopping.stopped
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``aclose`` was called."""
+        return self._closed
+
+    def opens_with(self, open_native: Callable[[Subscription], OpenNative], answered: Answered | None = None) -> None:
+        """Set the functions that subscribe again after ``stop``, and that wait for an answer of a topic's broker."""
+        self._open_native = open_native
+        self._stopping.open_native = open_native(self.subscription)
+        self._natives.answered = answered
+
+    def on_close(self, function: Callable[[], object]) -> None:
+        """Register a function to be called when the receiver is closed."""
+        self._endings.append(function)
+
+    def owns(self, task: asyncio.Task[None]) -> None:
+        """Register a task to be ended when the receiver is closed."""
+        self._tasks.append(task)
+
+    def _woken(self) -> None:
+        if not self._closed and self._bridge.failure is None:
+            self._sizing.look()
+            self._wake()
+
+    def _check(self) -> None:
+        if self._bridge.failure is not None:
+            self._bridge.check()
+        if self._closed:
+            raise ObjectClosedError(f"the receiver of subscription {self.subscription.name} is closed")
+
+    def receive(self, limit: int) -> list[ReceivedRecord]:
+        """Return available records. See ``Receiver.receive``."""
+        self._check()
+        unacked = self._unacked
+        taken = unacked.take(limit)
+        most = len(taken) + unacked.room(limit - len(taken))
+        if not self._sizing.waiting and len(taken) < most:
+            self._take(taken, most)
+        if self._mixed is not None:
+            self._mixed.look(taken)
+        records = unacked.deliverable(taken)
+        if len(records) < len(taken):  # the native consumers might have more, so later ones are checked soon
+            self._bridge.loop.call_soon(self._woken)
+        elif not records and limit > 0:
+            self._natives.raise_failure()
+        return [*records]
+
+    def _take(self, taken: list[PulsarRecord], limit: int) -> None:
+        """Receive from the native consumers in turn, until there are ``limit`` records."""
+        for native_consumer in self._natives.in_turn():
+            while len(taken) < limit:
+                wanted = limit - len(taken)
+                natives = native_consumer.take(wanted)
+                if natives:
+                    if self._sizing.too_large(natives):
+                        return  # from no consumer: nothing must reach the application before all are closed
+                    self._unacked.admit(native_consumer, natives, taken)
+                if len(natives) < wanted:
+                    break
+
+    def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
+        """Queue acknowledgements; pulsar-client sends them every 100 ms, those of a batch at once.
+
+        See ``Receiver.acknowledge``; pulsar-client does not support transactions.
+        """
+        self._check()
+        if transaction is not None:
+            raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
+        self._unacked.acknowledge(records)
+
+    def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
+        """Return records. See ``Receiver.negative_acknowledge``.
+
+        On shared subscriptions the broker always counts, and the delay is at least 0.1 s, pulsar-client's minimum.
+        """
+        self._check()
+        self._unacked.give_back(records, delay, counted=counted)
+
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
+        """Keep only the ids of records that are returned later."""
+        return self._unacked.set_aside(records)
+
+    def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
+        """Move a record to the dead letters. See ``Receiver.dead_letter``."""
+        self._check()
+        self._unacked.dead_letter(record, properties)
+
+    def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
+        """Count another delivery, in this receiver only; others learn the count when a record is returned."""
+        self._unacked.count_delivery(records)
+
+    def receives(self, damage: Damage) -> bool:
+        """Return whether an entry was addressed to this subscription."""
+        return damage.subscription == self.subscription.name and self._natives.of_topic(damage.topic) is not None
+
+    def deliver_again(self, topic: str, natives: list[MessageHandle]) -> None:
+        """Deliver an entry that was read again, because pulsar-client acknowledged it undelivered (``Rereading``)."""
+        native_consumer = self._natives.of_topic(topic)
+        if native_consumer is not None:
+            self._unacked.redeliver_reread(native_consumer, natives)
+
+    def unsettled(self, ledger: int, entry: int) -> int:
+        """Return the number of unacknowledged records of an entry that was read again."""
+        return self._unacked.unsettled_of(ledger, entry)
+
+    def renew(self) -> None:
+        """Reopen the native consumers as soon as the application has settled its records, or after 3 seconds."""
+        self._sizing.renew()
+
+    async def settle(self, timeout: float, *, receipt: bool = False) -> None:
+        """Wait until the queued acknowledgements are sent. See ``Receiver.settle``.
+
+        pulsar-client offers neither a flush nor receipts. It sends every 100 ms, so this waits for that time; the
+        broker processes a connection's requests in order, so its answer to a later one serves as the receipt.
+        """
+        self._check()
+        acks, loop = self._unacked.acks, self._bridge.loop
+        acks.flush()
+        deadline = loop.time() + timeout
+        await self._stopping.drain(timeout)
+        last = acks.last
+        if last is None:
+            return
+        pause = last + 1.5 * ACK_GROUP_TIME - loop.time()
+        if pause > 0:
+            await asyncio.sleep(min(pause, timeout))
+        if receipt or self.subscription.config.ack_receipt_enabled:
+            await self._natives.wait_for_answers(deadline - loop.time(), frozenset(acks.topics))
+        acks.sent(last)
+
+    async def unsubscribe(self, timeout: float) -> None:
+        """Delete the subscription. See ``Receiver.unsubscribe``."""
+        self._check()
+        await self._unsubscribe(timeout)
+
+    async def _unsubscribe(self, timeout: float) -> None:
+        await self._sizing.settled(timeout)
+        await self._stopping.resume(timeout, prefetch=False)
+        await self._natives.unsubscribe(timeout)
+
+    async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
+        """Move the subscription. See ``Receiver.seek``.
+
+        Raises IllegalStateError if the receiver is stopped, so that there is no consumer to move.
+        """
+        self._check()
+        await self._sizing.settled(timeout)
+        if self._stopping.stopped:
+            raise IllegalStateError(f"seek {self.subscription.name}: the receiver is stopped; resume it first")
+        native_consumers = self._natives.moved_by(position)
+        self._unacked.acks.flush()
+        await self._natives.seek(native_consumers, position, timeout)
+        pattern, topics = self.subscription.pattern, {native_consumer.topic for native_consumer in native_consumers}
+        moved = topics.__contains__ if pattern is None else re.compile(pattern).match
+        self._unacked.clear(lambda topic: bool(moved(topic)))
+
+    async def stop(self, timeout: float) -> None:
+        """Stop receiving (see ``Receiver.stop``): the native consumers are closed (see ``Stopping``)."""
+        self._check()
+        await self._sizing.settled(timeout)
+        if self._unacked.shared:
+            await self._stopping.stop(timeout)
+
+    async def resume(self, timeout: float, selector: str | None = None) -> None:
+        """Receive records again. See ``Receiver.resume``."""
+        self._check()
+        await self._sizing.settled(timeout)
+        if self._stopping.stopped and self._open_native is not None:
+            self.subscription = self.subscription.showing(selector)
+            self._stopping.open_native = self._open_native(self.subscription)
+        await self._stopping.resume(timeout)
+
+    async def aclose(self, timeout: float) -> None:
+        """Send queued acknowledgements, return unacknowledged records, and close. See ``Receiver.aclose``."""
+        if self._closed:
+            return
+        NATIVE_LOG.read()  # learn of all entries that arrived damaged until now
+        self._closed = True
+        self._unacked.close()
+        self._on_closed(self)
+        for ending in self._endings:
+            ending()
+        if self._bridge.forked:
+            return
+        for task in self._tasks:
+            task.cancel()
+        deadline = self._bridge.loop.time() + timeout
+        deleted = False
+        try:
+            deleted = self.subscription.durable or await self._delete(timeout / 2)
+        finally:
+            await self._close(deadline)
+        if not deleted and self.after_close is not None:
+            await self.after_close(deadline - self._bridge.loop.time())
+
+    async def _delete(self, timeout: float) -> bool:
+        """Delete the subscription; return False if other consumers use it, or the broker does not answer."""
+        try:
+            await self._unsubscribe(timeout)
+        except JMSError as error:
+            text, name = "the subscription %s was not deleted: %s", self.subscription.name
+            _log.info(text, name, error, extra=log_fields(subscription=name))
+            return False
+        return True
+
+    async def _close(self, deadline: float) -> None:
+        """Send acknowledgements and close the native consumers."""
+        timeout = deadline - self._bridge.loop.time()
+        try:
+            await self._sizing.settled(timeout / 2)
+            if self._letters is not None:
+                await self._letters.aclose(timeout / 2)
+        finally:
+            self._sizing.give_up()
+            self._unacked.acks.flush()
+            closing = self._natives.close()
+            self._unacked.leave()
+        await self._stopping.aclose(deadline - self._bridge.loop.time())
+        await end(self._tasks, deadline - self._bridge.loop.time())
+        try:
+            await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())
+        except JMSError:
+            # The connection is lost or silent: the broker returns everything when it notices.
+            return
+        await self._natives.disarmed(deadline)

@@ -1,0 +1,207 @@
+"""``Subscriber``: opens receivers with one native consumer per topic or partition, and adds new partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext, suppress
+from functools import partial
+
+import _pulsar
+import anyio
+import attrs
+
+from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError, TransportError
+from jmsaio.model.wire import WireId
+from jmsaio.rules.share import Share
+from jmsaio.transport.base import Admin, Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Wake
+from jmsaio.transport.names import named
+from jmsaio.transport.pulsar.admin.turns import subscribing
+from jmsaio.transport.pulsar.native.binding.attempts import Attempts
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, close_late, ignore
+from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, ReaderHandle, SubscribingClientHandle
+from jmsaio.transport.pulsar.native.binding.options import consumer_configuration, native_position
+from jmsaio.transport.pulsar.native.binding.pattern_consumer import PatternConsumer
+from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.native.consumers.stopping import queue_size
+from jmsaio.transport.pulsar.native.records.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.native.records.return_counts import return_counts
+from jmsaio.transport.waiting import together
+
+#: Topic of ``Subscriber.ask_broker``: a partition's name, so that no broker creates it.
+PROBE = "persistent://public/default/jmsaio-connect-partition-0"
+_log = logging.getLogger(__name__)
+
+
+@attrs.define(eq=False)
+class Subscriber:
+    """Opens receivers for one transport.
+
+    Args:
+        bridge: bridge to the native threads.
+        client: ``_pulsar.Client``.
+        timeout: seconds for one request.
+        open_sender: opens senders for dead letters.
+        share: bytes prefetched by the receivers.
+        keep_letters: makes a topic keep its dead letters.
+        broker: the service URL.
+        network_threads: number of pulsar-client's network threads.
+        admin: returns the admin interface, or None.
+        prior: deliveries by stopped receivers.
+    """
+
+    bridge: Bridge
+    client: SubscribingClientHandle
+    timeout: float
+    open_sender: Callable[[str, SenderOptions], Awaitable[Sender]]
+    share: Share
+    keep_letters: Callable[[str], Awaitable[None]]
+    broker: str = ""
+    network_threads: int = 1
+    admin: Callable[[], Admin | None] = lambda: None
+    prior: PriorDeliveries = attrs.field(factory=PriorDeliveries)
+
+    async def partitions(self, topic: str) -> list[str]:
+        """Return the full names of a topic's partitions, or its own name if it has none."""
+        ask = partial(self.client.get_topic_partitions_async, topic)
+        return list(await self.bridge.ask(ask, f"look up {topic}", self.timeout))
+
+    async def open(
+        self, subscription: Subscription, wake: Wake, closed: Callable[[PulsarReceiver], None]
+    ) -> PulsarReceiver:
+        """Subscribe; see ``PulsarTransport.open_receiver``."""
+        self.bridge.check()
+        subscription = named(subscription)
+        counts, policy = return_counts(self.broker, subscription.identity), subscription.config.dead_letter
+        letters = None
+        if policy is not None:
+            open_other = partial(self.open, closed=ignore)
+            letters = DeadLetters(
+                policy, subscription.name, self.open_sender, open_other, self.keep_letters, self.admin()
+            )
+        receiver = PulsarReceiver(self.bridge, subscription, wake, closed, self.prior, counts, self.share, letters)
+        receiver.opens_with(lambda wanted: partial(self._subscribe, wanted), self._have_answered)
+        try:
+            if subscription.pattern is not None:
+                receiver.add_native_consumer(await self._subscribe(subscription, None, 1), None)
+            else:
+                lists = await together(map(self.partitions, subscription.topics))
+                topics = [name for names in lists for name in names]
+                await self._add(receiver, subscription, topics)
+                if topics != list(subscription.topics) and subscription.config.auto_update_partitions:
+                    receiver.owns(self.bridge.task(self._grow(receiver)))
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await receiver.aclose(1.0)
+            raise
+        return receiver
+
+    async def _add(self, receiver: PulsarReceiver, subscription: Subscription, topics: list[str]) -> None:
+        """Add one native consumer per topic. All opened ones belong to the receiver, even if one fails."""
+        size = queue_size(subscription, len(topics) + len(receiver.topics))
+        tasks = [self.bridge.loop.create_task(self._subscribe(subscription, topic, size)) for topic in topics]
+        try:
+            await asyncio.wait(tasks)
+        finally:  # cancelled once, however often this is, so that each can wait for its pending request
+            for task in tasks:
+                task.cancel()
+            with anyio.CancelScope(shield=True):
+                natives = await asyncio.gather(*tasks, return_exceptions=True)
+            for native, topic in zip(natives, topics, strict=True):
+                if isinstance(native, BaseException):
+                    continue
+                if receiver.closed or receiver.stopped:  # meanwhile; the next check finds the partition again
+                    close_late(native)
+                else:
+                    receiver.add_native_consumer(native, topic)
+        for native in natives:
+            if isinstance(native, BaseException):
+                raise native
+
+    async def _subscribe(self, subscription: Subscription, topic: str | None, size: int) -> ConsumerHandle:
+        """Open a native consumer of a topic, or of the subscription's pattern, with the usual queue size."""
+        name, source = subscription.name, topic
+        if topic is None:
+            source, size = _pulsar.TopicRegex(subscription.pattern), queue_size(subscription, 1)
+        native = consumer_configuration(subscription, size)
+        attempts: Attempts[ConsumerHandle] = Attempts(
+            self.bridge,
+            partial(self.client.subscribe_async_v2, source, name, native),
+            f"subscribe {name} to {topic or subscription.pattern}",
+            self.timeout,
+            close_late if topic is not None or subscription.durable else self._discard_pattern,
+            topic=topic,
+            subscription=name,
+            turn=nullcontext if topic is None else partial(subscribing, topic, name, self.timeout),
+        )
+        try:
+            opened = await attempts.run()
+        except ConsumerBusyError as error:
+            if subscription.type is SubscriptionType.EXCLUSIVE:
+                raise
+            raise ConsumerBusyError(
+                f"{attempts.what}: the subscription has consumers of another type than {subscription.type.value}; "
+                "close them first, or open this one with their type (jms.queueSubscriptionType for queues, "
+                "jms.topicSharedSubscriptionType for topics)",
+                error.error_code,
+            ) from error
+        return opened if topic is not None else self._of_pattern(opened)
+
+    def _of_pattern(self, native: ConsumerHandle) -> PatternConsumer:
+        return PatternConsumer(
+            self.bridge, native, self.ask_broker if self.network_threads == 1 else None, self.timeout
+        )
+
+    def _discard_pattern(self, native: ConsumerHandle) -> None:
+        """Close a consumer of a pattern that nobody waits for, with its subscriptions: no name finds them later."""
+        consumer = self._of_pattern(native)
+        try:
+            consumer.unsubscribe_async(lambda result: self.bridge.post(close_late, consumer))
+        except TransportError as error:
+            _log.info("subscriptions to %s stay behind: %s", native.topic(), error)
+            close_late(consumer)
+
+    def ask_broker(self, callback: Callable[..., None]) -> None:
+        """Start a request that the broker answers, or refuses, and that changes nothing, with the native callback."""
+        self.client.get_topic_partitions_async(PROBE, callback)
+
+    async def _have_answered(self, topic: str, timeout: float) -> None:
+        """Wait until a topic's broker answers: a reader uses the connection of the topic's consumers."""
+        if topic.startswith("non-persistent://"):
+            return  # nothing of it is stored, not even acknowledgements
+        config, what = _pulsar.ReaderConfiguration(), f"wait for receipts of {topic}"
+        with suppress(NotFoundError):  # deleted meanwhile, with everything to be acknowledged
+            close_late(await self.open_reader(topic, StartPosition.LATEST, config, what, timeout))
+
+    async def open_reader(
+        self,
+        topic: str,
+        start: StartPosition | WireId,
+        config: _pulsar.ReaderConfiguration,
+        what: str,
+        timeout: float,
+    ) -> ReaderHandle:
+        """Open a native reader of a topic without partitions, or of one partition; see ``Attempts``."""
+        create = partial(self.client.create_reader_async_v2, topic, native_position(start), config)
+        attempts: Attempts[ReaderHandle] = Attempts(self.bridge, create, what, timeout, topic=topic)
+        return await attempts.run()
+
+    async def _grow(self, receiver: PulsarReceiver) -> None:
+        """Check for new partitions regularly, until the receiver is closed."""
+        # Everything in a new partition was sent after the subscription was created, so all of it is received.
+        while not receiver.closed:
+            subscription = attrs.evolve(receiver.subscription, position=StartPosition.EARLIEST)
+            await asyncio.sleep(subscription.config.auto_update_partitions_interval)
+            if receiver.stopped:
+                continue
+            try:
+                lists = await together(map(self.partitions, subscription.topics))
+                known = set(receiver.topics)
+                new = [name for names in lists for name in names if name not in known]
+                if new:
+                    await self._add(receiver, subscription, new)
+            except JMSError:
+                # The broker does not answer or refuses; the next check follows after the usual interval.
+                continue

@@ -1,0 +1,233 @@
+"""``DeadLetters``: moves records returned too often to another topic.
+
+pulsar-client's own policy moves a whole batch entry, including records that were not returned or are already
+acknowledged, and drops null values and event times. So records are moved one by one here, as by Java's client, with
+their schemas and whatever their sizes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+
+import attrs
+
+from jmsaio.config import Configuration, ConsumerConfig, DeadLetterPolicy, ProducerConfig
+from jmsaio.errors import ConsumerBusyError, JMSError, JMSSecurityError, NotFoundError, TransportError
+from jmsaio.model.log_fields import log_fields
+from jmsaio.model.partitions import dead_letter_topic
+from jmsaio.model.wire import OutgoingRecord, WireId, letter_properties
+from jmsaio.transport.base import (
+    Admin,
+    Receiver,
+    Sender,
+    SenderOptions,
+    StartPosition,
+    Subscription,
+    SubscriptionType,
+    Wake,
+)
+from jmsaio.transport.copy_senders import INCOMPATIBLE, CopySenders
+from jmsaio.transport.pulsar.native.binding.bridge import end
+from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
+
+OpenSender = Callable[[str, SenderOptions], Awaitable[Sender]]
+OpenReceiver = Callable[[Subscription, Wake], Awaitable[Receiver]]
+#: Makes a topic keep messages sent to it.
+Keep = Callable[[str], Awaitable[None]]
+_log = logging.getLogger(__name__)
+#: Receives a record, and whether it is stored in its dead-letter topic.
+Ended = Callable[[PulsarRecord, bool], None]
+
+
+@attrs.define(eq=False)
+class LetterKeeping:
+    """Creates the subscription that a queue of dead letters would use: Pulsar keeps messages with a subscription only.
+
+    Args:
+        config: has its name, and whether subscriptions of queues are created in advance.
+        admin: creates it; if it is None or fails, a consumer is opened and closed instead.
+        open_receiver: opens that consumer.
+    """
+
+    config: Configuration
+    admin: Admin | None
+    open_receiver: OpenReceiver
+    _warned: set[str] = attrs.field(factory=set, init=False)
+
+    async def keep(self, topic: str) -> None:
+        """Make a topic keep its letters; log one warning if the permission is missing.
+
+        Raises:
+            TransportError: the broker refuses, or did not finish in time.
+
+        Cancelling can leave the subscription, which does no harm.
+        """
+        if not self.config.precreate_queue_subscription or topic.startswith("non-persistent://"):
+            return
+        name = self.config.queue_subscription_name
+        try:
+            if self.admin is None:
+                await subscribe_once(self.open_receiver, topic, name)
+                return
+            try:
+                await self.admin.create_subscription(topic, name, StartPosition.EARLIEST)
+            except JMSError as error:
+                text = "the dead letters' subscription is created by a consumer instead: %s"
+                _log.info(text, error, extra=log_fields(destination=topic, subscription=name))
+                await subscribe_once(self.open_receiver, topic, name)
+        except JMSSecurityError as error:
+            if topic not in self._warned:
+                self._warned.add(topic)
+                _log.warning(
+                    "no right to create the subscription %r of %s (%s): the broker deletes the dead letters there "
+                    "unless another subscription keeps them; create one", name, topic, error,
+                    extra=log_fields(destination=topic, subscription=name),
+                )  # fmt: skip
+
+
+async def subscribe_once(open_receiver: OpenReceiver, topic: str, name: str) -> None:
+    """Create a subscription at a topic's beginning by opening and closing a consumer."""
+    first = Subscription(
+        (topic,), name, SubscriptionType.SHARED, ConsumerConfig(receiver_queue_size=1), StartPosition.EARLIEST
+    )
+    with suppress(ConsumerBusyError):  # it exists, with a consumer that does not share it
+        await (await open_receiver(first, lambda: None)).aclose(5.0)
+
+
+@attrs.define(eq=False)
+class DeadLetters:
+    """Moves records of one receiver.
+
+    Args:
+        policy: limit and target.
+        subscription: name of the receiver's subscription.
+        open_receiver: creates the dead-letter topic's first subscription, if the policy names it.
+        keep: creates the default subscription otherwise.
+        admin: returns the schemas of records.
+    """
+
+    _policy: DeadLetterPolicy
+    _subscription: str
+    _open_sender: OpenSender
+    _open_receiver: OpenReceiver
+    _keep: Keep
+    _admin: Admin | None = None
+    _kept: set[str] = attrs.field(factory=set, init=False)  # topics with a subscription
+    _untyped: set[str] = attrs.field(factory=set, init=False)  # topics with a letter without its schema
+    _senders: CopySenders = attrs.field(init=False)
+    _waiting: list[tuple[PulsarRecord, int, Ended, Mapping[str, str] | None]] = attrs.field(factory=list, init=False)
+    _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
+    _failing: bool = attrs.field(default=False, init=False)  # the last letter could not be stored
+
+    def __attrs_post_init__(self) -> None:
+        options = SenderOptions(ProducerConfig(batcher_builder="KEY_BASED"), self._settled)
+        self._senders = CopySenders(self._open_sender, self._admin, self._keep_letters, options)
+
+    @property
+    def limit(self) -> int:
+        """Maximum number of redeliveries of a record."""
+        return self._policy.max_redeliver_count
+
+    def put(
+        self, records: Sequence[tuple[PulsarRecord, int]], ended: Ended, properties: Mapping[str, str] | None = None
+    ) -> None:  # fmt: skip
+        """Queue records to be moved.
+
+        Args:
+            records: the records, each with its number of failed deliveries.
+            ended: later called for each record.
+            properties: used instead of the records' own.
+        """
+        self._waiting += [(record, failures, ended, properties) for record, failures in records]
+        if self._task is None and records:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                records, self._waiting = self._waiting, []
+                for record, failures, ended, properties in records:
+                    await self._move(record, failures, ended, properties)
+        finally:
+            self._task = None
+
+    async def _move(
+        self, record: PulsarRecord, failures: int, ended: Ended, properties: Mapping[str, str] | None
+    ) -> None:  # fmt: skip
+        try:
+            origin = str(record.message_id).removeprefix("ID:")
+            kept = record.properties if properties is None else properties
+            letter = OutgoingRecord(
+                record.payload,
+                letter_properties(kept, record.topic, self._subscription, origin, failures),
+                record.key,
+                record.event_time,
+            )
+            sender = await self._sender(record, letter)
+            await sender.ready()
+            sender.send(letter, (record, ended))
+        except JMSError as error:
+            self._settled([(record, ended)], None, error)
+
+    async def _sender(self, record: PulsarRecord, letter: OutgoingRecord) -> Sender:
+        topic = self._policy.dead_letter_topic or dead_letter_topic(record.topic, self._subscription)
+        if topic not in self._kept:
+            await self._keep_letters(topic)
+            self._kept.add(topic)
+        try:
+            schema = await self._senders.schema_of(record)
+            return await self._senders.sender(topic, letter, schema, record.topic)
+        except (NotFoundError, JMSSecurityError, TransportError) as error:
+            known = isinstance(error, NotFoundError | JMSSecurityError) or error.error_code == INCOMPATIBLE
+            if not record.schema_version or not known:
+                raise
+            self._warn_untyped(record, topic, error)
+            return await self._senders.sender(topic, letter, None, record.topic)
+
+    async def _keep_letters(self, topic: str) -> None:
+        """Create the first subscription of a dead-letter topic."""
+        name = self._policy.initial_subscription_name
+        if name:
+            await subscribe_once(self._open_receiver, topic, name)
+        else:
+            await self._keep(topic)
+
+    def _warn_untyped(self, record: PulsarRecord, topic: str, error: JMSError) -> None:
+        """Log once per topic that letters lose their schema: as bytes, they are at least not redelivered forever."""
+        if topic not in self._untyped:
+            self._untyped.add(topic)
+            _log.warning(
+                "dead letters of %s are stored in %s without their schema, as bytes: %s", record.topic, topic, error,
+                extra=log_fields(destination=record.topic, subscription=self._subscription),
+            )  # fmt: skip
+
+    async def aclose(self, timeout: float) -> None:
+        """Wait up to ``timeout`` seconds for pending records to be stored; the broker redelivers the rest."""
+        task, loop = self._task, asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        if task is not None:
+            await asyncio.wait([task], timeout=timeout / 2)
+            await end([task], timeout / 4)
+        left = deadline - loop.time()
+        await self._senders.aclose(max(0.0, left))
+
+    def _settled(
+        self, letters: Sequence[tuple[PulsarRecord, Ended]], message_id: WireId | None, error: JMSError | None
+    ) -> None:  # fmt: skip
+        """Call ``ended`` for each of the letters with its outcome; log the first failure after a success.
+
+        A record whose letter could not be stored is redelivered, and moved then.
+        """
+        if error is not None and not self._failing:
+            record, _ = letters[0]
+            _log.warning(
+                "the dead letter of message %s of %s can't be stored: %s; it is redelivered, and moved then",
+                record.message_id, record.topic, error,
+                extra=log_fields(destination=record.topic, subscription=self._subscription),
+            )  # fmt: skip
+        self._failing = error is not None
+        for record, ended in letters:
+            ended(record, error is None)

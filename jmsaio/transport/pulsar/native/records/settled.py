@@ -1,0 +1,152 @@
+"""``Settled``: acknowledged records that the broker might redeliver, in limited memory and without payloads.
+
+The broker stores and delivers entries: a message, or a batch. Without batch-index acknowledgement it keeps an entry
+until all its records are acknowledged and redelivers it whole, and a negative acknowledgement returns a whole entry. So
+an acknowledged record of an incomplete entry is a duplicate when it is redelivered. A complete entry is redelivered for
+other reasons: its acknowledgement was lost, or the subscription was moved back. Then its records are delivered, marked
+as redelivered. Only if the broker counts can a negative acknowledgement have crossed the acknowledgement: for a moment
+they are duplicates, too.
+
+An id does not identify a record forever: a broker that lost its data, or another cluster, reuses the same ids. The
+publish time of the entry distinguishes them.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import threading
+from collections import OrderedDict, deque
+
+import attrs
+
+from jmsaio.model.wire import EntryId
+from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker, batch_size
+from jmsaio.transport.pulsar.native.binding.handles import MessageIdHandle
+from jmsaio.transport.pulsar.native.binding.record import RecordKey
+
+#: Maximum acknowledged records stored before they are evaluated; maximum entries stored of each kind.
+ENTRIES = 10_000
+#: Seconds in which a negative acknowledgement can have crossed the acknowledgement of the rest.
+CROSSING = 5.0
+#: Seconds after reopening a consumer in which records acknowledged meanwhile are expected to be redelivered.
+AWAY = 30.0
+
+
+class Known(enum.Enum):
+    """Whether a redelivered record was acknowledged here."""
+
+    NOTHING = enum.auto()
+    DUPLICATE = enum.auto()  # acknowledged, but not yet when the broker sent it
+    REDELIVERED = enum.auto()  # acknowledged, but redelivered
+    FOREIGN = enum.auto()  # its id is that of another record
+
+
+@attrs.define(eq=False)
+class Settled:
+    """The acknowledged records of one receiver.
+
+    Attributes:
+        recent: acknowledgements not yet evaluated: native id, publish time, loop time. An id without an index is that
+            of a whole entry.
+        open: batches not yet acknowledged as a whole.
+        away: loop times of the consumer's last closing and reopening: acknowledgements in between reached the broker
+            too late to prevent a redelivery.
+    """
+
+    recent: deque[tuple[MessageIdHandle, int, float]] = attrs.field(factory=lambda: deque(maxlen=ENTRIES), init=False)
+    open: dict[EntryId, BatchAcker] = attrs.field(factory=dict, init=False)
+    away: tuple[float, float] = attrs.field(default=(math.inf, -math.inf), init=False)
+    _parts: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # published, bits
+    _moved: OrderedDict[EntryId, tuple[int, int]] = attrs.field(factory=OrderedDict, init=False)  # as _parts
+    _complete: OrderedDict[EntryId, tuple[int, float]] = attrs.field(factory=OrderedDict, init=False)  # published, when
+    _lock: threading.RLock = attrs.field(factory=threading.RLock, init=False)  # used by receivers of other threads
+
+    def begin(self, batch: BatchAcker) -> None:
+        """Add a batch that arrived."""
+        self.open[batch.entry] = batch
+        if len(self.open) > ENTRIES:
+            del self.open[next(iter(self.open))]
+
+    def fold(self) -> None:
+        """Evaluate recent acknowledgements; call this before ``look_up``."""
+        recent = self.recent
+        with self._lock:
+            while recent:
+                message_id, published, when = recent.popleft()
+                entry, index = (message_id.ledger_id(), message_id.entry_id()), message_id.batch_index()
+                size = batch_size(message_id) if index >= 0 else 1
+                if size == 1 or self._fills(entry, index, size, published):
+                    self._parts.pop(entry, None)
+                    self._complete.pop(entry, None)
+                    self._complete[entry] = (published, when)
+            for kept in (self._parts, self._moved, self._complete):
+                while len(kept) > ENTRIES:
+                    kept.popitem(last=False)
+
+    def _fills(self, entry: EntryId, index: int, size: int, published: int) -> bool:
+        """Add a record of a batch; return whether the batch is now completely acknowledged."""
+        before, bits = self._parts.pop(entry, (published, 0))
+        bits = (bits if before == published else 0) | 1 << index
+        self._parts[entry] = (published, bits)
+        batch = self.open.get(entry)
+        if batch is not None and batch.published == published:
+            bits |= batch.settled
+        if size == 0 or bits != (1 << size) - 1:  # an unknown size is never reached
+            return False
+        self.open.pop(entry, None)
+        return True
+
+    def look_up(self, key: RecordKey, published: int, counted: bool, now: float) -> Known:
+        """Return whether a redelivered record was acknowledged here; ``counted``: the broker counted the redelivery."""
+        ledger, number, index = key
+        entry, bits = (ledger, number), 0
+        batch = self.open.get(entry)
+        if batch is not None:
+            if batch.published != published:
+                return Known.FOREIGN
+            bits = batch.settled
+        part = self._parts.get(entry)
+        if part is not None:
+            if part[0] != published:
+                return Known.FOREIGN
+            bits |= part[1]
+        if bits >> max(0, index) & 1:
+            return Known.DUPLICATE
+        complete, moved = self._complete.get(entry), self._moved.get(entry)
+        if complete is None and moved is not None and moved[0] == published and moved[1] >> max(0, index) & 1:
+            return Known.REDELIVERED
+        if complete is None:
+            return Known.NOTHING
+        before, when = complete
+        if before != published:
+            return Known.FOREIGN
+        closed, opened = self.away
+        crossed = (counted and now - when < CROSSING) or (closed <= when <= opened and now - opened < AWAY)
+        return Known.DUPLICATE if crossed else Known.REDELIVERED
+
+    def has(self, entry: EntryId) -> bool:
+        """Return whether records of an entry were acknowledged here, or are being: call ``fold`` before."""
+        return entry in self._complete or entry in self._parts or entry in self.open
+
+    def was_moved_back(self, key: RecordKey) -> None:
+        """Deliver records of incomplete entries again, marked: the broker moved the subscription back."""
+        complete = self._complete.get(key[:2])
+        if complete is not None:
+            self._complete[key[:2]] = (complete[0], -CROSSING)
+        parts = [(entry, published, bits) for entry, (published, bits) in self._parts.items()]
+        self._parts.clear()
+        for batch in self.open.values():
+            parts.append((batch.entry, batch.published, batch.settled))
+            batch.settled = 0
+        for entry, published, bits in parts:
+            before = self._moved.pop(entry, (published, 0))
+            self._moved[entry] = (published, bits | (before[1] if before[0] == published else 0))
+
+    def clear(self) -> None:
+        """Forget everything: the subscription was moved, or the topic was replaced."""
+        self.recent.clear()
+        self.open.clear()
+        self._parts.clear()
+        self._moved.clear()
+        self._complete.clear()

@@ -1,0 +1,445 @@
+"""``PulsarTransport``: one native client, and all objects opened through it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+import _pulsar
+import anyio
+import attrs
+
+from jmsaio.config import Configuration
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ConfigurationError,
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    JMSSecurityError,
+    OperationTimeoutError,
+)
+from jmsaio.model.arguments import shown
+from jmsaio.model.wire import WireId
+from jmsaio.rules.share import Share
+from jmsaio.transport.base import (
+    Admin,
+    Capabilities,
+    LinkListener,
+    Reader,
+    ReaderOptions,
+    Receiver,
+    Sender,
+    SenderOptions,
+    StartPosition,
+    Subscription,
+    Transaction,
+    Wake,
+)
+from jmsaio.transport.clock import Clock
+from jmsaio.transport.names import CLIENT, process_name, unique_name
+from jmsaio.transport.pulsar.admin import RestAdmin
+from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
+from jmsaio.transport.pulsar.native.binding.batch_acker import check_message_ids
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, Released, close_late, holds_native, wait_for
+from jmsaio.transport.pulsar.native.binding.closing import NativeClient
+from jmsaio.transport.pulsar.native.binding.connecting import Reach, again
+from jmsaio.transport.pulsar.native.binding.handles import ClientHandle, ProducerHandle
+from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG
+from jmsaio.transport.pulsar.native.binding.options import (
+    client_configuration,
+    producer_configuration,
+    reader_configuration,
+)
+from jmsaio.transport.pulsar.native.consumers.opening import ReceiverOpener, last_message_id
+from jmsaio.transport.pulsar.native.consumers.reader import PulsarReader
+from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.native.consumers.rereading import Rereading
+from jmsaio.transport.pulsar.native.consumers.subscriber import Subscriber
+from jmsaio.transport.pulsar.native.producers.sender import PulsarSender
+from jmsaio.transport.pulsar.native.records.dead_letters import LetterKeeping
+from jmsaio.transport.pulsar.native.records.prior_deliveries import GIVEN_BACK, PriorDeliveries
+from jmsaio.transport.pulsar.native.watching.watch import Watch
+
+_log = logging.getLogger(__name__)
+
+CAPABILITIES = Capabilities(
+    transactions=False,
+    sequence_ids=False,
+    exact_redelivery_count=False,
+)
+#: Topic looked up at connect with a listener name. It is temporary, because the broker stores nothing of it.
+_LISTENER_PROBE = "non-persistent://public/default/jmsaio-connect-partition-0"
+#: Seconds between two checks of pulsar-client's log for the answer to a look-up.
+_LISTENER_LOOK = 0.1
+#: Seconds for an opening before it is checked whether the broker refuses this client.
+_OPENING = 1.0
+#: Maximum seconds to find out whether the broker that serves a topic refuses this client.
+_OWNER = 2.0
+#: Type of the opened object.
+Opened = TypeVar("Opened")
+
+
+class PulsarTransport:
+    """A ``Transport`` based on pulsar-client. Created by ``open_transport``.
+
+    Attributes:
+        same_cluster: checks whether the REST interface belongs to the broker's cluster.
+    """
+
+    def __init__(self, config: Configuration) -> None:
+        self._config = config
+        self._capabilities = attrs.evolve(
+            CAPABILITIES,
+            most_unacknowledged=config.max_unacknowledged_rejected,
+            stores_properties=config.use_pulsar_admin,
+            replaces_properties=config.use_pulsar_admin,
+        )
+        check_message_ids()
+        self._bridge = Bridge()
+        native = client_configuration(config)
+        try:
+            self._client: ClientHandle = _pulsar.Client(config.service_url, native)
+        except (RuntimeError, ValueError) as error:
+            raise ConfigurationError(f"pulsar-client refused {config.service_url}: {error}") from error
+        self._bridge.captures_log = NATIVE_LOG.captures(self._client)
+        if not self._bridge.captures_log:
+            _log.warning(
+                "pulsar-client's log can't be read: another user of it in this process made its client first, or this"
+                " is Windows. Each message gets an answer of its own, which is slower; connect with jmsaio first"
+            )
+        share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
+        self._subscriber = Subscriber(
+            self._bridge, self._client, config.operation_timeout, self.open_sender, share,
+            lambda topic: self._letters.keep(topic), config.service_url,
+            native.io_threads(), lambda: self._admin, PriorDeliveries(GIVEN_BACK),
+        )  # fmt: skip
+        holds_native(self)
+        self._owned = NativeClient(self._client)
+        self.same_cluster = SameCluster(config, self._subscriber.partitions, self.open_reader)
+        self._admin: RestAdmin | None = RestAdmin(config, self.same_cluster.check) if config.use_pulsar_admin else None
+        self._opening = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
+        self._letters = LetterKeeping(config, self._admin, self._opening.open)
+        self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
+        self._reach = Reach(config)
+        self._watch = Watch(
+            self._bridge,
+            config.service_url,
+            lambda: [part for part in self._open if isinstance(part, PulsarSender)],
+            lambda: [part for part in self._open if isinstance(part, PulsarReceiver)],
+            self._subscriber.ask_broker,
+            self._admin,
+            self._reach.refusal,
+        )
+        self._rereading = Rereading(
+            self._bridge,
+            config.service_url,
+            lambda: [part for part in list(self._open) if isinstance(part, PulsarReceiver)],
+            self.open_reader,
+            self._watch.report,
+        )
+
+    def __repr__(self) -> str:
+        state = "closed" if self._bridge.failure is not None else f"{len(self._open)} open"
+        return f"<PulsarTransport {self._config.service_url}, {state}>"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Capabilities of pulsar-client.
+
+        Pulsar stops sending when too many records are unacknowledged, and resumes when half of them are left. The
+        properties of subscriptions are read and written through the admin interface.
+        """
+        return self._capabilities
+
+    @property
+    def admin(self) -> Admin | None:
+        """REST administration, or None with ``jms.usePulsarAdmin=false``."""
+        return self._admin
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the event loop."""
+        return self._bridge.clock
+
+    @property
+    def link_listeners(self) -> set[LinkListener]:
+        """Functions called when the connection to the broker, or a subscription, is lost or restored."""
+        return self._watch.listeners
+
+    async def check_reachable(self) -> None:
+        """Wait up to ``connect_timeout`` until the broker answers, and accepts the ``listenerName``, if there is one.
+
+        From then on the connection is watched.
+
+        Addresses that stay silent for ``connectionTimeoutMs`` end the wait.
+
+        Raises:
+            BrokerUnavailableError: it does not answer; has host, port and cause.
+            ConfigurationError: it has no listener of that name.
+            JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
+        """
+        loop = self._bridge.loop
+        begin, timeout = loop.time(), self._config.connect_timeout
+        asking, looking = loop.create_task(self._ask_broker(timeout)), loop.create_task(self._reach.hopeless())
+        try:
+            await asyncio.wait({asking, looking}, return_when=asyncio.FIRST_COMPLETED)
+            answered = asking.done()
+            if answered:
+                await asking
+        except (OperationTimeoutError, BrokerUnavailableError, JMSSecurityError) as error:
+            refused = error if isinstance(error, JMSSecurityError) else None
+            failure = await self._reach.failure(loop.time() - begin, refused)
+            if failure is error:
+                raise
+            raise failure from (self._reach.error or error)
+        finally:
+            asking.cancel()
+            looking.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.gather(asking, looking, return_exceptions=True)
+        if not answered:
+            raise await self._reach.failure(loop.time() - begin) from self._reach.error
+        await self._check_listener(begin + timeout)
+        self._watch.start()
+
+    async def _ask_broker(self, timeout: float) -> None:
+        what, end = f"connect to {self._config.service_url}", self._bridge.loop.time() + timeout
+        if not await wait_for(self._reach.safe(), timeout):
+            raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s")
+        if not self._reach.is_web:  # otherwise the REST interface has just answered
+            await self._request_answer(what, end - self._bridge.loop.time())
+
+    async def _request_answer(self, what: str, timeout: float) -> None:
+        """Send a request to the broker, which is allowed to refuse it."""
+        try:
+            await self._bridge.ask(self._subscriber.ask_broker, what, timeout)
+        except (OperationTimeoutError, BrokerUnavailableError):
+            raise
+        except JMSSecurityError as error:
+            if error.error_code != "AuthorizationError":
+                raise
+        except JMSError:
+            # Any error about that topic is an answer of the broker.
+            return
+
+    async def _check_listener(self, deadline: float) -> None:
+        """Look up the listener's name: pulsar-client repeats a failing look-up, and only logs it."""
+        name = self._config.client.get("listener_name")
+        if not name:
+            return
+        position, loop = NATIVE_LOG.read(), self._bridge.loop
+        start = partial(self._client.create_producer_async_v2, _LISTENER_PROBE, _pulsar.ProducerConfiguration())
+        answer = self._bridge.start(start, "look up the listener", close_late)
+        try:
+            while not answer.done():
+                await asyncio.wait({answer}, timeout=_LISTENER_LOOK)
+                lines = NATIVE_LOG.since(position, f"Lookup failed for {_LISTENER_PROBE}", ", result ", "listener")
+                if lines:
+                    _, _, reason = lines[-1].text.partition(", result ")[2].partition(" ")
+                    text = (
+                        f"option listenerName = {shown(name)}: {reason}; the broker's advertisedListeners has the names"
+                    )
+                    raise ConfigurationError(text, key="listenerName")
+                if loop.time() >= deadline:
+                    raise BrokerUnavailableError(
+                        f"{self._config.service_url} answers, but not where to connect with listenerName={name}"
+                    )
+        finally:
+            answer.cancel()
+
+    async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
+        """Open a sender within ``operation_timeout``. See ``Transport.open_sender``."""
+        self._bridge.check()
+        metadata = {CLIENT: process_name(), **options.metadata}
+        native = producer_configuration(options.config, metadata, options.schema)
+        timeout, loop = self._config.operation_timeout, self._bridge.loop
+        deadline = loop.time() + timeout  # for the look-up and the producers together
+
+        async def open_producer(partition: str) -> ProducerHandle:
+            producer: ProducerHandle = await self._bridge.ask(
+                partial(self._client.create_producer_async_v2, partition, native),
+                f"open a producer to {partition}",
+                min(timeout, deadline - loop.time()),
+                close_late,
+            )
+            return producer
+
+        list_partitions = partial(self._subscriber.partitions, topic)
+        sender = PulsarSender(self._bridge, topic, options, self._forget, list_partitions, open_producer)
+        self._open[sender] = None
+        try:
+            await self._unless_refused(sender.start(), f"open a producer to {topic}", topic)
+        except BaseException:
+            await sender.aclose(0.0)
+            raise
+        deadline = math.inf  # later partitions have a time limit of their own
+        return sender
+
+    async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
+        """Subscribe within ``operation_timeout``. See ``Transport.open_receiver``."""
+        return await self._opening.open(subscription, wake)
+
+    async def _subscribe(self, subscription: Subscription, wake: Wake) -> PulsarReceiver:
+        self._bridge.check()
+        opening = self._subscriber.open(subscription, wake, self._forget)
+        topic = next(iter(subscription.topics), None)
+        receiver = await self._unless_refused(opening, f"subscribe {subscription.name}", topic)
+        self._open[receiver] = None
+        return receiver
+
+    async def open_reader(self, options: ReaderOptions) -> Reader:
+        """Open a reader within ``operation_timeout``. See ``Transport.open_reader``."""
+        self._bridge.check()
+        timeout, loop = self._config.operation_timeout, self._bridge.loop
+        deadline = loop.time() + timeout
+        if options.name is None:
+            options = attrs.evolve(options, name=unique_name())
+        first = StartPosition.EARLIEST if isinstance(options.start, int) else options.start
+        what = f"open a reader of {options.topic}"
+        opening = self._subscriber.open_reader(options.topic, first, reader_configuration(options), what, timeout)
+        native = await self._unless_refused(opening, what, options.topic)
+        reader = PulsarReader(self._bridge, native, options, self._forget)
+        self._open[reader] = None
+        if isinstance(options.start, int):
+            try:
+                await reader.seek(options.start, deadline - loop.time())
+            except BaseException:
+                with anyio.CancelScope(shield=True):
+                    await reader.aclose(self._config.close_timeout)
+                raise
+        return reader
+
+    async def _unless_refused(self, opening: Coroutine[Any, Any, Opened], what: str, topic: str | None) -> Opened:
+        """Wait until an opening ends, or the broker refuses this client: pulsar-client would retry for 30 s.
+
+        The broker that serves ``topic`` might be another one than that of the service URL.
+
+        Raises:
+            JMSSecurityError: the broker refuses the credentials, or a certificate is not trusted.
+            BrokerUnavailableError: the broker can't be reached, and why.
+
+        Cancellation: the opening is cancelled.
+        """
+        looking: asyncio.Task[JMSError] | None = None
+        failed: OperationTimeoutError | BrokerUnavailableError | None = None
+        with anyio.CancelScope() as scope:
+
+            def look() -> None:
+                nonlocal looking
+                looking = self._bridge.loop.create_task(self._reach.until_refused())
+                looking.add_done_callback(lambda ended: None if ended.cancelled() else scope.cancel())
+
+            timer = self._bridge.loop.call_later(_OPENING, look)
+            try:
+                return await opening
+            except (OperationTimeoutError, BrokerUnavailableError) as error:
+                failed = error
+                if topic is not None and isinstance(error, BrokerUnavailableError):
+                    refusal = await self._refusal_of_owner(topic)
+                    if refusal is not None:
+                        raise again(what, refusal) from error
+            finally:
+                timer.cancel()
+                if looking is not None:
+                    looking.cancel()
+                    with anyio.CancelScope(shield=True):
+                        await asyncio.wait({looking})
+        if failed is not None:
+            raise await self._with_cause(failed) from None
+        assert looking is not None
+        refusal = looking.result()
+        raise again(what, refusal) from refusal
+
+    async def _refusal_of_owner(self, topic: str) -> JMSError | None:
+        """Return why the broker that serves a topic refuses this client, if this can be found."""
+        if self._admin is not None:
+            with anyio.move_on_after(_OWNER), suppress(JMSError):  # the opening has an error already
+                owner = await self._admin.owner(topic, tls=self._config.scheme == "pulsar+ssl")
+                return await self._reach.refusal_of(owner)
+        return None
+
+    async def _with_cause(self, error: OperationTimeoutError | BrokerUnavailableError) -> JMSError:
+        """Return ``error``, or an error with its cause if the broker is unreachable."""
+        trouble = await self._reach.trouble()
+        if self._reach.error is not None:
+            return again(str(error), self._reach.error)
+        if trouble is None:
+            return error
+        text = f"{error}: the broker can't be reached: {trouble}"
+        return BrokerUnavailableError(text, error_code=error.error_code)
+
+    async def end(self, topic: str) -> WireId | None:
+        """Return the id of the last record that a reader can receive now. See ``Transport.end``.
+
+        The request is limited by ``operation_timeout`` (30 s by default), the clean-up by ``close_timeout``.
+        """
+        self._bridge.check()
+        if await self._subscriber.partitions(topic) != [topic]:
+            raise InvalidDestinationError(f"{topic} has partitions: request them one by one")
+        config = self._config
+        return await last_message_id(
+            self._bridge, self._opening.open, topic, config.operation_timeout, config.close_timeout
+        )
+
+    async def ping(self, timeout: float) -> None:
+        """Request the number of partitions of a topic that does not exist. See ``Transport.ping``.
+
+        Raises JMSSecurityError if the broker refuses the credentials. pulsar-client repeats the request while the
+        connection is lost.
+        """
+        self._bridge.check()
+        try:
+            await self._request_answer(f"ping {self._config.service_url}", timeout)
+        except (OperationTimeoutError, BrokerUnavailableError) as error:
+            raise await self._with_cause(error) from None
+
+    async def ready_for_transactions(self, timeout: float) -> None:
+        """Raise IllegalStateError: pulsar-client does not support transactions, even if the broker does."""
+        raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
+
+    async def begin(self, timeout: float) -> Transaction:
+        """Raise IllegalStateError: pulsar-client does not support transactions."""
+        raise IllegalStateError("pulsar-client has no transactions (Capabilities.transactions)")
+
+    def _forget(self, part: PulsarSender | PulsarReceiver | PulsarReader) -> None:
+        self._open.pop(part, None)
+
+    async def aclose(self, timeout: float) -> None:
+        """Close everything opened by this transport. See ``Transport.aclose``."""
+        if self._bridge.failure is not None:
+            return
+        deadline = self._bridge.loop.time() + timeout
+        share = max(0.0, timeout * 0.8)
+        closed: asyncio.Future[None] = self._bridge.loop.create_future()
+
+        def ended() -> None:
+            self._bridge.kept.clear()
+            self._bridge.post(_resolve, closed)
+
+        try:
+            try:
+                await self._watch.aclose()
+                parts = [part.aclose(share) for part in list(self._open)]
+                await asyncio.gather(self._rereading.aclose(share), *parts, return_exceptions=True)
+            finally:
+                self._bridge.close()
+                self._owned.close(ended)
+            await self._bridge.all_ended(deadline - self._bridge.loop.time())
+            await wait_for(closed, max(0.1, deadline - self._bridge.loop.time()))
+            self._bridge.release()
+            self._client = self._subscriber.client = Released()
+        finally:
+            if self._admin is not None:
+                with anyio.CancelScope(shield=True):
+                    await self._admin.aclose()
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,1 @@
+"""What every client of Pulsar needs for subscriptions: temporary ones end, changed durable ones are replaced."""

@@ -1,0 +1,311 @@
+"""``NativeLog`` with the real pulsar-client: who hears it, what casts doubt, forks, copies, floods."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import _pulsar
+import pytest
+
+from jmsaio.config import load
+from jmsaio.errors import ConfigurationError
+from jmsaio.transport.pulsar.native.binding import options
+from jmsaio.transport.pulsar.native.binding.native_log import LINES, NATIVE_LOG, Damage, Line, NativeLog, Pipe, Refusal
+from jmsaio.transport.pulsar.native.binding.options import client_configuration
+
+NOWHERE = "pulsar://127.0.0.1:1"
+TOPIC = "persistent://public/default/t"
+FENCED = (
+    "2026-11-22 02:10:48.791 WARN  [11] ClientConnection:1731 | [127.0.0.1:1 -> 127.0.0.1:2] Received error response"
+    " from server: Retryable (Subscription is fenced) -- req_id: 7\n"
+)
+REFUSED = (
+    f"2026-11-22 02:10:48.791 WARN  [11] ConsumerImpl:381 | [{TOPIC}, jms-queue, 3] Temporary error in creating"
+    " consumer: Retryable\n"
+)
+
+
+def own_log() -> NativeLog:
+    """A log into which a test writes."""
+    log = NativeLog()
+    log._pipe = Pipe.make()
+    return log
+
+
+def write(log: NativeLog, text: str) -> None:
+    """As pulsar-client writes."""
+    assert log._pipe is not None
+    os.write(log._pipe.writing, text.encode())
+
+
+def run(code: str, **variables: str) -> str:
+    """What a Python process of its own prints: pulsar-client's log is one a process."""
+    head = (
+        "import _pulsar, os\n"
+        "from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG as log\n"
+        "def client():\n"
+        "    configuration = _pulsar.ClientConfiguration()\n"
+        "    log.direct(configuration)\n"
+        f"    return _pulsar.Client({NOWHERE!r}, configuration)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", head + code], capture_output=True, text=True, timeout=60, env={**os.environ, **variables}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_what_pulsar_client_logs_is_read_at_once() -> None:
+    code = "one = client(); print(log.captures(one)); print([line.source for line in log.since(0, 'not valid')][0])"
+    assert run(code).split() == ["True", "TopicName"]
+
+
+def test_a_client_that_was_made_before_keeps_the_log() -> None:
+    """pulsar-client takes the first logger of a process and no other."""
+    code = (
+        "other = _pulsar.ClientConfiguration(); other.set_file_logger(_pulsar.LoggerLevel.Warn, '/dev/null')\n"
+        f"first = _pulsar.Client({NOWHERE!r}, other)\n"
+        "print(log.captures(client()))"
+    )
+    assert run(code) == "False"
+
+
+def test_on_windows_the_log_is_not_read_and_not_printed() -> None:
+    assert run("import sys; sys.platform = 'win32'; print(log.captures(client()))") == "False"
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_more_is_logged_where_a_copy_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copied: bool) -> None:
+    if copied:
+        monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / "log"))
+    else:
+        monkeypatch.delenv("JMSAIO_PULSAR_LOG", raising=False)
+    levels: list[object] = []
+
+    class Configuration:
+        def set_file_logger(self, level: object, path: str) -> None:
+            levels.append(level)
+
+    configuration: Any = Configuration()
+    NativeLog().direct(configuration)
+    assert levels == [_pulsar.LoggerLevel.Info if copied else _pulsar.LoggerLevel.Warn]
+
+
+def test_a_child_process_has_a_log_of_its_own() -> None:
+    """Nothing of the child's reaches the parent, and the child hears what pulsar-client says there."""
+    code = (
+        "one = client(); log.captures(one); before = log.read()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(7 if log.captures(client()) else 1)\n"
+        "status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "print(status, log.read() == before, log.captures(one))"
+    )
+    assert run(code) == "7 True True"
+
+
+def test_a_flood_never_blocks_pulsar_client() -> None:
+    """The pipe is emptied while the interpreter does something else."""
+    code = (
+        "one = client()\n"
+        "for _ in range(5000): one.get_topic_partitions_async('jmsaio://', lambda *_: None)\n"
+        "print(log.read() >= 15000, len(log.since(0)))"
+    )
+    assert run(code) == f"True {LINES}"
+
+
+def test_a_copy_goes_to_the_file_that_the_environment_names(tmp_path: Path) -> None:
+    run("log.captures(client())", JMSAIO_PULSAR_LOG=str(tmp_path / "log"))
+    assert "Topic name is not valid" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(("name", "why"), [("nowhere/log", "No such file"), ("", "Is a directory")])
+def test_a_copy_that_can_not_be_opened_is_a_wrong_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, why: str
+) -> None:
+    """Variable, path and cause are named when one connects; then, without the variable, it works."""
+    monkeypatch.setattr(options, "NATIVE_LOG", NativeLog())  # not the one of all tests
+    monkeypatch.setenv("JMSAIO_PULSAR_LOG", str(tmp_path / name))
+    with pytest.raises(ConfigurationError, match=f"JMSAIO_PULSAR_LOG names {tmp_path / name} .*{why}") as caught:
+        client_configuration(load(NOWHERE))
+    assert caught.value.key == "JMSAIO_PULSAR_LOG"
+    monkeypatch.delenv("JMSAIO_PULSAR_LOG")
+    client_configuration(load(NOWHERE))
+
+
+def test_a_copy_that_can_not_be_written_ends_and_the_log_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """Where nobody reads, pulsar-client waits for ever."""
+    log = own_log()
+    reading, writing = os.pipe()
+    os.close(writing)
+    log._copy = reading  # as a full disk: writing fails
+    write(log, FENCED)
+    assert log.read() == 1
+    write(log, REFUSED)
+    assert log.read() == 2
+    [told] = caplog.records
+    assert "JMSAIO_PULSAR_LOG" in told.getMessage()
+    os.close(reading)
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("ClientConnection", "[127.0.0.1:1 -> 127.0.0.1:2] Received send error from server: checksum failed"),
+        ("ProducerImpl", "batchMessageAndSend | Failed to createOpSendMsg: MessageTooBig"),
+        ("ProducerImpl", "[t, p] Backlog is exceeded on topic. Sending exception to producer"),
+        ("ProducerImpl", "[t, p] something that nobody has seen yet"),
+    ],
+)
+def test_lines_that_cast_doubt(source: str, text: str) -> None:
+    assert Line("WARN", source, text).casts_doubt
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("ProducerImpl", "[t, p] Failed to reconnect producer: NotConnected"),
+        ("ClientConnection", "[a -> b] Connection closed with Disconnected"),
+        ("ConsumerImpl", "[t, s, 0] Failed to reconnect consumer: Retryable"),
+    ],
+)
+def test_lines_that_cast_none(source: str, text: str) -> None:
+    assert not Line("WARN", source, text).casts_doubt
+
+
+def test_what_a_producer_tells_for_information_casts_no_doubt() -> None:
+    assert not Line("INFO", "ProducerImpl", "[t, p] Created producer on broker").casts_doubt
+
+
+def test_what_pulsar_client_has_in_its_library() -> None:
+    """The words that are looked for are those of the installed version."""
+    library = next(Path(_pulsar.__file__).parent.glob("pulsar_client.libs/libpulsar*")).read_bytes()
+    words = (b"Received send error from server: ", b"Failed to createOpSendMsg: ", b"Backlog is exceeded on topic")
+    assert [one for one in words if one not in library] == []
+
+
+def test_lines_in_parts_and_lines_that_are_none() -> None:
+    log = own_log()
+    write(log, "2026-01-02 03:04:05.006 WARN  [12] ProducerImpl:7 | [t, p] some")
+    assert log.read() == 0
+    write(log, "thing\nnot of this form\n")
+    assert (log.read(), log.doubts) == (2, 1)
+    assert log.since(0, "something") == [Line("WARN", "ProducerImpl", "[t, p] something", "12")]
+    assert log.since(1) == [Line("INFO", "", "")]
+
+
+def test_a_refusal_is_found_with_the_brokers_reason() -> None:
+    """Those of other topics and subscriptions, and older ones, are not taken for it."""
+    log = own_log()
+    write(log, FENCED + REFUSED)
+    assert log.refusal(0, TOPIC, "jms-queue") == Refusal("Retryable", "Subscription is fenced")
+    assert log.refusal(0, None, "jms-queue") == log.refusal(0, TOPIC, None) == log.refusal(0, None, None)
+    assert log.refusal(0, f"{TOPIC}2", "jms-queue") is None
+    assert log.refusal(0, TOPIC, "other") is None
+    assert log.refusal(log.read(), TOPIC, "jms-queue") is None
+
+
+def test_a_refusal_of_a_consumer_that_comes_back() -> None:
+    """It is told apart from that of a new one."""
+    log = own_log()
+    gone = FENCED.replace("Retryable (Subscription is fenced)", "TopicNotFound (Topic t does not exist)")
+    write(log, gone)
+    refused = REFUSED.replace("Temporary error in creating", "Failed to reconnect")
+    write(log, refused.replace("Retryable", "TopicNotFound"))
+    assert log.refusal_of_return(0, TOPIC, "jms-queue") == Refusal("TopicNotFound", "Topic t does not exist")
+    assert log.refusal_of_return(0, None, "jms-queue") is not None
+    assert log.refusal_of_return(0, TOPIC, "other") is None
+    assert log.refusal_of_return(log.read(), TOPIC, "jms-queue") is None
+    assert log.refusal(0, TOPIC, "jms-queue") is None
+
+
+def test_topics_that_are_refused_are_found() -> None:
+    """A look-up, and a producer that comes back; the last refusal of each topic counts."""
+    log = own_log()
+    head = "2026-11-24 00:38:51.137 ERROR [11]"
+    write(log, f"{head} BinaryProtoLookupService:1 | Lookup failed for {TOPIC}, result ServiceUnitNotReady\n")
+    write(log, f"{head} ProducerImpl:1 | [{TOPIC}, p-1] Failed to reconnect producer: AuthorizationError its words\n")
+    write(log, f"{head} BinaryProtoLookupService:1 | Lookup failed for {TOPIC}2, result AuthorizationError no right\n")
+    right = Refusal("AuthorizationError", "its words")
+    assert log.refusals_of_topics(0) == {TOPIC: right, f"{TOPIC}2": Refusal("AuthorizationError", "no right")}
+    assert log.refusals_of_topics(log.read()) == {}
+
+
+def test_the_reason_is_that_of_the_same_thread() -> None:
+    """What another connection was told is no reason for this one."""
+    log = own_log()
+    write(log, FENCED.replace("[11]", "[12]") + REFUSED)
+    found = log.refusal(0, TOPIC, "jms-queue")
+    assert found == Refusal("Retryable", "")
+    assert str(found) == "[Retryable]"
+    assert str(Refusal("Retryable", "Subscription is fenced")) == "Subscription is fenced [Retryable]"
+
+
+def test_nothing_is_remembered_twice() -> None:
+    before = NATIVE_LOG.read()
+    assert NATIVE_LOG.since(before) == []
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_damaged_message_that_pulsar_client_acknowledged(caplog: pytest.LogCaptureFixture, taken: bool) -> None:
+    """Who listens is told; it is logged where nobody takes care of it."""
+    place = f"[{TOPIC}, s, t, 0] Discarding corrupted message at 7747:1"
+    line = f"2026-11-22 03:25:50.463 ERROR [140380502746816] ConsumerImpl:930 | {place}"
+    log, told = NativeLog(), list[Damage]()
+
+    def listen(damage: Damage) -> bool:
+        told.append(damage)
+        return taken
+
+    log.on_damage = listen
+    log._parse(line.encode() + b"\n")
+    assert told == [Damage(TOPIC, "s, t", 7747, 1)]
+    assert [record.levelname for record in caplog.records] == ([] if taken else ["ERROR"])
+    assert all(f"7747:1 of {TOPIC} " in record.getMessage() for record in caplog.records)
+
+
+def test_what_a_path_is_written_to_arrives() -> None:
+    pipe = Pipe.make()
+    assert pipe.read() == b""
+    with open(f"/dev/fd/{pipe.writing}", "a") as file:
+        file.write("words")
+    assert pipe.wait()
+    assert pipe.read() == b"words"
+
+
+def test_writers_of_an_inherited_pipe_write_into_the_new_one() -> None:
+    """As in a child process, where pulsar-client goes on with the descriptor that it has."""
+    old = Pipe.make()
+    kept = os.dup(old.writing)
+    old.close()
+    new = Pipe.make(old.identity)
+    os.write(kept, b"words")
+    assert new.read() == b"words"
+    os.close(kept)
+
+
+def test_another_file_under_its_number_is_left_alone() -> None:
+    """A program that closed all descriptors, as daemons do, may have opened its own there."""
+    pipe = Pipe.make()
+    ours, theirs = socket.socketpair()
+    number = pipe.reading
+    os.dup2(ours.fileno(), number)
+    theirs.send(b"precious")
+    assert (pipe.read(), pipe.wait()) == (b"", False)
+    pipe.close()
+    assert os.read(number, 100) == b"precious"
+    os.close(number)
+    ours.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 20])
+def test_a_closed_number_is_no_pipe(number: int) -> None:
+    pipe = Pipe.make()
+    gone = Pipe(number, pipe.writing, pipe.identity)
+    assert gone.read() == b""

@@ -1,0 +1,117 @@
+"""``NativeConsumers``: requests reach the native consumers that they concern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import _pulsar
+import attrs
+import pytest
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import ConsumerBusyError, NotFoundError, TransportError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge
+from jmsaio.transport.pulsar.native.binding.results import DISCONNECTED
+from jmsaio.transport.pulsar.native.consumers.native_consumers import NativeConsumers
+from tests.kit.native_fakes import FakeConsumer
+
+TOPIC = "persistent://public/default/t"
+
+
+def made(*topics: str | None, pattern: str | None = None) -> tuple[NativeConsumers, list[FakeConsumer]]:
+    subscription = Subscription((), "s", SubscriptionType.SHARED, ConsumerConfig(), pattern=pattern)
+    natives, fakes = NativeConsumers(Bridge(), subscription, lambda: None), [FakeConsumer() for _ in topics]
+    for fake, topic in zip(fakes, topics, strict=True):
+        natives.add(fake, topic)
+    return natives, fakes
+
+
+@attrs.define(eq=False)
+class Answering(FakeConsumer):
+    """Answers requests with one result."""
+
+    result: Any = _pulsar.Result.Ok
+
+    def get_last_message_id_async(self, callback: Callable[[Any, Any], None]) -> None:
+        callback(self.result, None)
+
+    def unsubscribe_async(self, callback: Callable[[Any], None]) -> None:
+        callback(self.result)
+
+
+def answering(result: Any) -> NativeConsumers:
+    natives, _ = made()
+    natives.add(Answering(result=result), TOPIC)
+    return natives
+
+
+async def test_they_are_asked_in_turn() -> None:
+    natives, _ = made("a", "b", "c")
+    assert [[one.topic for one in natives.in_turn()] for _ in range(4)] == [
+        ["a", "b", "c"], ["b", "c", "a"], ["c", "a", "b"], ["a", "b", "c"]
+    ]  # fmt: skip
+    assert made()[0].in_turn() == []
+
+
+async def test_a_topic_has_its_own_and_a_pattern_all_of_its_namespace() -> None:
+    natives, _ = made("a", "b")
+    found = natives.of_topic("b")
+    assert found is not None and found.topic == "b"
+    assert natives.of_topic("c") is None and natives.topics == ["a", "b"]
+    patterned, _ = made(None, pattern="persistent://public/default/x-.*")
+    assert patterned.of_topic("persistent://public/default/x-1") is next(iter(patterned))
+    assert patterned.of_topic("persistent://public/other/x-1") is None
+    assert patterned.topics == []
+
+
+async def test_an_id_moves_the_partition_that_it_names() -> None:
+    natives, _ = made(f"{TOPIC}-partition-0", f"{TOPIC}-partition-1")
+    assert [one.topic for one in natives.moved_by(WireId(1, 1, 1))] == [f"{TOPIC}-partition-1"]
+    assert len(natives.moved_by(StartPosition.EARLIEST)) == len(natives.moved_by(1234)) == 2
+    with pytest.raises(NotFoundError, match="no such partition"):
+        natives.moved_by(WireId(1, 1, 7))
+    single, _ = made(TOPIC)
+    assert len(single.moved_by(WireId(1, 1, 7))) == 1
+
+
+@pytest.mark.parametrize(
+    ("result", "raised"),
+    [
+        (_pulsar.Result.Ok, None),
+        (_pulsar.Result.TopicNotFound, None),
+        (_pulsar.Result.Timeout, TransportError),
+        (_pulsar.Result.ConnectError, TransportError),
+        (_pulsar.Result(DISCONNECTED), TransportError),
+    ],
+)
+async def test_any_answer_of_the_broker_is_a_receipt(result: Any, raised: type[Exception] | None) -> None:
+    natives = answering(result)
+    if raised is None:
+        await natives.wait_for_answers(1)
+    else:
+        with pytest.raises(raised):
+            await natives.wait_for_answers(1)
+
+
+async def test_unsubscribing_from_what_others_consume_is_refused() -> None:
+    with pytest.raises(ConsumerBusyError, match="close them first"):
+        await answering(_pulsar.Result.BrokerMetadataError).unsubscribe(1)
+    await answering(_pulsar.Result.Ok).unsubscribe(1)
+
+
+async def test_a_stopped_one_is_asked_for_nothing() -> None:
+    natives, (first, second) = made("a", "b")
+    next(iter(natives)).stop(FakeConsumer())
+    await Bridge().ask_all(natives.close(), 1)
+    assert (first.closed, second.closed) == (False, True)
+
+
+async def test_the_failure_of_one_is_raised() -> None:
+    natives, _ = made("a", "b")
+    natives.raise_failure()
+    list(natives)[1].failure = TransportError("gone")
+    with pytest.raises(TransportError, match="gone"):
+        natives.raise_failure()

@@ -1,0 +1,175 @@
+"""What of the broker's count is an application's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.rules.share import Share
+from jmsaio.transport.base import Subscription, SubscriptionType
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge
+from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
+from jmsaio.transport.pulsar.native.records import return_counts as module
+from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
+from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts, return_counts
+from tests.kit.native_fakes import FakeConsumer, FakeMessage
+from tests.kit.unacked import Desk, batch
+
+IDENTITY = ("s", ("t",), None)
+
+
+def test_what_this_process_gave_back_for_other_reasons_is_taken_off() -> None:
+    counts = ReturnCounts()
+    assert not counts and counts.redeliveries((1, 2, 0), 3) == 3
+    for _ in range(3):
+        counts.entry_returned(1, 2)
+    counts.record_failed((1, 2, 0))
+    assert counts
+    assert (counts.failures((1, 2, 0)), counts.failures((1, 2, 1))) == (1, 0)
+    assert counts.redeliveries((1, 2, 0), 3) == 1
+    assert counts.redeliveries((1, 2, 1), 3) == 0
+    assert counts.redeliveries((1, 2, 1), 5) == 2
+    assert counts.redeliveries((1, 2, 1), 1) == 0
+
+
+def test_it_is_one_for_all_receivers_of_a_subscription() -> None:
+    one = return_counts("pulsar://a", IDENTITY)
+    assert return_counts("pulsar://a", IDENTITY) is one
+    assert return_counts("pulsar://b", IDENTITY) is not one
+
+
+def test_it_is_one_for_the_receivers_of_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two would count rejections of the same subscription apart."""
+    both = threading.Barrier(2)
+
+    def slow() -> ReturnCounts:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.2)  # the other thread is here, too, unless it has to wait
+        return ReturnCounts()
+
+    monkeypatch.setattr(module, "ReturnCounts", slow)
+    with ThreadPoolExecutor(2) as threads:
+        one, other = [threads.submit(return_counts, "pulsar://threads", IDENTITY) for _ in range(2)]
+        assert one.result() is other.result()
+
+
+def test_it_is_bounded() -> None:
+    counts = ReturnCounts()
+    for entry in range(module.REMEMBERED + 5):
+        counts.entry_returned(1, entry)
+    assert len(counts._entries) == module.REMEMBERED
+
+
+async def test_copies_of_what_another_receiver_took_are_found() -> None:
+    """What it has and what it acknowledged, of entries that were given back; not what is on its way back."""
+    counts = ReturnCounts()
+    one, other = Desk(True, return_counts=counts), Desk(True, return_counts=counts)
+    taken = one.admit(*batch(), *batch(entry=1))
+    again = other.admit(*batch(count=1), *batch(count=1, entry=1))
+    assert counts.copies(other.tracker, again, 0.0) == ([], [])
+    counts.entry_returned(1, 0)
+    one.tracker.acknowledge(taken[:1])
+    one.tracker.give_back(taken[1:2], 1.0, counted=False)
+    assert counts.copies(other.tracker, again, 0.0) == (again[2:4], again[:1])
+    one.tracker.close()
+    assert counts.copies(other.tracker, again, 0.0) == ([], [])
+
+
+@pytest.mark.parametrize("acknowledged", [True, False])
+async def test_what_lies_behind_copies_is_looked_at(acknowledged: bool) -> None:
+    """A receiver that keeps copies back returns fewer records than asked for, which else means that no more are here.
+
+    So it wakes who receives, once.
+    """
+    bridge, counts, woken = Bridge(), ReturnCounts(), asyncio.Event()
+    subscription = Subscription(("t",), "s", SubscriptionType.SHARED, ConsumerConfig())
+    copies = [*batch(count=1), FakeMessage(1), FakeMessage(2)]
+    one, other = (
+        PulsarReceiver(bridge, subscription, wake, lambda receiver: None, PriorDeliveries(), counts, Share(1 << 20))
+        for wake in (lambda: None, woken.set)
+    )
+    for receiver, messages in ((one, batch()), (other, copies)):
+        receiver.add_native_consumer(FakeConsumer(deque(messages)), "t")
+    await asyncio.sleep(0)
+    taken = one.receive(10)
+    if acknowledged:
+        one.acknowledge(taken)
+    counts.entry_returned(1, 0)
+    woken.clear()
+    assert other.receive(4) == []
+    assert not woken.is_set()
+    await asyncio.sleep(0)
+    assert woken.is_set()
+    woken.clear()
+    assert [record.message_id.entry for record in other.receive(4)] == [1, 2]
+    await asyncio.sleep(0)
+    assert not woken.is_set()
+    for receiver in (one, other):
+        await receiver.aclose(1)
+
+
+@pytest.mark.parametrize("same_link", [True, False])
+async def test_what_comes_to_a_second_receiver_although_nothing_was_given_back(same_link: bool) -> None:
+    """The broker forgets who has it with the link. Over another link it is not kept back, but marked as redelivered."""
+    counts = ReturnCounts()
+    one = Desk(True, return_counts=counts)
+    taken = one.admit(*map(FakeMessage, range(3)))
+    other = Desk(True, return_counts=counts)
+    if same_link:
+        other.tracker._bridge = one.bridge
+    one.tracker.acknowledge(taken[:1])
+    again, new = other.admit(*map(FakeMessage, range(3))), other.admit(FakeMessage(7))
+    assert counts.copies(other.tracker, [*again, *new], 0.0) == (again[1:] if same_link else [], [])
+    assert [record.redelivery_count for record in again] == ([1, 0, 0] if same_link else [1, 1, 1])
+    # What both have is marked at both: nobody knows which of the two is delivered first.
+    assert [record.redelivery_count for record in taken] == ([0, 0, 0] if same_link else [0, 1, 1])
+    assert counts.copies(one.tracker, one.admit(FakeMessage(8)), 0.0) == ([], [])
+    assert counts.copies(other.tracker, new, 0.0) == ([], []) and new[0].redelivery_count == 0
+
+
+async def test_an_entry_that_several_had_in_part_is_looked_for_at_all_of_them() -> None:
+    """The first receiver had a part of it; the rest was acknowledged at the second one."""
+    counts = ReturnCounts()
+    one, other = Desk(True, return_counts=counts), Desk(True, return_counts=counts)
+    counts.copies(one.tracker, one.admit(*batch()[:2]), 0.0)
+    theirs = other.admit(*batch())
+    counts.copies(other.tracker, theirs, 0.0)
+    other.tracker.acknowledge(theirs)
+    again = one.admit(*batch())
+    assert [record.record_key[2] for record in again] == [2, 3]
+    assert counts.copies(one.tracker, again, 0.0) == ([], [])
+    assert all(record.delivered and record.redelivery_count == 1 for record in again)
+
+
+async def test_what_is_not_persistent_is_never_a_copy() -> None:
+    """The ids of its messages are all alike."""
+    counts = ReturnCounts()
+    desks = [Desk(True, return_counts=counts) for _ in range(2)]
+    for desk in desks:
+        desk.receive_from("non-persistent://public/default/t")
+        assert counts.copies(desk.tracker, desk.admit(FakeMessage(0)), 0.0) == ([], [])
+
+
+async def test_who_took_an_entry_is_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 3)
+    counts = ReturnCounts()
+    desks = [Desk(True, return_counts=counts) for _ in range(2)]
+    counts.copies(desks[0].tracker, desks[0].admit(*(FakeMessage(entry) for entry in range(9))), 0.0)
+    assert len(counts._takers) == 3
+
+
+async def test_receivers_of_other_threads_join_and_leave_while_one_looks_for_copies() -> None:
+    counts = ReturnCounts()
+    one, other = Desk(True, return_counts=counts), Desk(True, return_counts=counts)
+    looking = iter(counts.trackers)
+    first = next(looking)
+    third = Desk(True, return_counts=counts)
+    one.tracker.close()
+    assert {first, *looking} == {one.tracker, other.tracker}
+    assert set(counts.trackers) == {other.tracker, third.tracker}

@@ -1,0 +1,235 @@
+"""``Settled``: what was acknowledged is known when it comes again, and only while it can be a duplicate."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import anyio
+import httpx
+import pytest
+
+from jmsaio.transport.base import StartPosition, SubscriptionType
+from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker
+from jmsaio.transport.pulsar.native.records import settled
+from jmsaio.transport.pulsar.native.records.settled import CROSSING, Known, Settled
+from tests.kit.native_fakes import FakeMessage
+from tests.kit.records import texts
+from tests.support.broker import TestBroker
+from tests.transport.pulsar.conftest import Kit, send
+
+
+def acknowledge(known: Settled, entry: int, index: int = -1, size: int = 0, when: float = 0) -> None:
+    known.recent.append((FakeMessage(entry, index, batch_size=size).message_id(), 1, when))
+
+
+def look_up(known: Settled, entry: int, index: int = -1, counted: bool = False, published: int = 1) -> Known:
+    known.fold()
+    return known.look_up((1, entry, index), published, counted, 100.0)
+
+
+def test_remembers_each_place_of_an_incomplete_batch() -> None:
+    known = Settled()
+    acknowledge(known, 5, 0, size=5)
+    acknowledge(known, 5, 3, size=5)
+    expected = [Known.DUPLICATE, Known.NOTHING, Known.NOTHING, Known.DUPLICATE, Known.NOTHING]
+    assert [look_up(known, 5, index) for index in range(5)] == expected
+    assert look_up(known, 6) is Known.NOTHING
+
+
+@pytest.mark.parametrize("size", [0, 3])
+def test_a_complete_entry_is_no_duplicate(size: int) -> None:
+    """A message by itself, or a batch of which each record was acknowledged: it is delivered anew, as redelivered."""
+    known = Settled()
+    for index in range(size):
+        acknowledge(known, 5, index, size)
+    if size == 0:
+        acknowledge(known, 5)
+    assert {look_up(known, 5, index) for index in range(size)} <= {Known.REDELIVERED}
+    assert look_up(known, 5) is Known.REDELIVERED
+
+
+def test_a_return_that_crossed_with_the_acknowledgement_is_a_duplicate_for_a_moment() -> None:
+    known = Settled()
+    acknowledge(known, 5, when=100 - CROSSING / 2)
+    acknowledge(known, 6, when=100 - 2 * CROSSING)
+    assert [look_up(known, entry, counted=True) for entry in (5, 6)] == [Known.DUPLICATE, Known.REDELIVERED]
+    known.was_moved_back((1, 5, -1))  # it was delivered, so a later redelivery is about that
+    assert look_up(known, 5, counted=True) is Known.REDELIVERED
+
+
+@pytest.mark.parametrize(("when", "opened"), [(90.0, 95.0), (80.0, 95.0), (50.0, 60.0)])
+def test_what_was_acknowledged_while_no_consumer_was_open_is_a_duplicate(when: float, opened: float) -> None:
+    """It could be told only after the broker had sent it again; not so what came before, or is long ago."""
+    known = Settled()
+    acknowledge(known, 5, when=when)
+    known.away = (opened - 10, opened)
+    expected = when == 90.0
+    assert (look_up(known, 5) is Known.DUPLICATE) == expected
+
+
+def test_open_batches_tell_what_is_acknowledged_of_them() -> None:
+    known, batch = Settled(), BatchAcker(1, 5, -1, 4, 1)
+    known.begin(batch)
+    batch.settled = 0b0101
+    assert [look_up(known, 5, index) is Known.DUPLICATE for index in range(4)] == [True, False, True, False]
+    acknowledge(known, 5, 1, size=4)  # from a copy of the entry
+    acknowledge(known, 5, 3, size=4)
+    assert [look_up(known, 5, index) for index in range(4)] == [Known.REDELIVERED] * 4
+    assert not known.open
+
+
+@pytest.mark.parametrize("kind", ["open", "part", "complete"])
+def test_the_same_place_of_another_time_is_another_record(kind: str) -> None:
+    known = Settled()
+    if kind == "open":
+        known.begin(BatchAcker(1, 5, -1, 4, 1))
+    else:
+        acknowledge(known, 5, 0, size=4 if kind == "part" else 1)
+    assert look_up(known, 5, 0, published=2) is Known.FOREIGN
+    assert look_up(known, 5, 0, published=2, counted=True) is Known.FOREIGN
+
+
+def test_a_broker_that_moved_back_delivers_parts_too_marked() -> None:
+    known, batch = Settled(), BatchAcker(1, 6, -1, 4, 1)
+    known.begin(batch)
+    batch.settled = 1
+    acknowledge(known, 5, 0, size=4)
+    known.fold()
+    known.was_moved_back((1, 4, -1))
+    assert [look_up(known, entry, 0) for entry in (5, 6)] == [Known.REDELIVERED] * 2
+    assert [look_up(known, entry, 1) for entry in (5, 6)] == [Known.NOTHING] * 2  # not acknowledged
+    acknowledge(known, 5, 0, size=4)
+    known.fold()
+    assert look_up(known, 5, 0) is Known.DUPLICATE
+
+
+def test_memory_is_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settled, "ENTRIES", 3)
+    known = Settled()
+    for entry in (1, 2, 3, 1, 4):
+        acknowledge(known, entry)
+        acknowledge(known, entry + 10, 0, size=2)
+        known.begin(BatchAcker(1, entry + 20, -1, 2, 1))
+        known.fold()
+    assert [look_up(known, entry) is Known.REDELIVERED for entry in (1, 2, 3, 4)] == [True, False, True, True]
+    assert [look_up(known, entry, 0) is Known.DUPLICATE for entry in (11, 12, 13, 14)] == [True, False, True, True]
+    assert len(known.open) == 3
+
+
+def test_after_clear_no_record_is_known_as_settled() -> None:
+    known = Settled()
+    known.begin(BatchAcker(1, 3, -1, 4, 1))
+    acknowledge(known, 1)
+    known.fold()
+    acknowledge(known, 2)
+    known.clear()
+    assert [look_up(known, entry) for entry in (1, 2, 3)] == [Known.NOTHING] * 3
+    assert not known.open
+
+
+async def move(broker: TestBroker, method: str, topic: str, tail: str, **content: Any) -> None:
+    """A request of an operator's tool."""
+    path = topic.replace("://", "/")
+    async with httpx.AsyncClient(timeout=60) as http:
+        answer = await http.request(method, f"{broker.web_service_url}/admin/v2/{path}{tail}", **content)
+        answer.raise_for_status()
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("type_", [SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE])
+async def test_topics_that_are_not_persistent_deliver_all(kit: Kit, type_: SubscriptionType) -> None:
+    """Each of their ids is the same."""
+    topic = kit.topic.replace("persistent://", "non-persistent://")
+    box = await kit.box(type_, topic)
+    sender = await kit.sender(topic)
+    sent = [f"m{number}" for number in range(50)]
+    got = []
+    for payload in sent:
+        await send(sender, payload)
+        received = await box.take(1)
+        box.receiver.acknowledge(received)
+        got += received
+    assert texts(got) == sent
+    assert {one.redelivery_count for one in got} == {0}
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("type_", [SubscriptionType.SHARED, SubscriptionType.EXCLUSIVE])
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_replay_reaches_a_live_consumer(
+    kit: Kit, pulsar_broker: TestBroker, type_: SubscriptionType, together: bool
+) -> None:
+    """An operator resets the cursor, to the beginning and to the middle: it all comes again, as redelivered."""
+    box = await kit.box(type_)
+    sender = await kit.sender()
+    sent = [f"m{number}" for number in range(20)]
+    await send(sender, *sent[:10])
+    await anyio.sleep(0.05)
+    middle = time.time_ns() // 1_000_000
+    await anyio.sleep(0.05)
+    if together:
+        await send(sender, *sent[10:])
+    else:
+        for payload in sent[10:]:
+            await send(sender, payload)
+    box.receiver.acknowledge(await box.take(20))
+    await box.receiver.settle(30)
+    for start, expected in ((1, sent), (middle, sent[10:])):
+        await move(pulsar_broker, "POST", kit.topic, f"/subscription/sub/resetcursor/{start}")
+        again = await box.take(len(expected))
+        box.receiver.acknowledge(again)
+        await box.receiver.settle(30)
+        assert texts(again) == expected
+        assert {one.redelivery_count for one in again} == {1}
+    await send(sender, "new")
+    [new] = await box.take(1)
+    assert (texts([new]), new.redelivery_count) == (["new"], 0)
+
+
+@pytest.mark.broker
+async def test_a_seek_by_another_client_is_obeyed(kit: Kit) -> None:
+    box, other = await kit.box(), await kit.box()
+    sender = await kit.sender()
+    sent = {f"m{number}" for number in range(10)}
+    for payload in sorted(sent):
+        await send(sender, payload)
+    got: set[str] = set()
+    with anyio.fail_after(30):
+        while got != sent:
+            for one in (box, other):
+                records = one.receiver.receive(10)
+                one.receiver.acknowledge(records)
+                got.update(texts(records))
+            await anyio.sleep(0.01)
+        await box.receiver.settle(30)
+        await other.receiver.settle(30)
+        await other.receiver.seek(StartPosition.EARLIEST, 30)
+        got.clear()
+        while got != sent:
+            for one in (box, other):
+                got.update(texts(one.receiver.receive(10)))
+            await anyio.sleep(0.01)
+
+
+@pytest.mark.broker
+async def test_a_topic_made_anew_while_a_consumer_lives(kit: Kit, pulsar_broker: TestBroker) -> None:
+    box = await kit.box(SubscriptionType.SHARED)
+    sender = await kit.sender()
+    await send(sender, "a", "b", "c")
+    box.receiver.acknowledge((await box.take(3))[:2])
+    await sender.aclose(30)
+    await move(pulsar_broker, "DELETE", kit.topic, "?force=true")
+    sender = await kit.sender()
+    await send(sender, "d", "e", "f")
+    await _until(box, {"d", "e", "f"})
+
+
+async def _until(box: Any, wanted: set[str]) -> None:
+    got: set[str] = set()
+    with anyio.fail_after(60):
+        while not wanted <= got:
+            records = box.receiver.receive(10)
+            box.receiver.acknowledge(records)
+            got.update(texts(records))
+            await anyio.sleep(0.02)
