@@ -57,21 +57,17 @@ def sweep(
 
 async def _sweep(config: Configuration, idle: float, watch: float, yes: bool, output: Output) -> int:
     from jmsaio.maintenance.sweep import delete_leftovers, find_leftovers
-    from jmsaio.transport.pulsar import open_transport
-    from jmsaio.transport.pulsar.admin import RestAdmin
+    from jmsaio.transport.registry import connected
 
-    transport = await open_transport(config)
-    admin = transport.admin
-    assert isinstance(admin, RestAdmin)  # usePulsarAdmin was checked
     results: dict[Leftover, JMSError | None] = {}
-    try:
+    async with connected(config) as transport:
+        admin = transport.admin
+        assert admin is not None  # usePulsarAdmin was checked
         found = await find_leftovers(admin, config.system_namespace, idle)
         if yes:
             if found:
                 output.remark(f"{len(found)} found, watching for {watch:g} s before deleting")
             results = await delete_leftovers(admin, config.system_namespace, idle, found, watch)
-    finally:
-        await transport.aclose(config.close_timeout)
     for one in found:
         _write(output, one, _state(one, results), results.get(one))
     if not found:

@@ -16,8 +16,7 @@ import attrs
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
-from jmsaio.transport.pulsar.admin.answers import Activity, SubscriptionActivity, latest
-from jmsaio.transport.pulsar.admin.rest import RestAdmin
+from jmsaio.transport.administration import Activity, Admin, SubscriptionActivity, latest
 from jmsaio.transport.waiting import together
 
 #: Prefix of temporary destinations of jmsaio and Java.
@@ -46,7 +45,7 @@ class Leftover:
         return self.topic, self.subscription
 
 
-async def find_leftovers(admin: RestAdmin, namespace: str, idle: float) -> list[Leftover]:
+async def find_leftovers(admin: Admin, namespace: str, idle: float) -> list[Leftover]:
     """Find leftovers in ``tenant/namespace`` that are idle for ``idle`` seconds or longer, or for an unknown time.
 
     Raises:
@@ -68,7 +67,7 @@ async def find_leftovers(admin: RestAdmin, namespace: str, idle: float) -> list[
     return sorted(old, key=lambda one: (one.topic, one.subscription or ""))
 
 
-async def _leftovers(admin: RestAdmin, base: str, topics: list[str]) -> list[Leftover]:
+async def _leftovers(admin: Admin, base: str, topics: list[str]) -> list[Leftover]:
     """Return the leftovers of one topic, all its partitions together."""
     temporary = base.rpartition("/")[2].startswith(TOPIC_PREFIX)
     try:
@@ -87,7 +86,7 @@ async def _leftovers(admin: RestAdmin, base: str, topics: list[str]) -> list[Lef
     return _subscriptions(base, activities)
 
 
-async def _has_subscriptions(admin: RestAdmin, topics: list[str]) -> bool:
+async def _has_subscriptions(admin: Admin, topics: list[str]) -> bool:
     for topic in topics:
         if any(name.startswith(SUBSCRIPTION_PREFIX) for name in await admin.subscriptions(topic)):
             return True
@@ -112,7 +111,7 @@ def _idle(activities: list[Activity], last: int | None) -> float | None:
 
 
 async def delete_leftovers(
-    admin: RestAdmin, namespace: str, idle: float, leftovers: Iterable[Leftover], watch: float
+    admin: Admin, namespace: str, idle: float, leftovers: Iterable[Leftover], watch: float
 ) -> dict[Leftover, JMSError | None]:
     """Watch leftovers for ``watch`` seconds, then delete those that are still leftovers and have a known age.
 
@@ -132,7 +131,7 @@ async def delete_leftovers(
     return results
 
 
-async def _delete(admin: RestAdmin, one: Leftover) -> JMSError | None:
+async def _delete(admin: Admin, one: Leftover) -> JMSError | None:
     try:
         if one.subscription is None:
             await admin.delete_topic(one.topic)

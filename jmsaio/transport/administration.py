@@ -158,6 +158,52 @@ class TopicStats:
     rate: float | None = None
 
 
+@attrs.frozen
+class SubscriptionActivity:
+    """Activity of one subscription.
+
+    Attributes:
+        consumers: number of connected consumers.
+        last: last activity in milliseconds since the epoch; None if unknown.
+    """
+
+    consumers: int
+    last: int | None
+
+
+@attrs.frozen
+class Activity:
+    """Activity of a topic without partitions, or of one partition.
+
+    Attributes:
+        producers: number of connected producers.
+        last: last activity of the topic itself (created, loaded, message sent); None if unknown.
+        now: time of the broker in milliseconds since the epoch.
+        subscriptions: activity of its subscriptions, by name.
+    """
+
+    producers: int
+    last: int | None
+    now: int
+    subscriptions: Mapping[str, SubscriptionActivity]
+
+    @property
+    def clients(self) -> int:
+        """Number of connected producers and consumers."""
+        return self.producers + sum(one.consumers for one in self.subscriptions.values())
+
+    @property
+    def last_of_all(self) -> int | None:
+        """Last activity of the topic and its subscriptions; None if unknown for one of them."""
+        return latest([self.last, *(one.last for one in self.subscriptions.values())])
+
+
+def latest(times: list[int | None]) -> int | None:
+    """Return the latest of ``times``; None if one is unknown."""
+    known = [time for time in times if time is not None]
+    return max(known) if known and len(known) == len(times) else None
+
+
 class Admin(Protocol):
     """Administration of the broker. Unknown topics and subscriptions raise NotFoundError."""
 
@@ -182,6 +228,12 @@ class Admin(Protocol):
 
     async def stats(self, topic: str) -> TopicStats:
         """Return the statistics of a topic, over all partitions."""
+
+    async def subscriptions(self, topic: str) -> list[str]:
+        """Return the names of a topic's subscriptions."""
+
+    async def activity(self, topic: str) -> Activity:
+        """Return the activity of a topic without partitions, or of one partition."""
 
     async def backlog(self, topic: str, subscription: str) -> int:
         """Count the messages kept for a subscription, including those in batches; a broker might limit the count."""

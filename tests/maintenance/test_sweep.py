@@ -13,7 +13,7 @@ from jmsaio.config import load
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.maintenance.sweep import TOPIC_PREFIX, Leftover, delete_leftovers, find_leftovers
 from jmsaio.model import temporary_names
-from jmsaio.transport.pulsar.admin.answers import Activity, SubscriptionActivity
+from jmsaio.transport.administration import Activity, SubscriptionActivity
 
 BASE = "persistent://public/default/"
 NOW = 10_000_000

@@ -18,7 +18,7 @@ from jmsaio.config.sources import is_url, read_file, split_url
 from jmsaio.errors import AdminError, BrokerUnavailableError, NotFoundError
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.transport.pulsar.admin.causes import cause_of
+from jmsaio.transport.causes import cause_of
 
 if TYPE_CHECKING:
     from jmsaio.client.session import Session

@@ -9,7 +9,7 @@ from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.arguments import brief, shown
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
-from jmsaio.transport.administration import check_partition
+from jmsaio.transport.administration import Activity, SubscriptionActivity, check_partition
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     PLUGIN,
@@ -90,6 +90,16 @@ class MemoryAdmin:
                 producers=len({sender for log in logs for sender in log.senders.values()}),
                 subscriptions={name: _stats(name, found) for name, found in parts.items()},
             )
+
+    async def subscriptions(self, topic: str) -> list[str]:
+        """Return the names of a topic's subscriptions."""
+        return list((await self.stats(topic)).subscriptions)
+
+    async def activity(self, topic: str) -> Activity:
+        """Return the activity of a topic: its clients, without times, which the embedded broker does not keep."""
+        stats = await self.stats(topic)
+        found = {one.name: SubscriptionActivity(one.consumers, None) for one in stats.subscriptions.values()}
+        return Activity(stats.producers, None, int(self._broker.now() * 1000), found)
 
     async def backlog(self, topic: str, subscription: str) -> int:
         """Return the number of messages kept for a subscription."""

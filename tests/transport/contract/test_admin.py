@@ -94,6 +94,10 @@ async def test_statistics_count_producers_consumers_and_backlog(harness: Harness
     assert stats.subscriptions["s"].type == "Shared"
     assert stats.subscriptions["idle"].consumers == 0
     assert stats.subscriptions["idle"].backlog > 0
+    activity = await harness.admin.activity(topic)
+    assert (activity.producers, activity.clients) == (1, 2)
+    assert {name: one.consumers for name, one in activity.subscriptions.items()} == {"s": 1, "idle": 0}
+    assert sorted(await harness.admin.subscriptions(topic)) == ["idle", "s"]
 
 
 async def test_a_cursor_says_what_is_acknowledged(harness: Harness) -> None:

@@ -9,12 +9,11 @@ from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
-import attrs
-
 from jmsaio.errors import AdminError, ConfigurationError, JMSSecurityError, NotFoundError
 from jmsaio.model.arguments import shown
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, WireId
+from jmsaio.transport.administration import Activity, SubscriptionActivity, latest
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     SELECTOR,
@@ -291,60 +290,15 @@ def _active(statistics: Mapping[str, Any]) -> str | None:
 _TIMES = ("lastConsumedFlowTimestamp", "lastConsumedTimestamp", "lastAckedTimestamp")
 
 
-@attrs.frozen
-class SubscriptionActivity:
-    """Activity of one subscription.
-
-    Attributes:
-        consumers: number of connected consumers.
-        last: last activity in milliseconds since the epoch; None if unknown.
-    """
-
-    consumers: int
-    last: int | None
-
-
-@attrs.frozen
-class Activity:
-    """Activity of a topic without partitions, or of one partition.
+def read_activity(
+    statistics: Mapping[str, Any], internal: Mapping[str, Any], published: str | None, now: str
+) -> Activity:
+    """Extract the activity from the broker's answers.
 
     The broker's statistics contain the times when a subscription last requested messages
     (``lastConsumedFlowTimestamp``), received some and acknowledged some. They lose these times when the topic is
     reloaded, and never contain the time when a consumer left. Loading a topic creates a new ledger, whose creation is
     therefore the earliest time with certain knowledge.
-
-    Attributes:
-        producers: number of connected producers.
-        last: last activity of the topic itself (created, loaded, message sent); None if unknown.
-        now: time of the broker in milliseconds since the epoch.
-    """
-
-    producers: int
-    last: int | None
-    now: int
-    subscriptions: Mapping[str, SubscriptionActivity]
-
-    @property
-    def clients(self) -> int:
-        """Number of connected producers and consumers."""
-        return self.producers + sum(one.consumers for one in self.subscriptions.values())
-
-    @property
-    def last_of_all(self) -> int | None:
-        """Last activity of the topic and its subscriptions; None if unknown for one of them."""
-        return latest([self.last, *(one.last for one in self.subscriptions.values())])
-
-
-def latest(times: list[int | None]) -> int | None:
-    """Return the latest of ``times``; None if one is unknown."""
-    known = [time for time in times if time is not None]
-    return max(known) if known and len(known) == len(times) else None
-
-
-def read_activity(
-    statistics: Mapping[str, Any], internal: Mapping[str, Any], published: str | None, now: str
-) -> Activity:
-    """Extract the activity from the broker's answers.
 
     Args:
         statistics: answer of ``stats``.

@@ -1,9 +1,7 @@
-"""Causes of failed connections: operating system errors, TLS errors, and a check whether a port uses TLS."""
+"""TLS errors as remedies, and a check whether a port uses TLS."""
 
 from __future__ import annotations
 
-import os
-import socket
 import ssl
 from contextlib import suppress
 from urllib.parse import urlsplit
@@ -18,22 +16,6 @@ _LOOK = 2.0
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 #: OpenSSL's codes for a certificate that lacks the name or address connected to.
 _WRONG_HOST = (62, 64)
-
-
-def cause_of(error: BaseException) -> str:
-    """Return the operating system's message behind a network library's error, or else the error's own text."""
-    return _words(error) or str(error) or type(error).__name__
-
-
-def _words(error: BaseException | None) -> str:
-    """Return the message of the first operating system error in the chain; "" if there is none."""
-    if isinstance(error, socket.gaierror):
-        return str(error.strerror)
-    if isinstance(error, OSError) and error.errno is not None:
-        return os.strerror(error.errno)
-    if isinstance(error, BaseExceptionGroup):
-        return _words(error.exceptions[0])
-    return "" if error is None else _words(error.__cause__ or error.__context__)
 
 
 def trusting(path: str | None) -> ssl.SSLContext:

@@ -21,7 +21,8 @@ import attrs
 
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError, JMSSecurityError
 from jmsaio.model.arguments import shown
-from jmsaio.transport.pulsar.admin.causes import cause_of, distrust, trusting
+from jmsaio.transport.causes import cause_of
+from jmsaio.transport.pulsar.admin.causes import distrust, trusting
 
 if TYPE_CHECKING:
     import httpx

@@ -30,11 +30,11 @@ from jmsaio.errors import (
 from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
-from jmsaio.transport.administration import check_partition
+from jmsaio.transport.administration import Activity, check_partition
 from jmsaio.transport.base import Cursor, Ledger, StartPosition, TopicLog, TopicStats
+from jmsaio.transport.causes import cause_of
 from jmsaio.transport.pulsar.admin.answers import (
     NO_TRANSACTIONS,
-    Activity,
     base_url,
     error_of,
     has_advanced,
@@ -51,7 +51,7 @@ from jmsaio.transport.pulsar.admin.answers import (
     reason_of,
     understanding,
 )
-from jmsaio.transport.pulsar.admin.causes import cause_of, distrust, missing_tls
+from jmsaio.transport.pulsar.admin.causes import distrust, missing_tls
 from jmsaio.transport.pulsar.admin.credentials import Credentials, authorities, read_credentials, tls_context
 from jmsaio.transport.pulsar.admin.paths import (
     cursor_key,

@@ -13,7 +13,6 @@ from jmsaio.transport.pulsar.admin.answers import (
     is_chunk_before_last,
     is_last_chunk,
     is_message,
-    latest,
     message_id_body,
     moved,
     read_activity,
@@ -237,9 +236,3 @@ def test_clients_are_counted() -> None:
 def test_the_last_message_is_a_sign_of_life() -> None:
     assert read_activity({}, loaded_topic(), "2026-11-21T06:30:00.5Z", NOW).last == NOW_MS - HOUR // 2 + 500
     assert read_activity({}, loaded_topic(), "", NOW).last is None
-
-
-def test_the_latest_of_unknown_times_is_unknown() -> None:
-    assert latest([3, 5, 4]) == 5
-    assert latest([3, None]) is None
-    assert latest([]) is None

@@ -31,8 +31,9 @@ from anyio.streams.tls import TLSStream
 from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, JMSSecurityError, NotFoundError
 from jmsaio.model.varint import read_varint, varint
+from jmsaio.transport.causes import cause_of
 from jmsaio.transport.pulsar.admin import RestAdmin
-from jmsaio.transport.pulsar.admin.causes import cause_of, distrust, speaks_tls, with_tls, without_tls
+from jmsaio.transport.pulsar.admin.causes import distrust, speaks_tls, with_tls, without_tls
 from jmsaio.transport.pulsar.admin.credentials import (
     AuthKind,
     Credentials,
