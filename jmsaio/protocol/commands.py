@@ -13,7 +13,7 @@ from typing import Final
 
 from jmsaio.errors import ProtocolError
 from jmsaio.model.varint import varint
-from jmsaio.protocol.fields import FieldType, Table, Values, decode, encode, optional, repeated, required, span_at, walk
+from jmsaio.protocol.fields import FieldType, Table, Values, decode, encode, optional, repeated, required, walk
 
 U64, U32, I64, I32 = FieldType.UINT64, FieldType.UINT32, FieldType.INT64, FieldType.INT32
 BOOL, TEXT, DATA = FieldType.BOOL, FieldType.TEXT, FieldType.DATA
@@ -368,6 +368,14 @@ COMMANDS: Final[Mapping[int, Table]] = {
 }
 
 
+def _head(command: int) -> bytes:
+    """Return the bytes of a ``BaseCommand`` before the length of the command's fields."""
+    return b"\x08" + varint(command) + varint(command << 3 | 2)
+
+
+_HEADS: Final = {int(each): _head(each) for each in Command}
+
+
 def key_values(properties: Mapping[str, str]) -> list[dict[str, str]]:
     """Return a mapping as a list of KEY_VALUE messages."""
     return [{"key": key, "value": value} for key, value in properties.items()]
@@ -390,7 +398,7 @@ def encode_command(command: Command, /, **fields: object) -> bytes:
 
 def wrap(command: int, body: bytes) -> bytes:
     """Return the ``BaseCommand`` with the encoded fields of a command."""
-    return b"\x08" + varint(command) + varint(command << 3 | 2) + varint(len(body)) + body
+    return (_HEADS.get(command) or _head(command)) + varint(len(body)) + body
 
 
 def command_at(data: bytes, start: int, end: int) -> int:
@@ -411,11 +419,10 @@ def body_at(command: int, data: bytes, start: int, end: int) -> tuple[int, int]:
     Raises:
         ProtocolError: the bytes are not a command.
     """
-    head = b"\x08" + varint(command) + varint(command << 3 | 2)
-    if data.startswith(head, start, end):
-        inner, stop = span_at(data, start + len(head), end)
-        if stop == end:
-            return inner, stop
+    head = _HEADS.get(command) or _head(command)
+    at = start + len(head)
+    if at < end and data.startswith(head, start) and data[at] < 128 and at + 1 + data[at] == end:
+        return at + 1, end  # nearly all: short, and with nothing else
     found = end, end
     for tag, value, stop in walk(data, start, end):
         if tag == command << 3 | 2:

@@ -24,6 +24,8 @@ _MASK_32: Final = (1 << 32) - 1
 _VARINT, _FIXED_64, _BYTES, _FIXED_32 = 0, 1, 2, 5
 #: Bytes of the longest varint.
 _LONGEST: Final = 10
+#: -1 of a signed type: the partition of every message of a topic without partitions.
+_MINUS_ONE: Final = b"\xff" * 9 + b"\x01"
 
 
 class FieldType(enum.Enum):
@@ -101,6 +103,8 @@ def number_at(data: bytes, place: int, end: int) -> tuple[int, int]:
     Raises:
         ProtocolError: it does not end before ``end``, or is longer than ten bytes.
     """
+    if data[place : min(place + _LONGEST, end)] == _MINUS_ONE:
+        return MASK_64, place + _LONGEST
     number = shift = 0
     for at in range(place, min(place + _LONGEST, end)):
         byte = data[at]
@@ -109,18 +113,6 @@ def number_at(data: bytes, place: int, end: int) -> tuple[int, int]:
             return number & MASK_64, at + 1
         shift += 7
     raise ProtocolError(f"a number without an end at byte {place}")
-
-
-def span_at(data: bytes, place: int, end: int) -> tuple[int, int]:
-    """Decode the length at ``place``; return where the bytes that it announces start and end.
-
-    Raises:
-        ProtocolError: they end after ``end``.
-    """
-    length, place = number_at(data, place, end)
-    if length > end - place:
-        raise ProtocolError(f"{length} bytes are announced at byte {place}, where only {end - place} are left")
-    return place, place + length
 
 
 def walk(data: bytes, place: int, end: int) -> Iterator[tuple[int, int, int]]:

@@ -149,10 +149,22 @@ def read_message(frame: Frame) -> Delivery:
 
 
 _NOWHERE = -1, -1, -1, -1
+_NO_PARTITION = b"\x18" + b"\xff" * 9 + b"\x01"
 
 
 def _place(data: bytes, start: int, end: int) -> tuple[int, int, int, int]:
     """Decode a ``MessageIdData``: ledger, entry, partition and batch index."""
+    if start < end <= len(data) and data[start] == 0x08:  # ledger and entry first, as every broker writes them
+        ledger, at = number_at(data, start + 1, end)
+        if at < end and data[at] == 0x10:
+            entry, at = number_at(data, at + 1, end)
+            if ledger < 1 << 63 and entry < 1 << 63 and (at == end or data[at:end] == _NO_PARTITION):
+                return ledger, entry, -1, -1
+    return _any_place(data, start, end)
+
+
+def _any_place(data: bytes, start: int, end: int) -> tuple[int, int, int, int]:
+    """Decode a ``MessageIdData`` with its fields in any order."""
     ledger = entry = None
     partition = batch_index = -1
     for tag, value, _ in walk(data, start, end):
