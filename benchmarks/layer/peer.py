@@ -18,7 +18,7 @@ import attrs
 from benchmarks.floor import wire_properties
 from jmsaio.bench.workload import Workload
 from jmsaio.config import Configuration
-from jmsaio.config.schemes import SCHEMES, BrokerAddress, Scheme
+from jmsaio.config.schemes import SCHEMES, BrokerAddress, Scheme, TransportEntry
 from jmsaio.model.packed import pack, pack_name, unpack
 from jmsaio.model.wire import EXPIRATION, MESSAGE_TYPE, OutgoingRecord, ReceivedRecord, WireId
 from jmsaio.transport.base import Capabilities, LinkListener, SenderOptions, Subscription, Token, Transaction, Wake
@@ -317,7 +317,9 @@ def fill(work: Workload) -> None:
 def registered() -> Iterator[None]:
     """Have ``jmsaio.connect`` know its URLs while the block lasts."""
     SCHEMES["costless"] = Scheme(
-        "costless", __name__, lambda rest: BrokerAddress("costless", "", f"costless://{rest.removeprefix('//')}", "")
+        "costless",
+        (TransportEntry("costless", __name__),),
+        lambda rest: BrokerAddress("costless", "", f"costless://{rest.removeprefix('//')}", ""),
     )
     try:
         yield

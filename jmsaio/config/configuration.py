@@ -9,7 +9,7 @@ from jmsaio.config import fieldless
 from jmsaio.config.consumer import ConsumerConfig
 from jmsaio.config.declaring import check_fields, declares, directory, group, groups, option
 from jmsaio.config.mapping import read_section
-from jmsaio.config.options import ON_MEMORY, ON_PULSAR, Section
+from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, Section
 from jmsaio.config.producer import ProducerConfig
 from jmsaio.config.schemes import SCHEMES
 from jmsaio.errors import ConfigurationError
@@ -26,13 +26,13 @@ class ClientOptions:
 
     stats_interval_in_seconds: int = option(
         0, "statsIntervalSeconds", "interval of pulsar-client's statistics in the log; 0: none (Starlight: 60)",
-        unit="s", low=0, transports=ON_PULSAR,
+        unit="s", low=0, transports=ON_PULSAR_CLIENT,
     )  # fmt: skip
     io_threads: int = option(
-        1, "numIoThreads", "network threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR
+        1, "numIoThreads", "network threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR_CLIENT
     )
     message_listener_threads: int = option(
-        1, "numListenerThreads", "callback threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR
+        1, "numListenerThreads", "callback threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR_CLIENT
     )
     concurrent_lookup_requests: int = option(
         5000, "concurrentLookupRequest", "maximum number of concurrent lookups", low=1, transports=ON_PULSAR
@@ -63,6 +63,7 @@ class Configuration:
         service_url: broker URL without options, with every port; ``memory:`` for the embedded broker.
         web_service_url: base URL of the REST interface; "" for the embedded broker.
         web_service_named: whether ``web_service_url`` was given; False if it is derived from ``service_url``.
+        transport: name of the transport, if the URL's scheme has several; None: its first one.
         fallback: whether the embedded broker is used because no broker was configured.
         without_effect: names of the given options that have no effect here; the factory logs them.
         ignored: a sentence for each invalid value of the environment; the factory logs them as warnings.
@@ -83,6 +84,7 @@ class Configuration:
         transports=ON_PULSAR,
     )  # fmt: skip
     web_service_named: bool = False
+    transport: str | None = None
     fallback: bool = False
     without_effect: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()

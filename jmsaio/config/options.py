@@ -46,8 +46,10 @@ class Status(enum.Enum):
     NO_EFFECT = "accepted"
 
 
-#: Transports on which an option has an effect: all, only Pulsar, or only the embedded broker.
-EVERYWHERE, ON_PULSAR, ON_MEMORY = ("memory", "pulsar"), ("pulsar",), ("memory",)
+#: Transports on which an option has an effect, by their names in ``jmsaio.config.schemes``.
+ON_MEMORY, ON_PULSAR_CLIENT = ("memory",), ("pulsar-client",)
+ON_PULSAR = (*ON_PULSAR_CLIENT, "wire")
+EVERYWHERE = ON_MEMORY + ON_PULSAR
 
 
 @attrs.frozen

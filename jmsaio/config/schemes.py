@@ -1,7 +1,7 @@
 """The registry of transports: one row for each scheme of a broker URL.
 
-A row defines how URLs of that scheme are parsed and which module opens them. To add a transport, write its package
-against ``jmsaio/transport/base.py`` and add its rows here. Nothing else in jmsaio names a transport, except the
+A row defines how URLs of that scheme are parsed and which transports open them. To add a transport, write its package
+against ``jmsaio/transport/base.py`` and name it in the rows here. Nothing else in jmsaio names a transport, except the
 ``transports`` of options that have an effect only on some of them.
 """
 
@@ -33,25 +33,57 @@ class BrokerAddress:
 
 
 @attrs.frozen
+class TransportEntry:
+    """A transport, as the registry knows it.
+
+    Attributes:
+        name: its name in options and errors.
+        module: module with ``async def open_transport(config: Configuration) -> Transport``, imported at first use.
+        implied: options that it always fulfils, so that a configuration that sets them is accepted.
+    """
+
+    name: str
+    module: str
+    implied: frozenset[str] = frozenset()
+
+
+@attrs.frozen
 class Scheme:
     """A scheme of a broker URL.
 
     Attributes:
         name: the scheme, in lower case.
-        transport: module with ``async def open_transport(config: Configuration) -> Transport``, imported at first use.
+        transports: the transports that open such a URL; the first one does if the configuration names none.
         read: parses the text after ``scheme:``; raises ConfigurationError if it is invalid.
         example: an example of such a URL for error messages; "" leaves it out there.
         in_process: whether the broker runs in this process, where no other process can reach it; the scheme alone is
             then a URL.
-        implied: options that this transport always fulfils, so that a configuration that sets them is accepted.
+        implied: options that the scheme fulfils, on each of its transports.
     """
 
     name: str
-    transport: str
+    transports: tuple[TransportEntry, ...]
     read: Callable[[str], BrokerAddress]
     example: str = ""
     in_process: bool = False
     implied: frozenset[str] = frozenset()
+
+    def transport(self, name: object) -> TransportEntry:
+        """Return its transport of that name, for None its first one.
+
+        Raises:
+            ConfigurationError: it has none of that name, or leaves no choice because the broker is in this process.
+        """
+        if name is None:
+            return self.transports[0]
+        found = {each.name: each for each in self.transports}
+        if self.in_process:
+            reason = f"{self.name}: is a broker in this process, without a choice of transports; leave the option out"
+        elif isinstance(name, str) and name in found:
+            return found[name]
+        else:
+            reason = f"{self.name}:// URLs take {' or '.join(found)}"
+        raise ConfigurationError(f"option transport = {shown(name)}: {reason}", key="transport")
 
 
 def _embedded(scheme: str) -> Callable[[str], BrokerAddress]:
@@ -109,14 +141,16 @@ def _host_port(place: str, default_port: int) -> tuple[str, int]:
 
 #: Pulsar's default ports of the REST interface, by its scheme.
 WEB_PORTS = {"http": 8080, "https": 8443}
-_MEMORY, _PULSAR = "jmsaio.transport.memory", "jmsaio.transport.pulsar"
+_MEMORY = TransportEntry("memory", "jmsaio.transport.memory", frozenset({"enableTransaction"}))
+_PULSAR_CLIENT = TransportEntry("pulsar-client", "jmsaio.transport.pulsar")
+_PULSAR = (_PULSAR_CLIENT, TransportEntry("wire", "jmsaio.transport.pulsar"))
 _TLS = frozenset({"useTls"})
 
 #: The registry. The first row is the default broker.
 SCHEMES = {
     scheme.name: scheme
     for scheme in (
-        Scheme("memory", _MEMORY, _embedded("memory"), "memory:", True, frozenset({"enableTransaction"}) | _TLS),
+        Scheme("memory", (_MEMORY,), _embedded("memory"), "memory:", True, _TLS),
         Scheme("pulsar", _PULSAR, _cluster("pulsar", 6650, "pulsar", web="http"), "pulsar://host:6650"),
         Scheme(
             "pulsar+ssl",
@@ -125,8 +159,8 @@ SCHEMES = {
             "pulsar+ssl://host:6651",
             implied=_TLS,
         ),
-        Scheme("http", _PULSAR, _cluster("http", WEB_PORTS["http"], "pulsar")),
-        Scheme("https", _PULSAR, _cluster("https", WEB_PORTS["https"], "pulsar+ssl"), implied=_TLS),
+        Scheme("http", (_PULSAR_CLIENT,), _cluster("http", WEB_PORTS["http"], "pulsar")),
+        Scheme("https", (_PULSAR_CLIENT,), _cluster("https", WEB_PORTS["https"], "pulsar+ssl"), implied=_TLS),
     )
 }
 

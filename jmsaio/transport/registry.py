@@ -21,7 +21,7 @@ async def open_transport(config: Configuration) -> Transport:
 
     Cancelling leaves nothing open.
     """
-    module = import_module(SCHEMES[config.scheme].transport)
+    module = import_module(SCHEMES[config.scheme].transport(config.transport).module)
     open_it: Callable[[Configuration], Awaitable[Transport]] = module.open_transport
     return await open_it(config)
 

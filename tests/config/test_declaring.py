@@ -28,6 +28,7 @@ DERIVED = {
     "scheme",
     "broker_name",
     "web_service_named",
+    "transport",
     "fallback",
     "ignored",
     "client",

@@ -328,9 +328,11 @@ def test_no_option_is_taken_and_ignored() -> None:
     assert sorted(field for field in fields if re.search(rf"[.\"]{field}\b", code) is None) == []
 
 
-@pytest.mark.parametrize("name", ["memory", "pulsar"])
-def test_a_transport_reads_no_option_that_is_declared_without_effect_on_it(name: str) -> None:
-    code = _code("transport", name)
+@pytest.mark.parametrize(
+    ("name", "folder"), [("memory", ("memory",)), ("pulsar-client", ("pulsar", "native")), ("wire", ("pulsar", "wire"))]
+)
+def test_a_transport_reads_no_option_that_is_declared_without_effect_on_it(name: str, folder: tuple[str, ...]) -> None:
+    code = _code("transport", *folder)
     options = (*CONNECTION, *PRODUCER, *CONSUMER, *DEAD_LETTER)
     elsewhere = {option.field for option in options if name not in option.transports} - {"properties"}
     assert len(elsewhere) >= 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jmsaio.config import Configuration, load
-from jmsaio.config.schemes import BrokerAddress, Scheme
+from jmsaio.config.schemes import BrokerAddress, Scheme, TransportEntry
 from jmsaio.errors import ConfigurationError
 from jmsaio.transport import memory
 from jmsaio.transport.base import Transport
@@ -27,4 +27,4 @@ async def open_transport(config: Configuration) -> Transport:
     return await memory.open_transport(load(f"memory://{BEHIND}"))
 
 
-SCHEME = Scheme("loopback", __name__, read, "loopback://")
+SCHEME = Scheme("loopback", (TransportEntry("loopback", __name__),), read, "loopback://")

@@ -6,10 +6,17 @@ What they share is in ``admin``, ``sending`` and ``subscriptions``. Importing th
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+
 from jmsaio.config import Configuration
+from jmsaio.errors import ConfigurationError
 from jmsaio.transport.base import Transport
 
 __all__ = ["open_transport"]
+
+#: Modules of the clients, by the names of their transports.
+_CLIENTS = {None: f"{__name__}.native", "pulsar-client": f"{__name__}.native", "wire": f"{__name__}.wire"}
 
 
 async def open_transport(config: Configuration) -> Transport:
@@ -25,6 +32,12 @@ async def open_transport(config: Configuration) -> Transport:
 
     Cancellation: nothing stays open.
     """
-    from jmsaio.transport.pulsar import native
-
-    return await native.open_transport(config)
+    name = _CLIENTS[config.transport]
+    try:
+        open_it: Callable[[Configuration], Awaitable[Transport]] = import_module(name).open_transport
+    except (ModuleNotFoundError, AttributeError) as error:
+        if error.name not in (name, "open_transport"):
+            raise
+        reason = f"option transport = {config.transport!r} is not built yet; leave it out to use pulsar-client"
+        raise ConfigurationError(reason, key="transport") from error
+    return await open_it(config)

@@ -1,6 +1,6 @@
 """The transports that the contract suite runs on: every one in the registry.
 
-Each has a module ``tests/transport/<name>/contract.py`` with ``MARKS`` for its runs, ``TRANSACTIONS``, whether it has
+Each has a module ``contract.py`` in its folder with ``MARKS`` for its runs, ``TRANSACTIONS``, whether it has
 them, ``configuration(request) -> Configuration``, which starts or finds a broker, ``deduplicating_namespace(request) ->
 str``, a namespace where that broker leaves out records whose sequence id their producer has sent before, and
 ``crash(transport)``, a coroutine function that ends a client as a crash of its process does.

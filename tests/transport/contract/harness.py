@@ -34,9 +34,12 @@ from jmsaio.transport.base import (
 from jmsaio.transport.registry import open_transport
 from tests.kit.records import Outcomes, record, tell_each, texts
 
-_NAMES = dict.fromkeys(scheme.transport.rpartition(".")[2] for scheme in SCHEMES.values())
 #: What `tests.transport.contract.conftest` asks for, by the names of the transports.
-CONTRACTS = {name: import_module(f"tests.transport.{name}.contract") for name in _NAMES}
+CONTRACTS = {
+    name: import_module(f"tests.transport.{package}.contract")
+    for name, package in {"memory": "memory", "pulsar-client": "pulsar.native"}.items()
+}
+assert {each.name for scheme in SCHEMES.values() for each in scheme.transports} - {"wire"} == set(CONTRACTS)
 #: A hang guard: nothing takes that long, in seconds.
 GUARD = 30.0
 #: How long is waited to see that nothing comes, in seconds.
