@@ -252,7 +252,7 @@ def _encoded(field: Field, value: object) -> bytes:
     if isinstance(kind, FieldType) and kind in _RANGES:
         if not isinstance(value, int):
             raise TypeError(f"{field.name} is a number, not {value!r}")
-        if value not in _RANGES[kind]:
+        if int(value) not in _RANGES[kind]:  # an enumeration's member would be compared with each number of the range
             raise ValueError(f"{field.name}: {value} is out of range")
         return varint(field.number << 3) + varint(value & MASK_64)
     if isinstance(kind, Table):
