@@ -1,0 +1,110 @@
+"""The first exchange on a connection, and later challenges: who the client is.
+
+``TRANSITIONS`` is the whole of it: any other command of the broker before it has accepted the client is an error.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from jmsaio.errors import ProtocolError
+from jmsaio.protocol.commands import PROTOCOL_VERSION, Command, encode_command
+from jmsaio.protocol.framing import MAX_MESSAGE_SIZE
+
+_FEATURES: Final = {
+    "supports_auth_refresh": True,
+    "supports_broker_entry_metadata": False,
+    "supports_partial_producer": False,
+    "supports_topic_watchers": True,
+}
+
+
+class State(enum.Enum):
+    """How far the exchange is."""
+
+    ASKED = "asked"  # CONNECT is sent
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+
+
+TRANSITIONS: Final[Mapping[tuple[State, int], State]] = {
+    (State.ASKED, Command.CONNECTED): State.ACCEPTED,
+    (State.ASKED, Command.AUTH_CHALLENGE): State.ASKED,
+    (State.ASKED, Command.ERROR): State.REFUSED,
+    (State.ACCEPTED, Command.AUTH_CHALLENGE): State.ACCEPTED,  # the token is about to expire
+}
+
+
+@attrs.frozen
+class Identity:
+    """How a client introduces itself.
+
+    Attributes:
+        method: name of the authentication method; "none" without.
+        data: its data, which is secret.
+    """
+
+    method: str = "none"
+    data: bytes = attrs.field(default=b"", repr=False)
+
+
+def connect_frame(version: str, identity: Identity, proxied: str = "") -> bytes:
+    """Return the CONNECT command.
+
+    Args:
+        version: name and version of this client.
+        identity: how it introduces itself.
+        proxied: ``host:port`` of the broker that a proxy is to connect to; "" without a proxy.
+    """
+    fields: dict[str, Any] = {
+        "client_version": version,
+        "protocol_version": PROTOCOL_VERSION,
+        "auth_method_name": identity.method,
+        "feature_flags": _FEATURES,
+    }
+    if identity.data:
+        fields["auth_data"] = identity.data
+    if proxied:
+        fields["proxy_to_broker_url"] = proxied
+    return encode_command(Command.CONNECT, **fields)
+
+
+def response_frame(version: str, identity: Identity) -> bytes:
+    """Return the answer to a challenge of the broker."""
+    return encode_command(
+        Command.AUTH_RESPONSE,
+        client_version=version,
+        protocol_version=PROTOCOL_VERSION,
+        response={"auth_method_name": identity.method, "auth_data": identity.data},
+    )
+
+
+@attrs.define(eq=False)
+class Handshake:
+    """The exchange on one connection.
+
+    Attributes:
+        state: how far it is.
+        max_message_size: maximum bytes of a message, as the broker tells it.
+    """
+
+    state: State = attrs.field(default=State.ASKED, init=False)
+    max_message_size: int = attrs.field(default=MAX_MESSAGE_SIZE, init=False)
+
+    def take(self, command: int, fields: Mapping[str, Any]) -> State:
+        """Take a command of the broker, and return the state after it.
+
+        Raises:
+            ProtocolError: the broker must not send this command now.
+        """
+        state = TRANSITIONS.get((self.state, command))
+        if state is None:
+            raise ProtocolError(f"the broker sends {Command(command).name} where the connection is {self.state.value}")
+        if command == Command.CONNECTED:
+            self.max_message_size = fields.get("max_message_size") or MAX_MESSAGE_SIZE
+        self.state = state
+        return state

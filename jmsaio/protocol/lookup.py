@@ -1,0 +1,92 @@
+"""Which broker serves a topic: a look-up, which brokers may answer with the address of another one to ask."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from jmsaio.errors import TransportError
+from jmsaio.protocol.codes import LookupType
+
+#: Maximum number of brokers that one look-up asks, as in Pulsar's Java client.
+MOST_REDIRECTS: Final = 20
+
+
+@attrs.frozen
+class Address:
+    """Where to connect.
+
+    Attributes:
+        broker: URL of the broker that is meant, ``pulsar://host:port``.
+        through: URL of the proxy to connect to, which passes everything on to that broker; "" without one.
+    """
+
+    broker: str
+    through: str = ""
+
+
+class Step(enum.Enum):
+    """What an answer to a look-up says."""
+
+    ASK = "ask"
+    FOUND = "found"
+
+
+@attrs.define(eq=False)
+class Lookup:
+    """One look-up of a topic.
+
+    Attributes:
+        topic: full name of a topic without partitions, or of one partition.
+        service: URL of the broker, or proxy, that is asked first.
+        tls: whether the client connects with TLS.
+        listener: name of the advertised listener to connect to, or None.
+        address: whom to ask now; once found, the broker that serves the topic.
+    """
+
+    topic: str
+    service: str
+    tls: bool
+    listener: str | None = None
+    address: Address = attrs.field(init=False)
+    _authoritative: bool = attrs.field(default=False, init=False)
+    _asked: int = attrs.field(default=0, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.address = Address(self.service)
+
+    def request(self) -> dict[str, Any]:
+        """Return the fields of the LOOKUP command for ``address``, without its request id."""
+        self._asked += 1
+        fields: dict[str, Any] = {"topic": self.topic, "authoritative": self._authoritative}
+        if self.listener is not None:
+            fields["advertised_listener_name"] = self.listener
+        return fields
+
+    def answered(self, answer: Mapping[str, Any]) -> Step:
+        """Take the fields of a LOOKUP_RESPONSE that reports no error.
+
+        Raises:
+            TransportError: the answer has no address, or this look-up was passed on too often.
+        """
+        kind = answer.get("response")
+        url = answer.get("broker_service_url_tls" if self.tls else "broker_service_url") or ""
+        if kind not in (LookupType.Redirect, LookupType.Connect):
+            raise TransportError(f"look up {self.topic}: an answer of unknown kind {kind}", "LookupError")
+        if not url:
+            way = "with" if self.tls else "without"
+            raise TransportError(
+                f"look up {self.topic}: its broker names no address for connections {way} TLS", "LookupError"
+            )
+        # Behind a proxy the broker's own address may be out of reach.
+        through = self.service if answer.get("proxy_through_service_url") else ""
+        self.address = Address(url, through)
+        if kind == LookupType.Connect:
+            return Step.FOUND
+        if self._asked >= MOST_REDIRECTS:
+            raise TransportError(f"look up {self.topic}: passed on {self._asked} times", "LookupError")
+        self._authoritative = bool(answer.get("authoritative"))
+        return Step.ASK

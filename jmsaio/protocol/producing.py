@@ -1,0 +1,184 @@
+"""A producer's batches, from their making to their outcome, over any number of connections.
+
+Every batch goes through these states; ``TRANSITIONS`` is the whole of it. A batch that was written and has no answer
+might be stored, or not: it is written again, with the same bytes and sequence ids, until it has an answer or its time
+is over.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Final, Generic, TypeVar
+
+import attrs
+
+from jmsaio.errors import ProtocolError
+
+Token = TypeVar("Token")
+
+
+class State(enum.Enum):
+    """Where a batch is."""
+
+    WAITING = "waiting"  # never written
+    WRITTEN = "written"  # for the first time, on this connection
+    UNSURE = "unsure"  # written on a connection that was lost
+    REPEATED = "repeated"  # written on this connection and on a lost one
+    STORED = "stored"
+    REFUSED = "refused"  # certainly not stored
+    IN_DOUBT = "in doubt"
+    UNSENT = "unsent"  # certainly not stored: it never left
+
+
+class Event(enum.Enum):
+    """What happens to a batch."""
+
+    WRITE = "write"
+    RECEIPT = "receipt"
+    ERROR = "error"
+    LOST = "connection lost"
+    END = "time over, or closed"
+
+
+TRANSITIONS: Final[Mapping[tuple[State, Event], State]] = {
+    (State.WAITING, Event.WRITE): State.WRITTEN,
+    (State.WAITING, Event.LOST): State.WAITING,
+    (State.WAITING, Event.END): State.UNSENT,
+    (State.WRITTEN, Event.RECEIPT): State.STORED,
+    (State.WRITTEN, Event.ERROR): State.REFUSED,
+    (State.WRITTEN, Event.LOST): State.UNSURE,
+    (State.WRITTEN, Event.END): State.IN_DOUBT,
+    (State.UNSURE, Event.WRITE): State.REPEATED,
+    (State.UNSURE, Event.LOST): State.UNSURE,
+    (State.UNSURE, Event.END): State.IN_DOUBT,
+    (State.REPEATED, Event.RECEIPT): State.STORED,
+    (State.REPEATED, Event.ERROR): State.IN_DOUBT,  # the first time, it might have been stored
+    (State.REPEATED, Event.LOST): State.UNSURE,
+    (State.REPEATED, Event.END): State.IN_DOUBT,
+}
+#: States of a batch that is written on the present connection and has no answer.
+UNANSWERED: Final = (State.WRITTEN, State.REPEATED)
+
+
+@attrs.define(eq=False)
+class Batch(Generic[Token]):
+    """Records that are sent, and answered, together.
+
+    Attributes:
+        sequence: sequence id of the first record, by which the broker answers.
+        tokens: one for each record, in order.
+        size: bytes counted in the sender's window.
+        frame: the SEND command, whole.
+        deadline: steady time after which it fails; infinity: never.
+        state: where it is.
+    """
+
+    sequence: int
+    tokens: list[Token]
+    size: int
+    frame: bytes
+    deadline: float
+    state: State = attrs.field(default=State.WAITING, init=False)
+
+    def take(self, event: Event) -> State:
+        """Change the state by an event, and return it."""
+        state = self.state = TRANSITIONS[self.state, event]
+        return state
+
+
+@attrs.define(eq=False)
+class Producing(Generic[Token]):
+    """The batches of one producer that have no outcome yet, in the order of sending.
+
+    Attributes:
+        connected: whether batches can be written.
+        unanswered: number of batches that are written on this connection and have no answer.
+    """
+
+    connected: bool = attrs.field(default=False, init=False)
+    unanswered: int = attrs.field(default=0, init=False)
+    _batches: deque[Batch[Token]] = attrs.field(factory=deque, init=False)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def add(self, batch: Batch[Token]) -> bytes:
+        """Add a batch behind all others.
+
+        Returns:
+            What is to be written now: its frame; empty without a connection.
+        """
+        self._batches.append(batch)
+        if not self.connected:
+            return b""
+        batch.take(Event.WRITE)
+        self.unanswered += 1
+        return batch.frame
+
+    def connect(self) -> list[bytes]:
+        """Return the frames of all batches, to be written now on a new connection, in order."""
+        self.connected = True
+        for batch in self._batches:
+            batch.take(Event.WRITE)
+        self.unanswered = len(self._batches)
+        return [batch.frame for batch in self._batches]
+
+    def lose(self) -> None:
+        """Take the loss of the connection: every batch stays, to be written on the next one."""
+        if not self.connected:
+            return
+        self.connected = False
+        self.unanswered = 0
+        for batch in self._batches:
+            batch.take(Event.LOST)
+
+    def receipt(self, sequence: int) -> Batch[Token] | None:
+        """Take a receipt of the broker.
+
+        Returns:
+            The batch that is stored, or was stored before, removed; None for an answer that came before, or whose batch
+            has failed meanwhile.
+
+        Raises:
+            ProtocolError: an earlier batch has no answer. The connection must be closed: nothing else tells its fate.
+        """
+        return self._answered(sequence, Event.RECEIPT)
+
+    def refuse(self, sequence: int) -> Batch[Token] | None:
+        """Take an error of the broker about a batch. Returns and raises as ``receipt``."""
+        return self._answered(sequence, Event.ERROR)
+
+    def _answered(self, sequence: int, event: Event) -> Batch[Token] | None:
+        first = self._batches[0] if self._batches else None
+        if first is None or sequence < first.sequence or first.state not in UNANSWERED:
+            return None
+        if sequence > first.sequence:
+            raise ProtocolError(f"an answer to sequence id {sequence}, where {first.sequence} is to be answered first")
+        self._batches.popleft()
+        self.unanswered -= 1
+        first.take(event)
+        return first
+
+    def expire(self, now: float) -> Iterator[Batch[Token]]:
+        """Remove and yield the batches whose time is over, in order."""
+        while self._batches and self._batches[0].deadline <= now:
+            yield self._end_first()
+
+    def end(self) -> Iterator[Batch[Token]]:
+        """Remove and yield all batches, in order: the producer is closed, or can't continue."""
+        while self._batches:
+            yield self._end_first()
+
+    @property
+    def deadline(self) -> float | None:
+        """Steady time at which the first batch fails, or None without one."""
+        return self._batches[0].deadline if self._batches else None
+
+    def _end_first(self) -> Batch[Token]:
+        batch = self._batches.popleft()
+        if batch.state in UNANSWERED:
+            self.unanswered -= 1
+        batch.take(Event.END)
+        return batch

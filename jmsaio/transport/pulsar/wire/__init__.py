@@ -1,0 +1,1 @@
+"""Pulsar's binary protocol on asyncio: the transport ``wire``."""

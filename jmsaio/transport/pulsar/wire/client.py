@@ -1,0 +1,48 @@
+"""What the producers, consumers and readers of one transport share."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from itertools import count
+
+from jmsaio.config import Configuration
+from jmsaio.errors import ForkError, ObjectClosedError
+from jmsaio.transport.clock import Clock, clock_of
+from jmsaio.transport.pulsar.wire.pool import Pool
+from jmsaio.transport.pulsar.wire.tasks import Tasks
+from jmsaio.transport.pulsar.wire.topics import Topics
+
+
+class Client:
+    """The connections of one transport, its tasks, and the numbers of its producers and consumers.
+
+    Attributes:
+        config: the connection's options.
+        loop: the event loop of everything here.
+        clock: the clock of that loop.
+        tasks: owner of all background tasks.
+        pool: the connections.
+        topics: finds the brokers of topics.
+        ids: numbers of producers and consumers, which are never used twice.
+        closed: whether the transport is closed.
+    """
+
+    def __init__(self, config: Configuration) -> None:
+        self.config = config
+        self.loop = asyncio.get_running_loop()
+        self.clock: Clock = clock_of(self.loop)
+        self.tasks = Tasks()
+        self.pool = Pool(config, self.tasks)
+        listener = config.client.get("listener_name")
+        self.topics = Topics(self.pool, config.operation_timeout, listener if isinstance(listener, str) else None)
+        self.ids = count(1)
+        self.closed = False
+        self._process = os.getpid()
+
+    def check(self) -> None:
+        """Raise ObjectClosedError after close, and ForkError in a child process."""
+        if self._process != os.getpid():
+            raise ForkError("this connection belongs to the parent process; connect again in the child")
+        if self.closed:
+            raise ObjectClosedError("the connection to the broker is closed")

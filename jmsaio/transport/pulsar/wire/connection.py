@@ -1,0 +1,337 @@
+"""One connection to a broker: frames, requests and their answers, keep-alive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+import attrs
+
+from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError, ProtocolError, TransportError
+from jmsaio.protocol import handshake
+from jmsaio.protocol.commands import Command, decode_command, encode_command
+from jmsaio.protocol.framing import MAX_MESSAGE_SIZE, PADDING, Frame, Framing
+from jmsaio.protocol.handshake import Handshake, Identity
+from jmsaio.protocol.lookup import Address
+from jmsaio.protocol.messages import Delivery, SendReceipt, read_message, read_receipt
+from jmsaio.protocol.requests import Requests
+from jmsaio.transport.pulsar.wire.answers import error_of
+
+#: Bytes that wait for the network before writing pauses.
+_HIGH_WATER: Final = 4 * 1024 * 1024
+_PONG: Final = encode_command(Command.PONG)
+_PING: Final = encode_command(Command.PING)
+
+
+class ProducerPart(Protocol):
+    """What a connection reports to a producer on it."""
+
+    def stored(self, receipt: SendReceipt) -> None:
+        """Take the broker's receipt. Raises ProtocolError if an earlier batch has none."""
+
+    def refused(self, sequence: int, error: JMSError) -> None:
+        """Take the broker's error about a batch. Raises as ``stored``."""
+
+    def ended(self, error: JMSError, assigned: str) -> None:
+        """Take its end on this connection: this was lost, or the broker closed it, and might name the next broker."""
+
+
+class ConsumerPart(Protocol):
+    """What a connection reports to a consumer on it."""
+
+    def arrived(self, delivery: Delivery, frame: Frame) -> None:
+        """Take an entry, which ``frame`` holds."""
+
+    def announce(self) -> None:
+        """Report what arrived; called once after the entries that came together."""
+
+    def topic_ended(self) -> None:
+        """Take that the topic is terminated, and nothing follows."""
+
+    def ended(self, error: JMSError, assigned: str) -> None:
+        """Take its end on this connection, as ``ProducerPart.ended``."""
+
+
+@attrs.frozen
+class Introduction:
+    """What a client needs to introduce itself to a broker.
+
+    Attributes:
+        version: name and version of the client.
+        identify: returns how it introduces itself now; raises JMSSecurityError or BrokerUnavailableError.
+        keep_alive: seconds of silence after which the broker is asked, and after twice of which it is given up.
+    """
+
+    version: str
+    identify: Callable[[], Awaitable[Identity]]
+    keep_alive: float = 30.0
+
+
+class Connection(asyncio.Protocol):
+    """A connection that a broker has accepted. Opened by ``wire.pool``.
+
+    Attributes:
+        address: the broker, and the proxy in between.
+        error: why it is lost, or None.
+        max_message_size: maximum bytes of a message, as the broker tells it.
+        producers: the producers on it by their ids.
+        consumers: the consumers on it by their ids.
+    """
+
+    def __init__(self, address: Address, introduction: Introduction, challenged: Callable[[Connection], None]) -> None:
+        self.address = address
+        self.error: JMSError | None = None
+        self.max_message_size = MAX_MESSAGE_SIZE
+        self.producers: dict[int, ProducerPart] = {}
+        self.consumers: dict[int, ConsumerPart] = {}
+        self._introduction = introduction
+        self._challenged = challenged
+        self._loop = asyncio.get_running_loop()
+        self._framing = Framing()
+        self._handshake = Handshake()
+        self._requests: Requests[asyncio.Future[dict[str, Any]]] = Requests()
+        # CONNECTED has no request id, and may come before ``create_connection`` returns.
+        self._accepted: asyncio.Future[None] = self._loop.create_future()
+        self._out: list[bytes] = []
+        self._paused = False
+        self._arrived: dict[ConsumerPart, None] = {}
+        self._heard = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        state = "open" if self.error is None else "lost"
+        parts = len(self.producers) + len(self.consumers)
+        return f"<Connection {self.address.broker}, {state}, {parts} producers and consumers>"
+
+    async def introduce(self, identity: Identity) -> None:
+        """Send CONNECT, and wait until the broker accepts this client. The caller bounds the time.
+
+        Raises:
+            JMSSecurityError: it refuses the credentials.
+            BrokerUnavailableError: the connection broke.
+        """
+        proxied = self.address.broker.partition("://")[2] if self.address.through else ""
+        self.write(handshake.connect_frame(self._introduction.version, identity, proxied))
+        await self._accepted
+        self._timer = self._loop.call_later(self._introduction.keep_alive, self._check_alive)
+
+    def respond(self, identity: Identity) -> None:
+        """Answer a challenge of the broker."""
+        self.write(handshake.response_frame(self._introduction.version, identity))
+
+    def close(self, error: JMSError) -> None:
+        """Close the connection at once; everything on it ends with ``error``. Idempotent."""
+        self._end(error)
+        self._transport.abort()
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the socket."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        transport.set_write_buffer_limits(high=_HIGH_WATER)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Take the end of the socket."""
+        self._end(
+            BrokerUnavailableError(f"the connection to {self.address.broker} broke: {exc or 'closed by the broker'}")
+        )
+
+    def pause_writing(self) -> None:
+        """Keep what is written until the network takes it."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """Write what was kept."""
+        self._paused = False
+        if self._out:
+            self._send()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of the broker, however cut."""
+        self._heard = self._loop.time()
+        try:
+            for frame in self._framing.feed(data):
+                self._take(frame)
+        except ProtocolError as error:
+            self.close(error)
+        arrived, self._arrived = self._arrived, {}
+        for consumer in arrived:
+            consumer.announce()
+
+    # the way out
+
+    def write(self, data: bytes) -> None:
+        """Write a frame. The frames of one turn of the loop leave in one system call."""
+        out = self._out
+        out.append(data)
+        if len(out) == 1 and not self._paused:
+            self._loop.call_soon(self._send)
+
+    def _send(self) -> None:
+        if self._paused:
+            return
+        out, self._out = self._out, []
+        if out:
+            self._transport.write(b"".join(out) if len(out) > 1 else out[0])
+
+    @property
+    def congested(self) -> bool:
+        """Whether the network takes less than is written."""
+        return self._paused
+
+    def start_request(self, command: Command, **fields: Any) -> asyncio.Future[dict[str, Any]]:
+        """Send a request, and return the future of its answer's fields. Cancelling it ignores the answer.
+
+        Raises the error of a lost connection.
+        """
+        return self.start_framed(command, lambda number: encode_command(command, request_id=number, **fields))
+
+    def start_framed(self, command: Command, make: Callable[[int], bytes]) -> asyncio.Future[dict[str, Any]]:
+        """Send a request as ``start_request``; ``make`` returns its frame for a request id."""
+        if self.error is not None:
+            raise self.error
+        future = self._loop.create_future()
+        number = self._requests.add(command, future)
+        future.add_done_callback(lambda _: self._requests.forget(number))
+        self.write(make(number))
+        return future
+
+    def send_request(self, command: Command, **fields: Any) -> None:
+        """Send a request whose answer does not matter, unless the connection is lost."""
+        if self.error is None:
+            self.start_request(command, **fields).cancel()
+
+    async def request(self, what: str, timeout: float, command: Command, **fields: Any) -> dict[str, Any]:
+        """Send a request, and return the fields of its answer.
+
+        Args:
+            what: the operation, the start of an error's text.
+            timeout: seconds.
+
+        Raises:
+            TransportError: the broker answers with an error.
+            OperationTimeoutError: no answer in time.
+            BrokerUnavailableError: the connection broke.
+
+        Cancelling ignores the answer; the request might have been carried out.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self.start_request(command, **fields)
+        except TimeoutError:
+            raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
+        number = answer.get("error", answer.get("error_code"))
+        if number is not None:
+            raise error_of(what, number, answer.get("message") or answer.get("error_message") or "")
+        return answer
+
+    # the way in
+
+    def _take(self, frame: Frame) -> None:
+        kind = frame.kind
+        if not self._accepted.done():
+            self._shake_hands(kind, decode_command(kind, frame.data, frame.command, frame.rest))
+        elif kind == Command.MESSAGE:
+            delivery = read_message(frame)
+            consumer = self.consumers.get(delivery.consumer_id)
+            if consumer is not None:  # else it is closed, and the broker redelivers what it has sent
+                consumer.arrived(delivery, frame)
+                self._arrived[consumer] = None
+        elif kind == Command.SEND_RECEIPT:
+            receipt = read_receipt(frame)
+            producer = self.producers.get(receipt.producer_id)
+            if producer is not None:
+                producer.stored(receipt)
+        elif kind == Command.PING:
+            self.write(_PONG)
+        elif kind != Command.PONG:
+            self._take_command(kind, decode_command(kind, frame.data, frame.command, frame.rest))
+
+    def _take_command(self, command: int, fields: dict[str, Any]) -> None:
+        if command in (Command.CONNECTED, Command.AUTH_CHALLENGE):
+            self._shake_hands(command, fields)
+            return
+        take = _COMMANDS.get(command)
+        if take is not None:
+            take(self, fields)
+        elif fields.get("request_id") is not None:
+            future = self._requests.answered(command, fields)
+            if future is not None and not future.done():
+                future.set_result(fields)
+
+    def _shake_hands(self, command: int, fields: dict[str, Any]) -> None:
+        state = self._handshake.take(command, fields)
+        if command == Command.AUTH_CHALLENGE:
+            self._challenged(self)
+        elif state is handshake.State.ACCEPTED:
+            self.max_message_size = self._handshake.max_message_size
+            self._framing.set_max(self.max_message_size + PADDING)
+            if not self._accepted.done():
+                self._accepted.set_result(None)
+        else:
+            what = f"connect to {self.address.broker}"
+            self.close(error_of(what, fields.get("error", 0), fields.get("message", "")))
+
+    def _take_send_error(self, fields: dict[str, Any]) -> None:
+        producer = self.producers.get(fields.get("producer_id", -1))
+        if producer is not None:
+            error = error_of("send", fields.get("error", 0), fields.get("message", ""))
+            producer.refused(fields.get("sequence_id", -1), error)
+
+    def _close_producer(self, fields: dict[str, Any]) -> None:
+        producer = self.producers.pop(fields.get("producer_id", -1), None)
+        if producer is not None:
+            producer.ended(TransportError("the broker closed the producer", "Disconnected"), self._assigned(fields))
+
+    def _close_consumer(self, fields: dict[str, Any]) -> None:
+        consumer = self.consumers.pop(fields.get("consumer_id", -1), None)
+        if consumer is not None:
+            consumer.ended(TransportError("the broker closed the consumer", "Disconnected"), self._assigned(fields))
+
+    def _assigned(self, fields: dict[str, Any]) -> str:
+        """Return the URL of the broker that takes the topic over, "" if it is not told."""
+        tls = self.address.broker.startswith("pulsar+ssl:")
+        return fields.get("assigned_broker_service_url_tls" if tls else "assigned_broker_service_url") or ""
+
+    def _end_of_topic(self, fields: dict[str, Any]) -> None:
+        consumer = self.consumers.get(fields.get("consumer_id", -1))
+        if consumer is not None:
+            consumer.topic_ended()
+
+    def _check_alive(self) -> None:
+        """Ask a silent broker, and give up one that stays silent."""
+        interval, silent = self._introduction.keep_alive, self._loop.time() - self._heard
+        if silent >= 2 * interval:
+            self.close(BrokerUnavailableError(f"the broker at {self.address.broker} was silent for {silent:.0f} s"))
+            return
+        if silent >= interval / 2:
+            self.write(_PING)
+        self._timer = self._loop.call_later(interval, self._check_alive)
+
+    def _end(self, error: JMSError) -> None:
+        if self.error is not None:
+            return
+        self.error = error
+        if self._timer is not None:
+            self._timer.cancel()
+        waiting: list[asyncio.Future[Any]] = [self._accepted, *self._requests.take_all()]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # whoever asked might have given up
+        parts: list[ProducerPart | ConsumerPart] = [*self.producers.values(), *self.consumers.values()]
+        self.producers.clear()
+        self.consumers.clear()
+        for part in parts:
+            part.ended(error, "")
+
+
+_COMMANDS: Final[dict[int, Callable[[Connection, dict[str, Any]], None]]] = {
+    Command.SEND_ERROR: Connection._take_send_error,
+    Command.CLOSE_PRODUCER: Connection._close_producer,
+    Command.CLOSE_CONSUMER: Connection._close_consumer,
+    Command.REACHED_END_OF_TOPIC: Connection._end_of_topic,
+}

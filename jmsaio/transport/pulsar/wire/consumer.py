@@ -1,0 +1,509 @@
+"""The consumer of one topic without partitions, or of one partition: permits, entries and acknowledgements.
+
+What happens to a record is decided by ``jmsaio.rules.record_life``; this carries it out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from bisect import insort
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from jmsaio.errors import JMSError, OperationTimeoutError, ProtocolError, TransportError
+from jmsaio.model.partitions import split_partition
+from jmsaio.model.wire import EntryId, PlainWireId, SetAside, WireId
+from jmsaio.protocol import acks
+from jmsaio.protocol.batch import Span, split
+from jmsaio.protocol.codes import InitialPosition, SubType
+from jmsaio.protocol.commands import Command, encode_command, key_values
+from jmsaio.protocol.framing import Frame, entry_of
+from jmsaio.protocol.messages import Delivery
+from jmsaio.protocol.metadata import decode_metadata
+from jmsaio.rules import record_life as life
+from jmsaio.rules.record_life import Action, RecordEvent
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.names import CLIENT, process_name
+from jmsaio.transport.pulsar.wire.answers import error_of
+from jmsaio.transport.pulsar.wire.client import Client
+from jmsaio.transport.pulsar.wire.connection import Connection
+from jmsaio.transport.pulsar.wire.keeper import Keeper
+from jmsaio.transport.pulsar.wire.record import Entry, WireRecord, may_expire
+
+_log = logging.getLogger(__name__)
+_TYPES: Final = {
+    SubscriptionType.EXCLUSIVE: SubType.Exclusive,
+    SubscriptionType.SHARED: SubType.Shared,
+    SubscriptionType.FAILOVER: SubType.Failover,
+    SubscriptionType.KEY_SHARED: SubType.Key_Shared,
+}
+#: Seconds that acknowledgements wait for others.
+ACK_GROUP_TIME: Final = 0.005
+#: Ids in one ACK frame: far below the broker's limit of a frame.
+_MOST_IDS: Final = 1000
+#: Entries kept although they are with the broker, for their counts.
+_MOST_ENTRIES: Final = 20_000
+_EARLIEST: Final = {"ledger_id": (1 << 64) - 1, "entry_id": (1 << 64) - 1}
+_LATEST: Final = {"ledger_id": (1 << 63) - 1, "entry_id": (1 << 63) - 1}
+
+
+class Consumer:
+    """Receives from one topic or partition, over any number of connections.
+
+    Args:
+        client: the transport's part that all share.
+        topic: full name of the topic without partitions, or of the partition.
+        subscription: what is subscribed.
+        permits: number of records that the broker may send ahead.
+        woken: called when records may be available, or it has failed.
+        dying: called with a record whose failures exceed the dead-letter policy's limit.
+
+    Attributes:
+        topic: as above.
+        failure: why it ended for good, or None.
+    """
+
+    def __init__(
+        self, client: Client, topic: str, subscription: Subscription, permits: int, woken: Callable[[], object],
+        dying: Callable[[Consumer, WireRecord, int], object],
+    ) -> None:  # fmt: skip
+        self.topic = topic
+        self.failure: JMSError | None = None
+        self._client = client
+        self._subscription = subscription
+        self._woken = woken
+        self._dying = dying
+        self._partition = split_partition(topic)[1]
+        self._persistent = not topic.startswith("non-persistent:")
+        self._ordered = not subscription.shared
+        policy = subscription.config.dead_letter
+        self._dead_after = policy.max_redeliver_count if policy is not None and subscription.shared else None
+        self._id = next(client.ids)
+        self._incarnation = 0
+        self._keeper = Keeper(self, client.topics, client.tasks)
+        self._connection: Connection | None = None
+        self._permits = max(1, permits)
+        self._used = 0
+        self._stopped = False
+        self._ready: list[WireRecord] = []
+        self._taken = 0
+        self._entries: dict[EntryId, Entry] = {}
+        self._numbers = 0  # entries of a non-persistent topic so far
+        self._acked: dict[Entry, None] = {}
+        self._grouping: asyncio.TimerHandle | None = None
+        self._receipts: set[asyncio.Future[dict[str, object]]] = set()
+        self._refused: JMSError | None = None
+        self._closed = False
+
+    async def open(self, timeout: float) -> None:
+        """Subscribe within ``timeout`` seconds. Raises as ``Transport.open_receiver``."""
+        await self._keeper.open(timeout)
+
+    # the keeper's side
+
+    async def register(self, connection: Connection) -> None:
+        """Subscribe at a broker. Raises TransportError."""
+        wanted, config = self._subscription, self._subscription.config
+        number = self._id = next(self._client.ids)  # what the last one still brings is dropped
+        self._incarnation += 1
+        connection.consumers[number] = self
+        metadata = {CLIENT: process_name(), **config.properties, **wanted.metadata}
+        earliest = wanted.position is StartPosition.EARLIEST
+        try:
+            await connection.request(
+                f"subscribe {wanted.name} of {self.topic}", self._client.config.operation_timeout, Command.SUBSCRIBE,
+                topic=self.topic, subscription=wanted.name, sub_type=int(_TYPES[wanted.type]), consumer_id=number,
+                consumer_name=config.consumer_name, metadata=key_values(metadata),
+                read_compacted=config.read_compacted or None,
+                initial_position=int(InitialPosition.Earliest if earliest else InitialPosition.Latest),
+                replicate_subscription_state=config.replicate_subscription_state or None,
+                subscription_properties=key_values(wanted.properties),
+            )  # fmt: skip
+        except BaseException:
+            if connection.consumers.pop(number, None) is not None:  # the broker might still open it
+                connection.send_request(Command.CLOSE_CONSUMER, consumer_id=number)
+            raise
+        self._connection = connection
+        self._used = 0
+        if not self._stopped:
+            self._flow(self._permits)
+
+    def lost(self, error: JMSError) -> None:
+        """Take the loss of the connection, which ``ended`` has carried out."""
+
+    def failed(self, error: JMSError) -> None:
+        """End with an error, which the next receive raises."""
+        self.failure = error
+        self._woken()
+
+    # the connection's side
+
+    def ended(self, error: JMSError, assigned: str) -> None:
+        """Take the end on this connection: the broker sends everything unacknowledged again on the next one."""
+        self._connection = None
+        self._ready.clear()
+        self._taken = 0
+        self._acked.clear()
+        for entry in self._entries.values():
+            life.step_all(entry.states, RecordEvent.LINK_LOST)
+        self._keeper.ended(error, assigned)
+
+    def topic_ended(self) -> None:
+        """Take that nothing follows: the topic is terminated."""
+        _log.info("topic %s is terminated; nothing follows what is stored", self.topic)
+
+    def arrived(self, delivery: Delivery, frame: Frame) -> None:
+        """Take an entry."""
+        try:
+            parts = entry_of(frame)
+            metadata = decode_metadata(parts.data, parts.metadata, parts.payload)
+            data = parts.data[parts.payload :]
+            spans = None if metadata.num_messages_in_batch is None else split(data, 0, metadata.num_messages_in_batch)
+        except ProtocolError as error:
+            self._damaged(delivery, error)
+            return
+        size = 1 if spans is None else len(spans)
+        if self._persistent:
+            key = delivery.ledger, delivery.entry
+            known = self._entries.get(key)
+            if known is not None and known.metadata.publish_time != metadata.publish_time:
+                life.step_all(known.states, RecordEvent.REPLACED)
+                known = None
+        else:
+            self._numbers += 1
+            key, known = (0, self._numbers), None
+        if known is None:
+            entry = Entry(
+                *key, self._partition, self.topic, metadata, data, life.arrived(size, delivery.ack_set),
+                self._incarnation, delivery.redelivery_count,
+            )  # fmt: skip
+            self._entries[key] = entry
+            queued: Iterable[int] = range(size) if delivery.ack_set is None else _queued(entry)
+        else:
+            entry = known
+            entry.data, entry.incarnation, entry.broker_count = data, self._incarnation, delivery.redelivery_count
+            queued, repeated = life.arrived_again(entry.states, delivery.ack_set)
+            if repeated:
+                self._acknowledge_later(entry)
+        before = len(self._ready)
+        self._queue(entry, spans, queued)
+        self._give_back_permits(size - (len(self._ready) - before))
+
+    def _queue(self, entry: Entry, spans: Sequence[Span] | None, indexes: Iterable[int]) -> None:
+        """Add records of an entry that has arrived to the queue, unless they are early or die."""
+        expires, failures = may_expire(entry), entry.failures
+        base = life.redelivery_count(0, entry.broker_count, entry.returns)
+        due = entry.metadata.deliver_at_time if self._ordered else None
+        delay = 0.0 if due is None else due / 1000 - self._client.clock.now()
+        for index in indexes:
+            count = failures.get(index, 0) + base if failures else base
+            record = WireRecord(entry, index, None if spans is None else spans[index], count, expires)
+            if self._stopped:
+                life.step(entry.states, index, RecordEvent.STOPPED)
+                self._redeliver([entry])
+            elif delay > 0:
+                life.step(entry.states, index, RecordEvent.EARLY)
+                self._client.loop.call_later(delay, self._due_here, record)
+            elif self._dead_after is not None and count > self._dead_after:
+                self._bury(record, count)
+            else:
+                self._ready.append(record)
+
+    def _damaged(self, delivery: Delivery, error: ProtocolError) -> None:
+        """Report an entry that can't be read. It stays unacknowledged: the broker keeps it."""
+        _log.warning(
+            "an entry of %s can't be read and stays unacknowledged (ID:%d:%d): %s",
+            self.topic, delivery.ledger, delivery.entry, error,
+        )  # fmt: skip
+        self._give_back_permits(1)
+
+    def announce(self) -> None:
+        """Report what arrived."""
+        if len(self._ready) > self._taken:
+            self._woken()
+
+    # permits
+
+    def _flow(self, permits: int) -> None:
+        """Allow the broker to send more records: never 0, which ends the connection."""
+        if self._connection is not None and permits > 0:
+            self._connection.write(encode_command(Command.FLOW, consumer_id=self._id, message_permits=permits))
+
+    def _give_back_permits(self, records: int) -> None:
+        used = self._used = self._used + records
+        if used >= (self._permits + 1) // 2 and not self._stopped:
+            self._used = 0
+            self._flow(used)
+
+    def take(self, limit: int) -> list[WireRecord]:
+        """Return up to ``limit`` records for the application."""
+        ready, taken = self._ready, self._taken
+        found: list[WireRecord] = []
+        while len(found) < limit and taken < len(ready):
+            record = ready[taken]
+            taken += 1
+            states = record.entry.states
+            if states[record.index] == life.QUEUED:
+                states[record.index] = life.HELD
+                found.append(record)
+        if taken == len(ready):
+            ready.clear()
+            taken = 0
+        elif taken > 1000:
+            del ready[:taken]
+            taken = 0
+        self._taken = taken
+        if found:
+            self._give_back_permits(len(found))
+            timeout = self._subscription.config.ack_timeout
+            if timeout is not None:
+                self._client.loop.call_later(timeout, self._overdue, found)
+        return found
+
+    # settling
+
+    def acknowledge(self, record: WireRecord) -> None:
+        """Acknowledge a record, in the next group."""
+        states, index, entry = record.entry.states, record.index, record.entry
+        if states[index] == life.HELD:
+            states[index] = life.ACKED
+        elif life.step(states, index, RecordEvent.ACKNOWLEDGED).action is not Action.ACKNOWLEDGE:
+            return
+        if entry.incarnation == self._incarnation and self._connection is not None:
+            self._acknowledge_later(entry)
+
+    def _acknowledge_later(self, entry: Entry) -> None:
+        self._acked[entry] = None
+        if self._grouping is None:
+            self._grouping = self._client.loop.call_later(ACK_GROUP_TIME, self.flush)
+
+    def flush(self) -> None:
+        """Send the acknowledgements that wait."""
+        if self._grouping is not None:
+            self._grouping.cancel()
+            self._grouping = None
+        connection, acked = self._connection, self._acked
+        self._acked = {}
+        if connection is None or not acked:
+            return
+        whole = not self._subscription.config.batch_index_ack_enabled
+        entries = [(entry, life.ack_set(entry.states)) for entry in acked]
+        entries = [(entry, left) for entry, left in entries if left is None or not whole]
+        for first in range(0, len(entries), _MOST_IDS):
+            self._send_acks(connection, entries[first : first + _MOST_IDS])
+
+    def _send_acks(self, connection: Connection, entries: list[tuple[Entry, int | None]]) -> None:
+        ids = [acks.message_id(entry.ledger, entry.number, left, len(entry.states)) for entry, left in entries]
+        number = self._id
+        receipt = connection.start_framed(Command.ACK, lambda request: acks.ack(number, ids, request_id=request))
+        self._receipts.add(receipt)
+        receipt.add_done_callback(partial(self._confirmed, entries))
+
+    def _confirmed(self, entries: list[tuple[Entry, int | None]], receipt: asyncio.Future[dict[str, object]]) -> None:
+        self._receipts.discard(receipt)
+        if receipt.cancelled() or receipt.exception() is not None:
+            return  # the link is lost: repeated when the entries come again
+        error = receipt.result().get("error")
+        if error is not None:
+            what = f"acknowledge on {self._subscription.name} of {self.topic}"
+            self._refused = error_of(what, int(str(error)), str(receipt.result().get("message") or ""))
+            return
+        for entry, left in entries:
+            if life.confirm(entry.states, left):
+                self._forget(entry)
+
+    def _forget(self, entry: Entry) -> None:
+        key = entry.ledger, entry.number
+        if self._entries.get(key) is entry:
+            del self._entries[key]
+
+    def find(self, record: SetAside) -> tuple[Entry, int] | None:
+        """Return the entry and index of a record, or of one that was set aside; None if it is not of this consumer."""
+        if isinstance(record, WireRecord):
+            return record.entry, record.index
+        assert isinstance(record, tuple)
+        entry = self._entries.get((record[0], record[1]))
+        return None if entry is None else (entry, max(0, record[3]))
+
+    def set_aside(self, record: WireRecord) -> SetAside:
+        """Keep only the id of a record."""
+        life.step(record.entry.states, record.index, RecordEvent.SET_ASIDE)
+        place: PlainWireId = tuple(record.message_id)  # type: ignore[assignment]  # of these four
+        return place
+
+    def give_back(self, entry: Entry, index: int, delay: float, counted: bool) -> None:
+        """Return a record after ``delay`` seconds."""
+        self._step_back(entry, index, RecordEvent.RETURNED if counted else RecordEvent.RETURNED_UNSEEN, delay)
+
+    def _step_back(self, entry: Entry, index: int, event: RecordEvent, delay: float) -> None:
+        step = life.step(entry.states, index, event)
+        if step.counted:
+            entry.failures[index] = entry.failures.get(index, 0) + 1
+        if step.action is Action.WAIT:
+            self._client.loop.call_later(max(0.0, delay), self._due, entry, index)
+
+    def _due(self, entry: Entry, index: int) -> None:
+        if self._closed or entry.states[index] != life.RETURNED:
+            return
+        if self._ordered:
+            spans = None
+            if entry.metadata.num_messages_in_batch is not None:
+                spans = split(entry.data, 0, entry.metadata.num_messages_in_batch)
+            count = life.redelivery_count(entry.failures.get(index, 0), entry.broker_count, entry.returns)
+            span = None if spans is None else spans[index]
+            self._due_here(WireRecord(entry, index, span, count, may_expire(entry)))
+            return
+        life.step(entry.states, index, RecordEvent.DUE)
+        self._redeliver([entry])
+
+    def _due_here(self, record: WireRecord) -> None:
+        """Queue a record that waited here, in the topic's order."""
+        if self._closed or record.entry.states[record.index] not in (life.RETURNED, life.EARLY):
+            return
+        life.step(record.entry.states, record.index, RecordEvent.DUE_HERE)
+        del self._ready[: self._taken]
+        self._taken = 0
+        insort(self._ready, record, key=_place)
+        self._woken()
+
+    def _redeliver(self, entries: Iterable[Entry]) -> None:
+        """Have the broker redeliver entries; acknowledgements of their other records go first."""
+        self.flush()
+        chosen = [entry for entry in dict.fromkeys(entries) if entry.incarnation == self._incarnation]
+        if self._connection is None or not chosen:
+            return
+        for entry in chosen:
+            entry.returns += 1
+        ids = [{"ledger_id": entry.ledger, "entry_id": entry.number} for entry in chosen]
+        self._connection.write(
+            encode_command(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, consumer_id=self._id, message_ids=ids)
+        )
+
+    def _overdue(self, records: list[WireRecord]) -> None:
+        """Return records whose acknowledgement timeout is over."""
+        backoff = self._subscription.config.ack_timeout_backoff
+        for record in records:
+            if not self._closed and record.entry.states[record.index] == life.HELD:
+                delay = 0.0 if backoff is None else backoff.delay(record.redelivery_count)
+                self._step_back(record.entry, record.index, RecordEvent.TIME_OVER, delay)
+
+    def count_delivery(self, record: WireRecord) -> None:
+        """Count another delivery of a record that the application still holds."""
+        entry, index = record.entry, record.index
+        if life.step(entry.states, index, RecordEvent.DELIVERED_AGAIN).counted:
+            entry.failures[index] = entry.failures.get(index, 0) + 1
+            record.redelivery_count += 1
+
+    # dead letters
+
+    def _bury(self, record: WireRecord, failures: int) -> None:
+        life.step(record.entry.states, record.index, RecordEvent.DEAD_LETTERED)
+        self._dying(self, record, failures)
+
+    def dead_letter(self, record: WireRecord) -> bool:
+        """Take a record out for the dead letters; return whether it is to be stored there."""
+        step = life.step(record.entry.states, record.index, RecordEvent.DEAD_LETTERED)
+        if step.counted:
+            failures = record.entry.failures
+            failures[record.index] = failures.get(record.index, 0) + 1
+        return step.action is Action.STORE
+
+    def letter_ended(self, record: WireRecord, stored: bool) -> None:
+        """Take whether a dead letter is stored."""
+        entry, index = record.entry, record.index
+        if stored:
+            if life.step(entry.states, index, RecordEvent.LETTER_STORED).action is Action.ACKNOWLEDGE:
+                self._acknowledge_later(entry)
+        else:
+            self._step_back(entry, index, RecordEvent.LETTER_FAILED, 1.0)
+
+    # requests
+
+    async def settle(self, timeout: float, receipt: bool) -> None:
+        """Send the acknowledgements that wait, and wait for their receipts. Raises as ``Receiver.settle``."""
+        self.flush()
+        if receipt and self._receipts:
+            _, late = await asyncio.wait(list(self._receipts), timeout=timeout)
+            if late:
+                raise OperationTimeoutError(
+                    f"acknowledge on {self._subscription.name} of {self.topic}: no receipt within {timeout:g} s"
+                )
+        refused, self._refused = self._refused, None
+        if refused is not None:
+            raise refused
+
+    async def _request(self, what: str, timeout: float, command: Command, **fields: object) -> None:
+        connection = self._connection
+        what = f"{what} {self._subscription.name} of {self.topic}"
+        if connection is None:
+            raise TransportError(f"{what}: not connected to the broker", "NotConnected")
+        await connection.request(what, max(0.01, timeout), command, consumer_id=self._id, **fields)
+
+    async def unsubscribe(self, timeout: float) -> None:
+        """Delete the subscription. Raises as ``Receiver.unsubscribe``."""
+        self.flush()
+        await self._request("unsubscribe", timeout, Command.UNSUBSCRIBE)
+
+    async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
+        """Move the subscription. Raises as ``Receiver.seek``."""
+        self.flush()
+        moved = self._incarnation
+        if isinstance(position, WireId):
+            place: Mapping[str, object] = {
+                "ledger_id": position.ledger, "entry_id": position.entry, "batch_index": position.batch_index,
+            }  # fmt: skip
+            await self._request("seek", timeout, Command.SEEK, message_id=place)
+        elif isinstance(position, StartPosition):
+            ends = _EARLIEST if position is StartPosition.EARLIEST else _LATEST
+            await self._request("seek", timeout, Command.SEEK, message_id=ends)
+        else:
+            await self._request("seek", timeout, Command.SEEK, message_publish_time=position)
+        self._ready.clear()
+        self._taken = 0
+        for key, entry in list(self._entries.items()):
+            if entry.incarnation <= moved:
+                life.step_all(entry.states, RecordEvent.MOVED)
+                del self._entries[key]
+
+    def stop(self) -> None:
+        """Return what is not handed out, and hold back permits."""
+        self._stopped = True
+        self._ready.clear()
+        self._taken = 0
+        self._redeliver(
+            entry for entry in list(self._entries.values()) if life.step_all(entry.states, RecordEvent.STOPPED)
+        )
+
+    def resume(self) -> None:
+        """Receive again."""
+        self._stopped = False
+        used, self._used = self._used, 0
+        self._flow(used)
+
+    async def aclose(self, timeout: float) -> None:
+        """Close it at the broker, which redelivers what is not acknowledged. Idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        self.flush()
+        await self._keeper.aclose()
+        connection, self._connection = self._connection, None
+        self._ready.clear()
+        if connection is None or connection.consumers.pop(self._id, None) is None:
+            return
+        try:
+            await connection.request(
+                f"close the consumer of {self.topic}", max(0.01, timeout), Command.CLOSE_CONSUMER, consumer_id=self._id
+            )
+        except JMSError:
+            return  # the connection is lost or silent: the broker redelivers when it notices
+
+
+def _queued(entry: Entry) -> list[int]:
+    return [index for index, state in enumerate(entry.states) if state == life.QUEUED]
+
+
+def _place(record: WireRecord) -> tuple[int, int, int]:
+    return record.entry.ledger, record.entry.number, record.index

@@ -1,0 +1,117 @@
+"""Keeps a producer or consumer registered with the broker that serves its topic, however often that changes."""
+
+from __future__ import annotations
+
+import asyncio
+from random import random
+from typing import Final, Protocol
+
+from jmsaio.errors import JMSError, OperationTimeoutError
+from jmsaio.protocol import backoff
+from jmsaio.transport.pulsar.wire.answers import passes
+from jmsaio.transport.pulsar.wire.connection import Connection
+from jmsaio.transport.pulsar.wire.tasks import Tasks
+from jmsaio.transport.pulsar.wire.topics import Topics
+
+#: Seconds of being registered after which the next attempt follows at once, and failures are counted anew.
+_STABLE: Final = 1.0
+
+
+class Part(Protocol):
+    """A producer or consumer, as its keeper sees it."""
+
+    @property
+    def topic(self) -> str:
+        """Full name of its topic without partitions, or of its partition."""
+
+    async def register(self, connection: Connection) -> None:
+        """Register with the broker of this connection.
+
+        Raises TransportError or JMSSecurityError; then nothing of it is left on the connection.
+        """
+
+    def lost(self, error: JMSError) -> None:
+        """Take the loss of its registration; it will be registered again."""
+
+    def failed(self, error: JMSError) -> None:
+        """Take the error that ends it for good."""
+
+
+class Keeper:
+    """Keeps one part registered: one attempt at a time, with growing pauses, until it is closed or can't be.
+
+    Args:
+        part: the producer or consumer.
+        topics: finds the broker.
+        tasks: owner of the task that does it.
+    """
+
+    def __init__(self, part: Part, topics: Topics, tasks: Tasks) -> None:
+        self._part = part
+        self._topics = topics
+        self._tasks = tasks
+        self._loop = asyncio.get_running_loop()
+        self._opened: asyncio.Future[None] = self._loop.create_future()
+        self._ended: asyncio.Future[tuple[JMSError, str]] = self._loop.create_future()
+        self._task: asyncio.Task[None] | None = None
+        self._last: JMSError | None = None
+
+    async def open(self, timeout: float) -> None:
+        """Register for the first time, and keep registered from then on.
+
+        Raises:
+            OperationTimeoutError: not done within ``timeout`` seconds, for no known reason.
+            TransportError, JMSSecurityError: the reason why it can't be, or could not be in time.
+
+        Cancelling ends the attempt.
+        """
+        self._task = self._tasks.start(self._keep())
+        try:
+            async with asyncio.timeout(timeout):
+                await self._opened
+        except TimeoutError:
+            raise self._last or OperationTimeoutError(
+                f"open {self._part.topic}: no answer within {timeout:g} s"
+            ) from None
+        finally:
+            if not self._opened.done() or self._opened.cancelled() or self._opened.exception() is not None:
+                await self.aclose()
+
+    def ended(self, error: JMSError, assigned: str) -> None:
+        """Take the end of the registration. ``assigned``: URL of the broker that takes over, "" if unknown."""
+        if not self._ended.done():
+            self._ended.set_result((error, assigned))
+
+    async def aclose(self) -> None:
+        """Stop keeping it registered. Idempotent."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def _keep(self) -> None:
+        failures, assigned, topics = 0, "", self._topics
+        while True:
+            if failures:
+                await asyncio.sleep(backoff.delay(failures, random()))
+            self._ended = self._loop.create_future()
+            try:
+                connection = await (topics.assigned(assigned) if assigned else topics.owner(self._part.topic))
+                await self._part.register(connection)
+            except JMSError as error:
+                failures, assigned, self._last = failures + 1, "", error
+                if passes(error, again=self._opened.done()):
+                    continue
+                self._fail(error)
+                return
+            begun = self._loop.time()
+            if not self._opened.done():
+                self._opened.set_result(None)
+            loss, assigned = await self._ended
+            self._part.lost(loss)
+            failures = 0 if self._loop.time() - begun >= _STABLE else failures + 1
+
+    def _fail(self, error: JMSError) -> None:
+        if self._opened.done():
+            self._part.failed(error)
+        else:
+            self._opened.set_exception(error)

@@ -1,0 +1,193 @@
+"""The connections of one transport: one for each broker, opened when first needed."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+
+from jmsaio.config import Configuration
+from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError, ObjectClosedError, OperationTimeoutError
+from jmsaio.protocol.handshake import Identity
+from jmsaio.protocol.lookup import Address
+from jmsaio.transport.pulsar.admin.causes import cause_of, distrust
+from jmsaio.transport.pulsar.admin.credentials import (
+    AuthKind,
+    Credentials,
+    authorities,
+    flaw,
+    read_credentials,
+    tls_context,
+)
+from jmsaio.transport.pulsar.wire.connection import Connection, Introduction
+from jmsaio.transport.pulsar.wire.tasks import Tasks
+
+_VERSION: Final = "jmsaio"
+_METHODS: Final = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls", AuthKind.OAUTH2: "token", AuthKind.BASIC: "basic"}
+
+
+class Pool:
+    """The connections of one transport.
+
+    Args:
+        config: service URL, credentials, TLS options and time limits.
+        tasks: owner of the tasks that open connections.
+
+    Attributes:
+        service: URLs of the brokers or proxies to ask first, in turn.
+        tls: whether connections use TLS.
+    """
+
+    def __init__(self, config: Configuration, tasks: Tasks) -> None:
+        scheme, _, hosts = config.service_url.partition("://")
+        self.service = [f"{scheme}://{host}" for host in hosts.split(",")]
+        self.tls = config.scheme == "pulsar+ssl"
+        self._config = config
+        self._credentials: Credentials | None = read_credentials(
+            config.auth_plugin, config.auth_params, authorities(config)
+        )
+        timeout = config.client.get("connection_timeout_ms", 10000)
+        assert isinstance(timeout, int)  # checked by the configuration
+        self._timeout = timeout / 1000
+        self._tasks = tasks
+        self._introduction = Introduction(_VERSION, self._identify)
+        self._open: dict[Address, Connection] = {}
+        self._opening: dict[Address, asyncio.Future[Connection]] = {}
+        self._closed = False
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The open connections."""
+        return list(self._open.values())
+
+    async def connect_service(self) -> Connection:
+        """Return a connection to the first address of the service URL that works.
+
+        Raises:
+            The error of the last address, as ``connect``.
+        """
+        found = next((self._open[Address(url)] for url in self.service if Address(url) in self._open), None)
+        if found is not None:
+            return found
+        for url in self.service[:-1]:
+            try:
+                return await self.connect(Address(url))
+            except BrokerUnavailableError:
+                continue
+        return await self.connect(Address(self.service[-1]))
+
+    async def connect(self, address: Address) -> Connection:
+        """Return the connection to a broker; open it if there is none.
+
+        Raises:
+            BrokerUnavailableError: it can't be reached; has host, port and cause.
+            JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
+            ObjectClosedError: the transport is closed.
+
+        Cancelling leaves the opening to others that need this connection.
+        """
+        if self._closed:
+            raise ObjectClosedError("the connection to the broker is closed")
+        found = self._open.get(address)
+        if found is not None and found.error is None:
+            return found
+        opening = self._opening.get(address)
+        if opening is None:
+            opening = self._opening[address] = asyncio.get_running_loop().create_future()
+            self._tasks.start(self._open_one(address, opening))
+        return await asyncio.shield(opening)
+
+    def aclose(self) -> None:
+        """Close all connections."""
+        self._closed = True
+        for connection in self.connections:
+            connection.close(ObjectClosedError("the connection to the broker is closed"))
+        self._open.clear()
+
+    async def _open_one(self, address: Address, opening: asyncio.Future[Connection]) -> None:
+        try:
+            connection = await self._connected(address)
+        except JMSError as error:
+            opening.set_exception(error)
+            opening.exception()  # whoever asked might have given up
+        except asyncio.CancelledError:
+            opening.set_exception(ObjectClosedError("the connection to the broker is closed"))
+            opening.exception()
+            raise
+        else:
+            self._open[address] = connection
+            opening.set_result(connection)
+        finally:
+            del self._opening[address]
+
+    async def _connected(self, address: Address) -> Connection:
+        url = urlsplit(address.through or address.broker)
+        host, port = url.hostname or "", url.port or (6651 if self.tls else 6650)
+        place = f"{host}:{port}"
+        connection: Connection | None = None
+        identity = Identity()
+        try:
+            async with asyncio.timeout(self._timeout):
+                context = await self._context()
+                identity = await self._identify()
+                loop = asyncio.get_running_loop()
+                _, connection = await loop.create_connection(
+                    partial(Connection, address, self._introduction, self._challenged),
+                    host, port, ssl=context, server_hostname=host if context is not None else None,
+                )  # fmt: skip
+                await connection.introduce(identity)
+        except TimeoutError:
+            self._drop(connection)
+            raise BrokerUnavailableError(
+                f"connect to {place}: no answer within {self._timeout:g} s", host, port
+            ) from None
+        except OSError as error:  # ssl.SSLError is one
+            reason = distrust(error, place)
+            if reason is not None:
+                raise JMSSecurityError(reason, "AuthenticationError") from error
+            raise BrokerUnavailableError(f"connect to {place}: {cause_of(error)}", host, port) from error
+        except JMSSecurityError as error:
+            if error.error_code != "AuthenticationError" or connection is None:
+                raise
+            text = f"the broker at {place} refuses the credentials: {flaw(self._credentials, identity.data.decode())}"
+            raise JMSSecurityError(text, "AuthenticationError") from error
+        except BaseException:
+            self._drop(connection)
+            raise
+        return connection
+
+    def _drop(self, connection: Connection | None) -> None:
+        if connection is not None:
+            connection.close(OperationTimeoutError("not connected in time"))
+
+    async def _context(self) -> ssl.SSLContext | None:
+        """Read the certificates again: they may have been renewed."""
+        if not self.tls:
+            return None
+        return await anyio.to_thread.run_sync(tls_context, self._config, self._credentials)
+
+    async def _identify(self) -> Identity:
+        credentials = self._credentials
+        if credentials is None:
+            return Identity()
+        data = await credentials.token()
+        if credentials.kind is AuthKind.BASIC:
+            data = f"{credentials.values['username']}:{credentials.values['password']}"
+        method = credentials.values.get("method") or _METHODS[credentials.kind]
+        return Identity(method, data.encode())
+
+    def _challenged(self, connection: Connection) -> None:
+        self._tasks.start(self._respond(connection))
+
+    async def _respond(self, connection: Connection) -> None:
+        try:
+            async with asyncio.timeout(self._timeout):
+                connection.respond(await self._identify())
+        except TimeoutError:
+            connection.close(BrokerUnavailableError("no credentials in time for the broker's challenge"))
+        except JMSError as error:
+            connection.close(error)

@@ -1,0 +1,261 @@
+"""``WireReceiver``: one subscription, over a consumer for each topic and partition."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError, OperationTimeoutError, TransportError
+from jmsaio.model.log_fields import log_fields
+from jmsaio.model.partitions import split_partition
+from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
+from jmsaio.transport.base import StartPosition, Subscription, Transaction, Wake
+from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.wire.client import Client
+from jmsaio.transport.pulsar.wire.consumer import Consumer
+from jmsaio.transport.pulsar.wire.record import WireRecord
+from jmsaio.transport.waiting import together
+
+_log = logging.getLogger(__name__)
+
+
+class WireReceiver:
+    """Receives from one subscription. Opened by ``WireTransport.open_receiver``.
+
+    Attributes:
+        subscription: what is subscribed.
+    """
+
+    def __init__(
+        self, client: Client, subscription: Subscription, wake: Wake, letters: DeadLetters | None,
+        closed: Callable[[WireReceiver], None],
+    ) -> None:  # fmt: skip
+        self.subscription = subscription
+        self._client = client
+        self._wake = wake
+        self._letters = letters
+        self._on_closed = closed
+        self._consumers: list[Consumer] = []
+        self._first = 0  # the consumer that is asked first
+        self._growth: asyncio.Task[None] | None = None
+        self._stopped = False
+        self._closed = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "stopped" if self._stopped else "open"
+        return f"<WireReceiver {self.subscription.name}, {len(self._consumers)} consumers, {state}>"
+
+    async def start(self, timeout: float) -> None:
+        """Subscribe to all topics and partitions. Raises the first error, with the others closed."""
+        deadline = self._client.loop.time() + timeout
+        await self._add(await self._partitions(), deadline - self._client.loop.time())
+        config = self.subscription.config
+        interval = math.inf
+        if self.subscription.pattern is not None:
+            interval = config.pattern_auto_discovery_period
+        if config.auto_update_partitions:
+            interval = min(interval, config.auto_update_partitions_interval)
+        if interval != math.inf:
+            self._growth = self._client.tasks.start(self._grow(interval))
+
+    async def _partitions(self) -> list[str]:
+        """Return the full names of all partitions and topics without partitions."""
+        wanted, topics = self.subscription, self._client.topics
+        names: Sequence[str] = wanted.topics
+        if wanted.pattern is not None:
+            names = await topics.matching(wanted.pattern, wanted.config.regex_subscription_mode)
+        return [name for found in await together(topics.partitions(topic) for topic in names) for name in found]
+
+    async def _add(self, names: list[str], timeout: float) -> None:
+        config = self.subscription.config
+        total = config.max_total_receiver_queue_size_across_partitions
+        permits = min(config.receiver_queue_size, max(1, total // max(1, len(names))))
+        consumers = [
+            Consumer(self._client, name, self.subscription, permits, self._woken, self._bury) for name in names
+        ]
+        try:
+            await together(consumer.open(timeout) for consumer in consumers)
+        except BaseException:
+            for consumer in consumers:
+                await consumer.aclose(1.0)
+            raise
+        if self._stopped:
+            for consumer in consumers:
+                consumer.stop()
+        self._consumers += consumers
+        self._client.loop.call_soon(self._woken)
+
+    async def _grow(self, interval: float) -> None:
+        """Add consumers for new partitions, and new topics of a pattern, from time to time."""
+        while True:
+            await asyncio.sleep(interval)
+            try:
+                known = {consumer.topic for consumer in self._consumers}
+                new = [name for name in await self._partitions() if name not in known]
+                if new:
+                    await self._add(new, self._client.config.operation_timeout)
+            except JMSError as error:
+                _log.info("new topics of %s can't be received from yet: %s", self.subscription.name, error)
+
+    def _woken(self) -> None:
+        if not self._closed:
+            self._wake()
+
+    def _check(self) -> None:
+        self._client.check()
+        if self._closed:
+            raise ObjectClosedError(f"the receiver of subscription {self.subscription.name} is closed")
+
+    def receive(self, limit: int) -> list[ReceivedRecord]:
+        """Return available records of the consumers in turn. See ``Receiver.receive``."""
+        self._check()
+        consumers, found = self._consumers, list[ReceivedRecord]()
+        count = len(consumers)
+        for turn in range(count):
+            if len(found) == limit:
+                break
+            found += consumers[(self._first + turn) % count].take(limit - len(found))
+        if count > 1:
+            self._first = (self._first + 1) % count
+        if not found and limit > 0:
+            failure = next((consumer.failure for consumer in consumers if consumer.failure is not None), None)
+            if failure is not None:
+                raise failure
+        return found
+
+    def _of(self, record: SetAside) -> Consumer | None:
+        """Return the consumer of a record."""
+        if isinstance(record, WireRecord):
+            topic = record.entry.topic
+            return next((consumer for consumer in self._consumers if consumer.topic == topic), None)
+        return next((consumer for consumer in self._consumers if consumer.find(record) is not None), None)
+
+    def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
+        """Queue acknowledgements. See ``Receiver.acknowledge``."""
+        self._check()
+        if transaction is not None:
+            raise IllegalStateError("this transport has no transactions yet (Capabilities.transactions)")
+        if len(self._consumers) == 1:
+            acknowledge = self._consumers[0].acknowledge
+            for record in records:
+                acknowledge(record)  # type: ignore[arg-type]  # of this receiver
+            return
+        for record in records:
+            consumer = self._of(record)
+            if consumer is not None:
+                consumer.acknowledge(record)  # type: ignore[arg-type]  # of this receiver
+
+    def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
+        """Return records. See ``Receiver.negative_acknowledge``."""
+        self._check()
+        for record in records:
+            consumer = self._of(record)
+            found = None if consumer is None else consumer.find(record)
+            if consumer is not None and found is not None:
+                consumer.give_back(*found, delay, counted)
+
+    def set_aside(self, records: Sequence[ReceivedRecord]) -> list[SetAside]:
+        """Keep only the ids of records that are returned later."""
+        kept: list[SetAside] = []
+        for record in records:
+            consumer = self._of(record)
+            kept.append(record if consumer is None else consumer.set_aside(record))  # type: ignore[arg-type]  # of this receiver
+        return kept
+
+    def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
+        """Move a record to the dead letters. See ``Receiver.dead_letter``."""
+        self._check()
+        if self._letters is None:
+            self.acknowledge((record,))
+            return
+        consumer = self._of(record)
+        if consumer is not None and consumer.dead_letter(record):  # type: ignore[arg-type]  # of this receiver
+            self._letters.put([(record, record.redelivery_count + 1)], self._letter_ended, properties)
+
+    def _bury(self, consumer: Consumer, record: WireRecord, failures: int) -> None:
+        assert self._letters is not None  # a consumer with a policy
+        self._letters.put([(record, failures)], self._letter_ended)
+
+    def _letter_ended(self, record: ReceivedRecord, stored: bool) -> None:
+        consumer = self._of(record)
+        if consumer is not None:
+            consumer.letter_ended(record, stored)  # type: ignore[arg-type]  # of this receiver
+
+    def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
+        """Count another delivery, in this client only; others learn the count when a record is returned."""
+        for record in records:
+            consumer = self._of(record)
+            if consumer is not None:
+                consumer.count_delivery(record)  # type: ignore[arg-type]  # of this receiver
+
+    async def settle(self, timeout: float, *, receipt: bool = False) -> None:
+        """Wait until the queued acknowledgements are sent. See ``Receiver.settle``."""
+        self._check()
+        wait = receipt or self.subscription.config.ack_receipt_enabled
+        await together(consumer.settle(timeout, wait) for consumer in self._consumers)
+
+    async def unsubscribe(self, timeout: float) -> None:
+        """Delete the subscription. See ``Receiver.unsubscribe``."""
+        self._check()
+        await self._unsubscribe(timeout)
+
+    async def _unsubscribe(self, timeout: float) -> None:
+        await together(consumer.unsubscribe(timeout) for consumer in self._consumers)
+
+    async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
+        """Move the subscription. See ``Receiver.seek``."""
+        self._check()
+        if self._stopped:
+            raise IllegalStateError(f"seek {self.subscription.name}: the receiver is stopped; resume it first")
+        consumers = self._consumers
+        if isinstance(position, WireId):
+            consumers = [one for one in consumers if split_partition(one.topic)[1] == position.partition]
+            if not consumers:
+                raise TransportError(f"seek {self.subscription.name}: partition {position.partition} has no consumer")
+        await together(consumer.seek(position, timeout) for consumer in consumers)
+
+    async def stop(self, timeout: float) -> None:
+        """Stop receiving. See ``Receiver.stop``."""
+        self._check()
+        if self.subscription.shared:
+            self._stopped = True
+            for consumer in self._consumers:
+                consumer.stop()
+
+    async def resume(self, timeout: float) -> None:
+        """Receive records again. See ``Receiver.resume``."""
+        self._check()
+        if self._stopped:
+            self._stopped = False
+            for consumer in self._consumers:
+                consumer.resume()
+
+    async def aclose(self, timeout: float) -> None:
+        """Send queued acknowledgements, return unacknowledged records, and close. See ``Receiver.aclose``."""
+        if self._closed:
+            return
+        self._closed = True
+        self._on_closed(self)
+        deadline = self._client.loop.time() + timeout
+        closing = self._client.tasks.start(self._close(deadline))
+        await asyncio.shield(closing)
+
+    async def _close(self, deadline: float) -> None:
+        loop = self._client.loop
+        if self._growth is not None:
+            self._growth.cancel()
+            await asyncio.wait({self._growth})
+        if self._letters is not None:
+            await self._letters.aclose((deadline - loop.time()) / 2)
+        for consumer in self._consumers:
+            consumer.flush()
+        try:
+            await together(consumer.settle((deadline - loop.time()) / 2, True) for consumer in self._consumers)
+            if not self.subscription.durable:
+                await self._unsubscribe((deadline - loop.time()) / 2)
+        except (JMSError, OperationTimeoutError) as error:
+            text, name = "the subscription %s was not settled, or not deleted: %s", self.subscription.name
+            _log.info(text, name, error, extra=log_fields(subscription=name))
+        await together(consumer.aclose(deadline - loop.time()) for consumer in self._consumers)

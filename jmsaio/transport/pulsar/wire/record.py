@@ -1,0 +1,161 @@
+"""A received entry and its records, which are looked up in the entry's bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jmsaio.errors import MalformedMessageError, MessageFormatError
+from jmsaio.model.packed import unpack
+from jmsaio.model.wire import EXPIRATION, WireId
+from jmsaio.protocol.batch import Span
+from jmsaio.protocol.metadata import Metadata
+
+_NAME = EXPIRATION.encode()
+#: Bytes of a record's objects in memory, about.
+_OVERHEAD = 300
+
+
+class Entry:
+    """One entry of the broker's storage.
+
+    Attributes:
+        ledger: id of its ledger.
+        number: id of the entry in it; on a non-persistent topic, which stores nothing, a running number.
+        partition: index of its partition, -1 without partitions.
+        topic: full name of its topic or partition.
+        metadata: what its records share.
+        data: payload of the entry, with the properties of a batch's records.
+        states: the state of each record, see ``jmsaio.rules.record_life``.
+        incarnation: number of the registration on which it last arrived.
+        broker_count: how often the broker has delivered it before.
+        returns: how often this client has had it redelivered.
+        failures: failed deliveries of its records by their indexes.
+    """
+
+    __slots__ = (
+        "broker_count", "data", "failures", "incarnation", "ledger", "metadata", "number", "partition", "returns",
+        "states", "topic",
+    )  # fmt: skip
+
+    def __init__(
+        self, ledger: int, number: int, partition: int, topic: str, metadata: Metadata, data: bytes, states: bytearray,
+        incarnation: int, broker_count: int,
+    ) -> None:  # fmt: skip
+        self.ledger = ledger
+        self.number = number
+        self.partition = partition
+        self.topic = topic
+        self.metadata = metadata
+        self.data = data
+        self.states = states
+        self.incarnation = incarnation
+        self.broker_count = broker_count
+        self.returns = 0
+        self.failures: dict[int, int] = {}
+
+
+class WireRecord:
+    """See ``ReceivedRecord``."""
+
+    __slots__ = ("__weakref__", "_properties", "_span", "entry", "index", "may_expire", "redelivery_count")
+
+    def __init__(self, entry: Entry, index: int, span: Span | None, redelivery_count: int, may_expire: bool) -> None:
+        self.entry = entry
+        self.index = index
+        self.redelivery_count = redelivery_count
+        self.may_expire = may_expire
+        self._span = span  # None: the entry is no batch
+        self._properties: dict[str, str] | None = None
+
+    def __repr__(self) -> str:
+        return f"<WireRecord {self.message_id} of {self.topic}>"
+
+    @property
+    def payload(self) -> bytes | None:
+        """Body as bytes; None for Pulsar's null value."""
+        span, entry = self._span, self.entry
+        if span is None:
+            return None if entry.metadata.null_value else entry.data
+        return None if span.single.null_value else entry.data[span.payload : span.stop]
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """String properties. Raises MalformedMessageError if they are damaged, or not UTF-8."""
+        found = self._properties
+        if found is None:
+            span, entry = self._span, self.entry
+            packed = entry.metadata.packed if span is None else entry.data[span.start : span.middle]
+            try:
+                found = self._properties = unpack(packed)
+            except MessageFormatError as error:
+                raise MalformedMessageError(f"the properties of {self.message_id}: {error}", self) from error
+        return found
+
+    def get(self, name: str, /) -> str | None:
+        """Return one property. Raises as ``properties``."""
+        return self.properties.get(name)
+
+    @property
+    def key(self) -> str | None:
+        """Partition key. Raises MalformedMessageError if it is not UTF-8."""
+        span = self._span
+        key = self.entry.metadata.partition_key if span is None else span.single.partition_key
+        try:
+            return None if not key else key.decode()
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError(f"the key of {self.message_id} is not UTF-8: {error}", self) from error
+
+    @property
+    def event_time(self) -> int:
+        """Event time in milliseconds since the epoch, 0 if the sender set none."""
+        return self.entry.metadata.event_time if self._span is None else self._span.single.event_time
+
+    @property
+    def publish_time(self) -> int:
+        """Publish time in milliseconds since the epoch, by the sender's clock."""
+        return self.entry.metadata.publish_time
+
+    @property
+    def message_id(self) -> WireId:
+        """Id of the record."""
+        entry = self.entry
+        return WireId(entry.ledger, entry.number, entry.partition, -1 if self._span is None else self.index)
+
+    @property
+    def batch_size(self) -> int:
+        """Number of records in its batch; 0 without one."""
+        return 0 if self._span is None else len(self.entry.states)
+
+    @property
+    def topic(self) -> str:
+        """Full name of the topic or partition."""
+        return self.entry.topic
+
+    @property
+    def sequence_id(self) -> int | None:
+        """The producer's number."""
+        span = self._span
+        if span is not None and span.single.sequence_id is not None:
+            return span.single.sequence_id
+        return self.entry.metadata.sequence_id + self.index
+
+    @property
+    def producer_name(self) -> str | None:
+        """Name of the producer that sent it."""
+        return self.entry.metadata.producer_name or None
+
+    @property
+    def schema_version(self) -> bytes | None:
+        """Version of its producer's schema, as stored; None without a schema."""
+        return self.entry.metadata.schema_version or None
+
+    @property
+    def size(self) -> int:
+        """Approximate bytes used in the client."""
+        span = self._span
+        return _OVERHEAD + (len(self.entry.data) if span is None else span.stop - span.start)
+
+
+def may_expire(entry: Entry) -> bool:
+    """Return whether a record of an entry can have a JMSExpiration."""
+    return _NAME in entry.data or _NAME in entry.metadata.packed

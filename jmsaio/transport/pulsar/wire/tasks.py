@@ -1,0 +1,30 @@
+"""The tasks of one transport: who starts one here need not await it, and closing ends them all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import attrs
+
+
+@attrs.define(eq=False)
+class Tasks:
+    """Tasks that run until they end or are closed. Their coroutines raise nothing."""
+
+    _tasks: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def aclose(self, timeout: float) -> None:
+        """Cancel all tasks, and wait up to ``timeout`` seconds until they have ended."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=max(0.0, timeout))

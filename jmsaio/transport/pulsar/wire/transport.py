@@ -1,0 +1,176 @@
+"""``WireTransport``: the connections of one client, and all objects opened through it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from jmsaio.config import Configuration
+from jmsaio.errors import BrokerUnavailableError, IllegalStateError, JMSError, OperationTimeoutError, TransportError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import (
+    Admin,
+    Capabilities,
+    LinkListener,
+    Reader,
+    ReaderOptions,
+    Receiver,
+    Sender,
+    SenderOptions,
+    Subscription,
+    Transaction,
+    Wake,
+)
+from jmsaio.transport.clock import Clock
+from jmsaio.transport.pulsar.admin import RestAdmin
+from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters, LetterKeeping
+from jmsaio.transport.pulsar.wire.client import Client
+from jmsaio.transport.pulsar.wire.receiver import WireReceiver
+from jmsaio.transport.pulsar.wire.sender import WireSender
+
+
+class WireTransport:
+    """A ``Transport`` on Pulsar's binary protocol. Created by ``open_transport``."""
+
+    def __init__(self, config: Configuration) -> None:
+        self._config = config
+        self._client = Client(config)
+        self._admin = RestAdmin(config) if config.use_pulsar_admin else None
+        self._letters = LetterKeeping(config, self._admin, self.open_receiver)
+        self._open: dict[WireSender | WireReceiver, None] = {}
+        self.link_listeners: set[LinkListener] = set()
+
+    def __repr__(self) -> str:
+        state = "closed" if self._client.closed else f"{len(self._open)} open"
+        return f"<WireTransport {self._config.service_url}, {state}>"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Capabilities of this transport. Pulsar stops sending when too many records are unacknowledged."""
+        return Capabilities(
+            transactions=False, sequence_ids=True, exact_redelivery_count=True, packed=True, stores_properties=True,
+            replaces_properties=False, message_ids=True,
+            most_unacknowledged=self._config.max_unacknowledged_rejected,
+        )  # fmt: skip
+
+    @property
+    def admin(self) -> Admin | None:
+        """REST administration, or None with ``jms.usePulsarAdmin=false``."""
+        return self._admin
+
+    @property
+    def clock(self) -> Clock:
+        """The clock of the event loop."""
+        return self._client.clock
+
+    async def check_reachable(self) -> None:
+        """Wait up to ``connect_timeout`` until a broker accepts this client.
+
+        Raises:
+            BrokerUnavailableError: none answers; has host, port and cause.
+            JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
+        """
+        last: JMSError | None = None
+        try:
+            async with asyncio.timeout(self._config.connect_timeout):
+                while True:
+                    try:
+                        await self._client.pool.connect_service()
+                        return
+                    except BrokerUnavailableError as error:
+                        last = error
+                        await asyncio.sleep(0.1)
+        except TimeoutError:
+            raise last or BrokerUnavailableError(f"no broker answers at {self._config.service_url}") from None
+
+    async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
+        """Open a sender within ``operation_timeout``. See ``Transport.open_sender``."""
+        self._client.check()
+        sender = WireSender(self._client, topic, options, self._forget)
+        await self._opened(sender, sender.start)
+        return sender
+
+    async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
+        """Subscribe within ``operation_timeout``. See ``Transport.open_receiver``."""
+        self._client.check()
+        policy = subscription.config.dead_letter
+        letters = None
+        if policy is not None:
+            letters = DeadLetters(
+                policy, subscription.name, self.open_sender, self.open_receiver, self._letters.keep, self._admin
+            )
+        receiver = WireReceiver(self._client, subscription, wake, letters, self._forget)
+        await self._opened(receiver, receiver.start)
+        return receiver
+
+    async def _opened(self, part: WireSender | WireReceiver, start: Callable[[float], Awaitable[None]]) -> None:
+        self._open[part] = None
+        try:
+            await start(self._config.operation_timeout)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await part.aclose(0.5)
+            raise
+
+    def _forget(self, part: WireSender | WireReceiver) -> None:
+        self._open.pop(part, None)
+
+    async def open_reader(self, options: ReaderOptions) -> Reader:
+        """Open a reader. See ``Transport.open_reader``."""
+        raise TransportError("this transport has no readers yet")
+
+    async def end(self, topic: str) -> WireId | None:
+        """Return the id of the last record. See ``Transport.end``."""
+        raise TransportError("this transport has no readers yet")
+
+    async def ping(self, timeout: float) -> None:
+        """Send a request to the broker and wait for its answer. See ``Transport.ping``."""
+        self._client.check()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._client.topics.partitions("non-persistent://public/default/jmsaio-ping")
+        except TimeoutError:
+            raise OperationTimeoutError(f"ping: no answer within {timeout:g} s") from None
+        except (OperationTimeoutError, BrokerUnavailableError):
+            raise
+        except JMSError:
+            return  # it is an answer
+
+    async def ready_for_transactions(self, timeout: float) -> None:
+        """Raise IllegalStateError: there are none yet."""
+        raise IllegalStateError("this transport has no transactions yet")
+
+    async def begin(self, timeout: float) -> Transaction:
+        """Raise IllegalStateError: there are none yet."""
+        raise IllegalStateError("this transport has no transactions yet")
+
+    async def aclose(self, timeout: float) -> None:
+        """Close everything opened by this transport. Idempotent, bounded."""
+        if self._client.closed:
+            return
+        deadline = self._client.loop.time() + timeout
+        parts = list(self._open)
+        await asyncio.gather(*(part.aclose(timeout * 0.8) for part in parts), return_exceptions=True)
+        self._client.closed = True
+        self._client.pool.aclose()
+        await self._client.tasks.aclose(deadline - self._client.loop.time())
+        if self._admin is not None:
+            await self._admin.aclose()
+
+
+async def open_transport(config: Configuration) -> WireTransport:
+    """Connect.
+
+    Raises:
+        As ``WireTransport.check_reachable``.
+    """
+    transport = WireTransport(config)
+    try:
+        await transport.check_reachable()
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await transport.aclose(1.0)
+        raise
+    return transport
