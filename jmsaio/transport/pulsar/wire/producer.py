@@ -15,6 +15,7 @@ from typing import Final
 from jmsaio.errors import (
     JMSError,
     JMSSecurityError,
+    MessageFormatError,
     MessageTooLargeError,
     ResourceAllocationError,
     SendError,
@@ -186,7 +187,7 @@ class Producer:
         """Add a record to the batch, or send it alone. Raises as ``Sender.send``."""
         if self.failure is not None:
             raise self.failure
-        packed, payload = record.packed, record.payload
+        packed, payload, key = record.packed, record.payload, _key_of(record, self.topic)
         size = len(packed) + (0 if payload is None else len(payload))
         if size > _SMALL and size > self._limit:
             raise MessageTooLargeError(
@@ -205,8 +206,7 @@ class Producer:
             self._first = record
             timeout = config.send_timeout
             self._deadline = self._client.loop.time() + timeout if timeout > 0 else math.inf
-        key = record.key
-        self._body.add(packed, payload, record.event_time, None if key is None else key.encode())
+        self._body.add(packed, payload, record.event_time, key)
         tokens.append(token)
         self._size += size
         if alone or len(tokens) >= config.batching_max_messages > 0:
@@ -276,8 +276,13 @@ class Producer:
 
     def _report(self, batch: Batch[Token], tokens: list[Token], place: WireId | None, error: JMSError | None) -> None:
         self._window.leave(len(tokens), batch.size)
-        self._settled(tokens, place, error)
-        self._window.reported(len(tokens))
+        try:
+            self._settled(tokens, place, error)
+        except Exception as raised:  # an error of the caller must not end the connection
+            context = {"message": f"a callback of the sender to {self.topic} raised", "exception": raised}
+            self._client.loop.call_exception_handler(context)
+        finally:
+            self._window.reported(len(tokens))
 
     def _report_failure(self, batch: Batch[Token], error: JMSError) -> None:
         self._report(batch, batch.tokens, None, self._failure_of(batch.state, error))
@@ -335,6 +340,14 @@ class Producer:
                 )  # fmt: skip
             except JMSError:
                 return  # the connection is lost or silent: the broker drops the producer when it notices
+
+
+def _key_of(record: OutgoingRecord, topic: str) -> bytes | None:
+    """Return the key as bytes. Raises MessageFormatError if it has lone surrogates."""
+    try:
+        return None if record.key is None else record.key.encode()
+    except UnicodeEncodeError as error:
+        raise MessageFormatError(f"a message to {topic}: the group id has a lone surrogate at {error.start}") from error
 
 
 def _schema_fields(schema: Schema | None) -> dict[str, object] | None:

@@ -172,7 +172,7 @@ class WireReceiver:
             return
         consumer = self._of(record)
         if consumer is not None and consumer.dead_letter(record):  # type: ignore[arg-type]  # of this receiver
-            self._letters.put([(record, record.redelivery_count + 1)], self._letter_ended, properties)
+            self._letters.put([(record, record.redelivery_count)], self._letter_ended, properties)
 
     def _bury(self, consumer: Consumer, record: WireRecord, failures: int) -> None:
         assert self._letters is not None  # a consumer with a policy
@@ -224,8 +224,12 @@ class WireReceiver:
             for consumer in self._consumers:
                 consumer.stop()
 
-    async def resume(self, timeout: float) -> None:
-        """Receive records again. See ``Receiver.resume``."""
+    async def resume(self, timeout: float, selector: str | None = None) -> None:
+        """Receive records again. See ``Receiver.resume``.
+
+        The consumers stay registered while they are stopped, so that statistics show a new selector only after the next
+        reconnect.
+        """
         self._check()
         if self._stopped:
             self._stopped = False

@@ -50,7 +50,7 @@ class WireTransport:
     def capabilities(self) -> Capabilities:
         """Capabilities of this transport. Pulsar stops sending when too many records are unacknowledged."""
         return Capabilities(
-            transactions=False, sequence_ids=True, exact_redelivery_count=True, packed=True, stores_properties=True,
+            transactions=False, sequence_ids=True, exact_redelivery_count=False, packed=True, stores_properties=True,
             replaces_properties=False, message_ids=True,
             most_unacknowledged=self._config.max_unacknowledged_rejected,
         )  # fmt: skip

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 import attrs
 
@@ -18,7 +19,7 @@ from jmsaio.config import Configuration, ConsumerConfig, DeadLetterPolicy, Produ
 from jmsaio.errors import ConsumerBusyError, JMSError, JMSSecurityError, NotFoundError, TransportError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import dead_letter_topic
-from jmsaio.model.wire import OutgoingRecord, WireId, letter_properties
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId, letter_properties
 from jmsaio.transport.base import (
     Admin,
     Receiver,
@@ -31,15 +32,14 @@ from jmsaio.transport.base import (
 )
 from jmsaio.transport.copy_senders import INCOMPATIBLE, CopySenders
 from jmsaio.transport.pulsar.native.binding.bridge import end
-from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 
 OpenSender = Callable[[str, SenderOptions], Awaitable[Sender]]
 OpenReceiver = Callable[[Subscription, Wake], Awaitable[Receiver]]
 #: Makes a topic keep messages sent to it.
 Keep = Callable[[str], Awaitable[None]]
 _log = logging.getLogger(__name__)
-#: Receives a record, and whether it is stored in its dead-letter topic.
-Ended = Callable[[PulsarRecord, bool], None]
+#: Receives a record, of the class that the client put, and whether it is stored in its dead-letter topic.
+Ended = Callable[[Any, bool], None]
 
 
 @attrs.define(eq=False)
@@ -118,7 +118,7 @@ class DeadLetters:
     _kept: set[str] = attrs.field(factory=set, init=False)  # topics with a subscription
     _untyped: set[str] = attrs.field(factory=set, init=False)  # topics with a letter without its schema
     _senders: CopySenders = attrs.field(init=False)
-    _waiting: list[tuple[PulsarRecord, int, Ended, Mapping[str, str] | None]] = attrs.field(factory=list, init=False)
+    _waiting: list[tuple[ReceivedRecord, int, Ended, Mapping[str, str] | None]] = attrs.field(factory=list, init=False)
     _task: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _failing: bool = attrs.field(default=False, init=False)  # the last letter could not be stored
 
@@ -132,7 +132,7 @@ class DeadLetters:
         return self._policy.max_redeliver_count
 
     def put(
-        self, records: Sequence[tuple[PulsarRecord, int]], ended: Ended, properties: Mapping[str, str] | None = None
+        self, records: Sequence[tuple[ReceivedRecord, int]], ended: Ended, properties: Mapping[str, str] | None = None
     ) -> None:  # fmt: skip
         """Queue records to be moved.
 
@@ -155,7 +155,7 @@ class DeadLetters:
             self._task = None
 
     async def _move(
-        self, record: PulsarRecord, failures: int, ended: Ended, properties: Mapping[str, str] | None
+        self, record: ReceivedRecord, failures: int, ended: Ended, properties: Mapping[str, str] | None
     ) -> None:  # fmt: skip
         try:
             origin = str(record.message_id).removeprefix("ID:")
@@ -172,7 +172,7 @@ class DeadLetters:
         except JMSError as error:
             self._settled([(record, ended)], None, error)
 
-    async def _sender(self, record: PulsarRecord, letter: OutgoingRecord) -> Sender:
+    async def _sender(self, record: ReceivedRecord, letter: OutgoingRecord) -> Sender:
         topic = self._policy.dead_letter_topic or dead_letter_topic(record.topic, self._subscription)
         if topic not in self._kept:
             await self._keep_letters(topic)
@@ -195,7 +195,7 @@ class DeadLetters:
         else:
             await self._keep(topic)
 
-    def _warn_untyped(self, record: PulsarRecord, topic: str, error: JMSError) -> None:
+    def _warn_untyped(self, record: ReceivedRecord, topic: str, error: JMSError) -> None:
         """Log once per topic that letters lose their schema: as bytes, they are at least not redelivered forever."""
         if topic not in self._untyped:
             self._untyped.add(topic)
@@ -215,7 +215,7 @@ class DeadLetters:
         await self._senders.aclose(max(0.0, left))
 
     def _settled(
-        self, letters: Sequence[tuple[PulsarRecord, Ended]], message_id: WireId | None, error: JMSError | None
+        self, letters: Sequence[tuple[ReceivedRecord, Ended]], message_id: WireId | None, error: JMSError | None
     ) -> None:  # fmt: skip
         """Call ``ended`` for each of the letters with its outcome; log the first failure after a success.
 
