@@ -38,6 +38,19 @@ class Waiters:
                 future.set_result(None)
 
 
+async def end(tasks: Iterable[asyncio.Task[None]], timeout: float) -> None:
+    """Cancel tasks, each once, and wait up to ``timeout`` seconds until they have ended.
+
+    A task that opens something may wait for it briefly; it ends with its transport.
+    """
+    running = [task for task in tasks if not task.done()]
+    for task in running:
+        if not task.cancelling():  # a second cancellation would end the wait for a pending opening
+            task.cancel()
+    if running:
+        await asyncio.wait(running, timeout=max(0.0, timeout))
+
+
 _Value = TypeVar("_Value")
 
 

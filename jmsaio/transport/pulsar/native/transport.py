@@ -62,9 +62,9 @@ from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.consumers.rereading import Rereading
 from jmsaio.transport.pulsar.native.consumers.subscriber import Subscriber
 from jmsaio.transport.pulsar.native.producers.sender import PulsarSender
-from jmsaio.transport.pulsar.native.records.dead_letters import LetterKeeping
 from jmsaio.transport.pulsar.native.records.prior_deliveries import GIVEN_BACK, PriorDeliveries
 from jmsaio.transport.pulsar.native.watching.watch import Watch
+from jmsaio.transport.pulsar.records.dead_letters import LetterKeeping
 
 _log = logging.getLogger(__name__)
 

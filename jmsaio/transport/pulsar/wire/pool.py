@@ -14,7 +14,8 @@ from jmsaio.config import Configuration
 from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError, ObjectClosedError, OperationTimeoutError
 from jmsaio.protocol.handshake import Identity
 from jmsaio.protocol.lookup import Address
-from jmsaio.transport.pulsar.admin.causes import cause_of, distrust
+from jmsaio.transport.causes import cause_of
+from jmsaio.transport.pulsar.admin.causes import distrust
 from jmsaio.transport.pulsar.admin.credentials import (
     AuthKind,
     Credentials,

@@ -12,7 +12,7 @@ from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.base import StartPosition, Subscription, Transaction, Wake
-from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.consumer import Consumer
 from jmsaio.transport.pulsar.wire.record import WireRecord

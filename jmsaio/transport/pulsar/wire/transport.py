@@ -25,7 +25,7 @@ from jmsaio.transport.base import (
 )
 from jmsaio.transport.clock import Clock
 from jmsaio.transport.pulsar.admin import RestAdmin
-from jmsaio.transport.pulsar.emulation.dead_letters import DeadLetters, LetterKeeping
+from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.receiver import WireReceiver
 from jmsaio.transport.pulsar.wire.sender import WireSender

@@ -293,19 +293,6 @@ async def open_together(opening: Iterable[Coroutine[Any, Any, Opened]]) -> list[
                     close_late(answer)
 
 
-async def end(tasks: Iterable[asyncio.Task[None]], timeout: float) -> None:
-    """Cancel tasks, each once, and wait up to ``timeout`` seconds until they have ended.
-
-    A task with a pending native opening waits for it briefly (``LINGER``); it ends with the transport.
-    """
-    running = [task for task in tasks if not task.done()]
-    for task in running:
-        if not task.cancelling():  # a second cancellation would end the wait for a pending opening
-            task.cancel()
-    if running:
-        await asyncio.wait(running, timeout=max(0.0, timeout))
-
-
 async def wait_for(waiting: Awaitable[object], timeout: float) -> bool:
     """Wait up to ``timeout`` seconds; return False if the time expired."""
     with anyio.move_on_after(max(0.0, timeout)) as scope:

@@ -15,7 +15,7 @@ from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType, Transaction, Wake
-from jmsaio.transport.pulsar.native.binding.bridge import Bridge, end
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, MessageHandle
 from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG, Damage
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
@@ -23,10 +23,11 @@ from jmsaio.transport.pulsar.native.consumers.mixed_batches import MixedBatches
 from jmsaio.transport.pulsar.native.consumers.native_consumers import Answered, NativeConsumers
 from jmsaio.transport.pulsar.native.consumers.sizing import Sizing
 from jmsaio.transport.pulsar.native.consumers.stopping import OpenNative, Stopping
-from jmsaio.transport.pulsar.native.records.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.native.records.unacked_tracker import UnackedTracker
+from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
+from jmsaio.transport.waiting import end
 
 _log = logging.getLogger(__name__)
 

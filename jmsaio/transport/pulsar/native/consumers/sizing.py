@@ -15,10 +15,11 @@ import attrs
 
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError, JMSError, OperationTimeoutError
 from jmsaio.rules.share import Share
-from jmsaio.transport.pulsar.native.binding.bridge import LINGER, Bridge, end, wait_for
+from jmsaio.transport.pulsar.native.binding.bridge import LINGER, Bridge, wait_for
 from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
 from jmsaio.transport.pulsar.native.consumers.native_consumers import NativeConsumers
 from jmsaio.transport.pulsar.native.consumers.stopping import Stopping
+from jmsaio.transport.waiting import end
 
 _log = logging.getLogger(__name__)
 

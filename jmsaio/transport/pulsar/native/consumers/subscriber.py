@@ -25,9 +25,9 @@ from jmsaio.transport.pulsar.native.binding.options import consumer_configuratio
 from jmsaio.transport.pulsar.native.binding.pattern_consumer import PatternConsumer
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.consumers.stopping import queue_size
-from jmsaio.transport.pulsar.native.records.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.native.records.return_counts import return_counts
+from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from jmsaio.transport.waiting import together
 
 #: Topic of ``Subscriber.ask_broker``: a partition's name, so that no broker creates it.

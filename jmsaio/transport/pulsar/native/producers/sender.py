@@ -24,13 +24,13 @@ from jmsaio.errors import (
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.rules.routing import make_turns, partition_of
 from jmsaio.transport.base import SenderOptions, Token, Transaction
-from jmsaio.transport.pulsar.native.binding.bridge import Bridge, end, ignore, open_together, wait_for
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, ignore, open_together, wait_for
 from jmsaio.transport.pulsar.native.binding.handles import ProducerHandle
 from jmsaio.transport.pulsar.native.binding.options import MAX_MESSAGE_SIZE
 from jmsaio.transport.pulsar.native.producers.partition_producer import PartitionProducer
 from jmsaio.transport.pulsar.sending.window import Window
 from jmsaio.transport.sending import SequenceIds
-from jmsaio.transport.waiting import in_slices
+from jmsaio.transport.waiting import end, in_slices
 
 #: Size in characters below which a record is sent in a group: at most 4 bytes each, far below every size limit.
 _SMALL = 32 * 1024

@@ -18,12 +18,12 @@ from jmsaio.transport.pulsar.native.binding.options import NATIVE_NACK_DELAY
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.records.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.native.records.admission import Admission
-from jmsaio.transport.pulsar.native.records.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.native.records.nack_tracker import DelayedRecords, NackTracker
 from jmsaio.transport.pulsar.native.records.prior_deliveries import Handover, PriorDeliveries
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.native.records.settled import Known, Settled
 from jmsaio.transport.pulsar.native.records.unsettled import Unsettled
+from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 
 #: Types whose records are returned to the broker, one entry at a time.
 SHARED = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)

@@ -18,7 +18,8 @@ import anyio.to_thread
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError, ObjectClosedError, OperationTimeoutError
-from jmsaio.transport.pulsar.native.binding.bridge import Bridge, Released, end, ignore, open_together, wait_for
+from jmsaio.transport.pulsar.native.binding.bridge import Bridge, Released, ignore, open_together, wait_for
+from jmsaio.transport.waiting import end
 from tests.kit.native_fakes import OK, from_thread
 
 

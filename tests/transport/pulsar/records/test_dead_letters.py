@@ -19,7 +19,7 @@ from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.records import return_counts
-from jmsaio.transport.pulsar.native.records.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from tests.kit.records import Outcomes, Record
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker

@@ -31,7 +31,7 @@ from jmsaio.transport.base import (
     Wake,
 )
 from jmsaio.transport.copy_senders import INCOMPATIBLE, CopySenders
-from jmsaio.transport.pulsar.native.binding.bridge import end
+from jmsaio.transport.waiting import end
 
 OpenSender = Callable[[str, SenderOptions], Awaitable[Sender]]
 OpenReceiver = Callable[[Subscription, Wake], Awaitable[Receiver]]

@@ -1,0 +1,1 @@
+"""What both clients of Pulsar share for records."""
