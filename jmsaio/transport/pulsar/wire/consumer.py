@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from jmsaio.errors import JMSError, OperationTimeoutError, ProtocolError, TransportError
+from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError, ProtocolError, TransportError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, PlainWireId, SetAside, WireId
 from jmsaio.protocol import acks
@@ -45,6 +45,8 @@ ACK_GROUP_TIME: Final = 0.005
 _MOST_IDS: Final = 1000
 #: Entries kept although they are with the broker, for their counts.
 _MOST_ENTRIES: Final = 20_000
+#: The broker's words where a subscription has other consumers.
+_OTHERS: Final = "shared consumer attempting to unsubscribe"
 _EARLIEST: Final = {"ledger_id": (1 << 64) - 1, "entry_id": (1 << 64) - 1}
 _LATEST: Final = {"ledger_id": (1 << 63) - 1, "entry_id": (1 << 63) - 1}
 
@@ -79,7 +81,7 @@ class Consumer:
         self._persistent = not topic.startswith("non-persistent:")
         self._ordered = not subscription.shared
         policy = subscription.config.dead_letter
-        self._dead_after = policy.max_redeliver_count if policy is not None and subscription.shared else None
+        self._dead_after = None if policy is None else policy.max_redeliver_count
         self._id = next(client.ids)
         self._incarnation = 0
         self._keeper = Keeper(self, client.topics, client.tasks)
@@ -193,6 +195,10 @@ class Consumer:
 
     def _queue(self, entry: Entry, spans: Sequence[Span] | None, indexes: Iterable[int]) -> None:
         """Add records of an entry that has arrived to the queue, unless they are early or die."""
+        if self._stopped and life.HELD not in entry.states:
+            if life.step_all(entry.states, RecordEvent.STOPPED):
+                self._redeliver([entry])
+            return
         expires, failures = may_expire(entry), entry.failures
         base = life.redelivery_count(0, entry.broker_count, entry.returns)
         due = entry.metadata.deliver_at_time if self._ordered else None
@@ -200,10 +206,7 @@ class Consumer:
         for index in indexes:
             count = failures.get(index, 0) + base if failures else base
             record = WireRecord(entry, index, None if spans is None else spans[index], count, expires)
-            if self._stopped:
-                life.step(entry.states, index, RecordEvent.STOPPED)
-                self._redeliver([entry])
-            elif delay > 0:
+            if delay > 0:
                 life.step(entry.states, index, RecordEvent.EARLY)
                 self._client.loop.call_later(delay, self._due_here, record)
             elif self._dead_after is not None and count > self._dead_after:
@@ -341,19 +344,27 @@ class Consumer:
         step = life.step(entry.states, index, event)
         if step.counted:
             entry.failures[index] = entry.failures.get(index, 0) + 1
+            count = self._count_of(entry, index)
+            if self._dead_after is not None and count > self._dead_after:
+                self._bury(self._record_of(entry, index), count)
+                return
         if step.action is Action.WAIT:
             self._client.loop.call_later(max(0.0, delay), self._due, entry, index)
+
+    def _count_of(self, entry: Entry, index: int) -> int:
+        return life.redelivery_count(entry.failures.get(index, 0), entry.broker_count, entry.returns)
+
+    def _record_of(self, entry: Entry, index: int) -> WireRecord:
+        """Return a record anew."""
+        count = entry.metadata.num_messages_in_batch
+        span = None if count is None else split(entry.data, 0, count)[index]
+        return WireRecord(entry, index, span, self._count_of(entry, index), may_expire(entry))
 
     def _due(self, entry: Entry, index: int) -> None:
         if self._closed or entry.states[index] != life.RETURNED:
             return
         if self._ordered:
-            spans = None
-            if entry.metadata.num_messages_in_batch is not None:
-                spans = split(entry.data, 0, entry.metadata.num_messages_in_batch)
-            count = life.redelivery_count(entry.failures.get(index, 0), entry.broker_count, entry.returns)
-            span = None if spans is None else spans[index]
-            self._due_here(WireRecord(entry, index, span, count, may_expire(entry)))
+            self._due_here(self._record_of(entry, index))
             return
         life.step(entry.states, index, RecordEvent.DUE)
         self._redeliver([entry])
@@ -444,7 +455,13 @@ class Consumer:
     async def unsubscribe(self, timeout: float) -> None:
         """Delete the subscription. Raises as ``Receiver.unsubscribe``."""
         self.flush()
-        await self._request("unsubscribe", timeout, Command.UNSUBSCRIBE)
+        try:
+            await self._request("unsubscribe", timeout, Command.UNSUBSCRIBE)
+        except TransportError as error:
+            if error.error_code != "BrokerMetadataError" or _OTHERS not in str(error):
+                raise
+            what = f"unsubscribe {self._subscription.name} of {self.topic}"
+            raise ConsumerBusyError(f"{what}: the subscription has other consumers; close them first") from error
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
         """Move the subscription. Raises as ``Receiver.seek``."""
@@ -468,13 +485,15 @@ class Consumer:
                 del self._entries[key]
 
     def stop(self) -> None:
-        """Return what is not handed out, and hold back permits."""
+        """Return the entries of which nothing is handed out, and hold back permits.
+
+        The broker redelivers whole entries: other consumers would also receive what is handed out here.
+        """
         self._stopped = True
-        self._ready.clear()
+        left = [entry for entry in self._entries.values() if life.HELD not in entry.states]
+        self._redeliver(entry for entry in left if life.step_all(entry.states, RecordEvent.STOPPED))
+        self._ready = [one for one in self._ready[self._taken :] if one.entry.states[one.index] == life.QUEUED]
         self._taken = 0
-        self._redeliver(
-            entry for entry in list(self._entries.values()) if life.step_all(entry.states, RecordEvent.STOPPED)
-        )
 
     def resume(self) -> None:
         """Receive again."""

@@ -24,6 +24,7 @@ from jmsaio.transport.base import (
     Wake,
 )
 from jmsaio.transport.clock import Clock
+from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
 from jmsaio.transport.pulsar.wire.client import Client
@@ -95,6 +96,7 @@ class WireTransport:
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
         """Subscribe within ``operation_timeout``. See ``Transport.open_receiver``."""
         self._client.check()
+        subscription = named(subscription)
         policy = subscription.config.dead_letter
         letters = None
         if policy is not None:
