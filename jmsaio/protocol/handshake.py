@@ -99,12 +99,15 @@ class Handshake:
         """Take a command of the broker, and return the state after it.
 
         Raises:
-            ProtocolError: the broker must not send this command now.
+            ProtocolError: the broker must not send this command now, or its maximum message size is below 1.
         """
         state = TRANSITIONS.get((self.state, command))
         if state is None:
             raise ProtocolError(f"the broker sends {Command(command).name} where the connection is {self.state.value}")
         if command == Command.CONNECTED:
-            self.max_message_size = fields.get("max_message_size") or MAX_MESSAGE_SIZE
+            size = fields.get("max_message_size", MAX_MESSAGE_SIZE)
+            if size < 1:
+                raise ProtocolError(f"the broker sends a max_message_size of {size} bytes")
+            self.max_message_size = size
         self.state = state
         return state

@@ -1,0 +1,73 @@
+"""The broker accepts a client, challenges it, or refuses it; any other command is an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.errors import ProtocolError
+from jmsaio.protocol.commands import PROTOCOL_VERSION, Command, decode_command
+from jmsaio.protocol.framing import MAX_MESSAGE_SIZE, Framing
+from jmsaio.protocol.handshake import TRANSITIONS, Handshake, Identity, State, connect_frame, response_frame
+
+pytestmark = pytest.mark.fast
+SECRET = Identity("token", b"s3cret")
+
+
+def decoded(data: bytes) -> tuple[int, dict[str, object]]:
+    (frame,) = Framing().feed(data)
+    return frame.kind, decode_command(frame.kind, frame.data, frame.command, frame.rest)
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("command", Command)
+def test_what_the_table_lacks_is_an_error(state: State, command: Command) -> None:
+    handshake = Handshake()
+    handshake.state = state
+    expected = TRANSITIONS.get((state, command))
+    if expected is not None:
+        assert handshake.take(command, {}) is handshake.state is expected
+        return
+    with pytest.raises(ProtocolError, match=f"sends {command.name} where the connection is {state.value}"):
+        handshake.take(command, {})
+    assert handshake.state is state
+
+
+def test_the_size_of_messages_is_the_brokers() -> None:
+    handshake = Handshake()
+    assert handshake.max_message_size == MAX_MESSAGE_SIZE
+    handshake.take(Command.CONNECTED, {"max_message_size": 1000})
+    assert handshake.max_message_size == 1000
+
+
+@pytest.mark.parametrize("size", [0, -1, -(2**31)])
+def test_a_size_of_messages_that_lies_is_an_error(size: int) -> None:
+    handshake = Handshake()
+    with pytest.raises(ProtocolError, match=f"max_message_size of {size} bytes"):
+        handshake.take(Command.CONNECTED, {"max_message_size": size})
+    assert handshake.state is State.ASKED
+
+
+def test_connect_introduces_the_client() -> None:
+    kind, fields = decoded(connect_frame("jmsaio", SECRET, "broker:6650"))
+    assert kind == Command.CONNECT
+    assert fields["client_version"] == "jmsaio"
+    assert fields["protocol_version"] == PROTOCOL_VERSION
+    assert (fields["auth_method_name"], fields["auth_data"]) == ("token", b"s3cret")
+    assert fields["proxy_to_broker_url"] == "broker:6650"
+
+
+def test_without_credentials_and_proxy_connect_names_neither() -> None:
+    fields = decoded(connect_frame("jmsaio", Identity()))[1]
+    assert fields["auth_method_name"] == "none"
+    assert "auth_data" not in fields
+    assert "proxy_to_broker_url" not in fields
+
+
+def test_a_challenge_is_answered_with_the_credentials() -> None:
+    kind, fields = decoded(response_frame("jmsaio", SECRET))
+    assert kind == Command.AUTH_RESPONSE
+    assert fields["response"] == {"auth_method_name": "token", "auth_data": b"s3cret"}
+
+
+def test_an_identity_hides_its_secret() -> None:
+    assert "s3cret" not in repr(SECRET)
