@@ -7,7 +7,6 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -117,14 +116,6 @@ def test_an_import_that_fails_for_another_reason_is_not_blamed_on_pulsar_client(
     monkeypatch.setitem(sys.modules, "jmsaio.transport.pulsar.native.transport", None)
     with pytest.raises(ImportError, match=r"jmsaio\.transport\.pulsar\.native\.transport"):
         new_transport(load("pulsar://localhost:1"))
-
-
-@pytest.mark.parametrize("wire", [None, SimpleNamespace()])
-async def test_a_transport_that_is_not_built_yet_says_so(monkeypatch: pytest.MonkeyPatch, wire: object) -> None:
-    monkeypatch.setitem(sys.modules, "jmsaio.transport.pulsar.wire", wire)
-    with pytest.raises(jmsaio.ConfigurationError, match="option transport = 'wire' is not built yet; leave it out"):
-        async with connected(load("pulsar://localhost:1?transport=wire")):
-            raise AssertionError
 
 
 async def test_the_transport_that_the_configuration_names_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from importlib import import_module
 
 from jmsaio.config import Configuration
-from jmsaio.errors import ConfigurationError
 from jmsaio.transport.base import Transport
 
 __all__ = ["open_transport"]
@@ -32,12 +31,5 @@ async def open_transport(config: Configuration) -> Transport:
 
     Cancellation: nothing stays open.
     """
-    name = _CLIENTS[config.transport]
-    try:
-        open_it: Callable[[Configuration], Awaitable[Transport]] = import_module(name).open_transport
-    except (ModuleNotFoundError, AttributeError) as error:
-        if error.name not in (name, "open_transport"):
-            raise
-        reason = f"option transport = {config.transport!r} is not built yet; leave it out to use pulsar-client"
-        raise ConfigurationError(reason, key="transport") from error
+    open_it: Callable[[Configuration], Awaitable[Transport]] = import_module(_CLIENTS[config.transport]).open_transport
     return await open_it(config)

@@ -15,6 +15,7 @@ from jmsaio.errors import (
     JMSSecurityError,
     NotFoundError,
     OperationTimeoutError,
+    ProtocolError,
     ResourceAllocationError,
     SendError,
     TransportError,
@@ -107,4 +108,4 @@ def passes(error: JMSError, again: bool) -> bool:
     answer = _BY_CODE.get(error.error_code or "")
     if answer is not None:
         return answer.passes_again if again else answer.passes
-    return isinstance(error, BrokerUnavailableError | OperationTimeoutError)
+    return isinstance(error, BrokerUnavailableError | OperationTimeoutError | ProtocolError)

@@ -261,6 +261,8 @@ class Connection(asyncio.Protocol):
             future = self._requests.answered(command, fields)
             if future is not None and not future.done():
                 future.set_result(fields)
+        elif command not in _IGNORED:
+            raise ProtocolError(f"the broker sends {Command(command).name}, which is a client's command")
 
     def _shake_hands(self, command: int, fields: dict[str, Any]) -> None:
         state = self._handshake.take(command, fields)
@@ -329,6 +331,8 @@ class Connection(asyncio.Protocol):
             part.ended(error, "")
 
 
+#: Commands that need no reaction, and answers to requests that had no id.
+_IGNORED: Final = frozenset({Command.ACTIVE_CONSUMER_CHANGE, Command.ACK_RESPONSE, Command.WATCH_TOPIC_UPDATE})
 _COMMANDS: Final[dict[int, Callable[[Connection, dict[str, Any]], None]]] = {
     Command.SEND_ERROR: Connection._take_send_error,
     Command.CLOSE_PRODUCER: Connection._close_producer,

@@ -71,9 +71,10 @@ class Pool:
         Raises:
             The error of the last address, as ``connect``.
         """
-        found = next((self._open[Address(url)] for url in self.service if Address(url) in self._open), None)
-        if found is not None:
-            return found
+        for url in self.service:
+            found = self._found(Address(url))
+            if found is not None:
+                return found
         for url in self.service[:-1]:
             try:
                 return await self.connect(Address(url))
@@ -93,14 +94,22 @@ class Pool:
         """
         if self._closed:
             raise ObjectClosedError("the connection to the broker is closed")
-        found = self._open.get(address)
-        if found is not None and found.error is None:
+        found = self._found(address)
+        if found is not None:
             return found
         opening = self._opening.get(address)
         if opening is None:
             opening = self._opening[address] = asyncio.get_running_loop().create_future()
             self._tasks.start(self._open_one(address, opening))
         return await asyncio.shield(opening)
+
+    def _found(self, address: Address) -> Connection | None:
+        """Return the connection to a broker, unless there is none or it is lost."""
+        found = self._open.get(address)
+        if found is not None and found.error is not None:
+            del self._open[address]
+            return None
+        return found
 
     def aclose(self) -> None:
         """Close all connections."""

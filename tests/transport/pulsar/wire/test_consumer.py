@@ -1,0 +1,239 @@
+"""Receiving over any number of connections: nothing lost, nothing handed out twice unmarked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import attrs
+import pytest
+
+from jmsaio.config import ConsumerConfig
+from jmsaio.errors import TransportError
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.protocol.codes import ServerError
+from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.wire.transport import WireTransport
+from tests.kit.records import texts
+from tests.transport.pulsar.wire.conftest import TOPIC
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer
+
+
+@attrs.define(eq=False)
+class Box:
+    """A receiver and its wake-ups."""
+
+    receiver: Receiver
+    woken: asyncio.Event
+
+    async def take(self, number: int) -> list[ReceivedRecord]:
+        """The next records."""
+        found: list[ReceivedRecord] = []
+        async with asyncio.timeout(5):
+            while len(found) < number:
+                self.woken.clear()
+                found += self.receiver.receive(number - len(found))
+                if len(found) < number:
+                    await self.woken.wait()
+        return found
+
+
+async def subscribe(transport: WireTransport, type_: SubscriptionType = SubscriptionType.SHARED, **options: Any) -> Box:
+    woken = asyncio.Event()
+    wanted = Subscription((TOPIC,), "s", type_, ConsumerConfig(**options), StartPosition.EARLIEST)
+    return Box(await transport.open_receiver(wanted, woken.set), woken)
+
+
+async def test_permits_are_given_back_for_what_is_taken(peer: Peer, transport: WireTransport) -> None:
+    box = await subscribe(transport, receiver_queue_size=4)
+    peer.deliver(0, "a", "b")
+    peer.deliver(1, "c")
+    assert texts(await box.take(3)) == ["a", "b", "c"]
+    await peer.seen(Command.FLOW, 2)
+    assert [fields["message_permits"] for fields in peer.all(Command.FLOW)] in ([4, 3], [4, 2])
+    assert 0 not in [fields["message_permits"] for fields in peer.all(Command.FLOW)]
+
+
+async def test_acknowledgements_are_grouped_and_parts_of_a_batch_have_their_set(
+    peer: Peer, transport: WireTransport
+) -> None:
+    box = await subscribe(transport)
+    peer.deliver(0, "a", "b", "c")
+    peer.deliver(1, "d")
+    records = await box.take(4)
+    box.receiver.acknowledge([records[0], records[2], records[3]])
+    await box.receiver.settle(5, receipt=True)
+    [ack] = peer.all(Command.ACK)
+    assert [(one["entry_id"], one["ack_set"], one.get("batch_size")) for one in ack["message_id"]] == [
+        (0, [0b010], 3), (1, [], None),
+    ]  # fmt: skip
+
+
+async def test_what_the_application_holds_is_recognised_when_it_comes_again(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """T5, T15: an acknowledgement whose receipt was lost is repeated then, and what was queued comes."""
+    box = await subscribe(transport)
+    peer.deliver(0, "held", "queued")
+    peer.deliver(1, "acknowledged")
+    [held] = await box.take(1)
+    peer.script(Command.ACK, lambda link, fields: b"")
+    rest = await box.take(2)
+    box.receiver.acknowledge([rest[1]])
+    await peer.seen(Command.ACK)
+    peer.links[-1].cut()
+    await peer.seen(Command.FLOW, 2)
+    peer.deliver(0, "held", "queued", count=1)
+    peer.deliver(1, "acknowledged", count=1)
+    await peer.seen(Command.ACK, 2)
+    assert box.receiver.receive(10) == []
+    assert [one["entry_id"] for one in peer.all(Command.ACK)[1]["message_id"]] == [1]
+    box.receiver.acknowledge([held, rest[0]])
+    await peer.seen(Command.ACK, 3)
+
+
+async def test_what_was_not_handed_out_comes_again_unmarked(peer: Peer, transport: WireTransport) -> None:
+    box = await subscribe(transport)
+    peer.deliver(0, "a", "b")
+    [first] = await box.take(1)
+    peer.links[-1].cut()
+    await peer.seen(Command.FLOW, 2)
+    peer.deliver(0, "a", "b")
+    [second] = await box.take(1)
+    assert texts([first, second]) == ["a", "b"] and second.redelivery_count == 0
+
+
+async def test_returning_one_record_of_a_batch_keeps_its_neighbours_out(peer: Peer, transport: WireTransport) -> None:
+    """The broker redelivers whole entries."""
+    box = await subscribe(transport)
+    peer.deliver(0, "a", "b", "c")
+    records = await box.take(3)
+    box.receiver.acknowledge(records[2:])
+    box.receiver.negative_acknowledge(records[:1], 0.0)
+    [again] = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    assert [one["entry_id"] for one in again["message_ids"]] == [0]
+    assert [kind for kind, _ in peer.received if kind in (Command.ACK, Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)] == [
+        Command.ACK, Command.REDELIVER_UNACKNOWLEDGED_MESSAGES,
+    ]  # fmt: skip
+    peer.deliver(0, "a", "b", "c", count=1)
+    [returned] = await box.take(1)
+    assert texts([returned]) == ["a"] and returned.redelivery_count == 1
+    assert box.receiver.receive(10) == []
+
+
+async def test_an_ordered_subscription_redelivers_here(peer: Peer, transport: WireTransport) -> None:
+    box = await subscribe(transport, SubscriptionType.EXCLUSIVE)
+    peer.deliver(0, "a")
+    peer.deliver(1, "b")
+    [first] = await box.take(1)
+    box.receiver.negative_acknowledge([first], 0.0)
+    await asyncio.sleep(0.02)
+    records = await box.take(2)
+    assert texts(records) == ["a", "b"] and [one.redelivery_count for one in records] == [1, 0]
+    assert peer.all(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES) == []
+
+
+async def test_another_entry_under_a_known_id_is_new(peer: Peer, transport: WireTransport) -> None:
+    """A topic that was deleted and made anew has the same ids."""
+    box = await subscribe(transport)
+    peer.deliver(0, "old", published=1)
+    await box.take(1)
+    peer.deliver(0, "new", published=2)
+    assert texts(await box.take(1)) == ["new"]
+
+
+async def test_a_damaged_entry_is_reported_and_harms_no_other(
+    peer: Peer, transport: WireTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    box = await subscribe(transport)
+    peer.deliver(0, "damaged", damage=True)
+    peer.deliver(1, "whole")
+    assert texts(await box.take(1)) == ["whole"]
+    assert "ID:1:0" in caplog.text and "checksum" in caplog.text
+    assert peer.all(Command.ACK) == []
+
+
+async def test_an_ack_timeout_returns_a_record(peer: Peer, transport: WireTransport) -> None:
+    box = await subscribe(transport, ack_timeout=0.05)
+    peer.deliver(0, "slow")
+    peer.deliver(1, "quick")
+    records = await box.take(2)
+    box.receiver.acknowledge(records[1:])
+    [again] = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    assert [one["entry_id"] for one in again["message_ids"]] == [0]
+
+
+async def test_stop_returns_entries_that_nobody_has_and_gives_no_permits(peer: Peer, transport: WireTransport) -> None:
+    box = await subscribe(transport)
+    peer.deliver(0, "held", "beside")
+    peer.deliver(1, "queued")
+    await box.take(1)
+    await box.receiver.stop(5)
+    [again] = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    assert [one["entry_id"] for one in again["message_ids"]] == [1]
+    peer.deliver(2, "later")
+    assert len(await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, 2)) == 2
+    assert len(peer.all(Command.FLOW)) == 1
+    await box.receiver.resume(5)
+    assert texts(await box.take(1)) == ["beside"]
+
+
+async def test_a_consumer_that_the_broker_closes_subscribes_anew(peer: Peer, transport: WireTransport) -> None:
+    """T14: with another number, so that nothing of the earlier one is taken for it."""
+    box = await subscribe(transport)
+    peer.links[-1].send(Command.CLOSE_CONSUMER, consumer_id=peer.consumer, request_id=0)
+    await peer.seen(Command.FLOW, 2)
+    numbers = [fields["consumer_id"] for fields in peer.all(Command.SUBSCRIBE)]
+    assert len(set(numbers)) == 2
+    peer.deliver(0, "a")
+    assert texts(await box.take(1)) == ["a"]
+
+
+async def test_an_error_for_now_is_passed_over_and_a_final_one_ends_the_receiver(
+    peer: Peer, transport: WireTransport
+) -> None:
+    box = await subscribe(transport)
+
+    def refuse(error: ServerError) -> Any:
+        return lambda link, fields: encode_command(
+            Command.ERROR, request_id=fields["request_id"], error=error, message="no"
+        )
+
+    peer.script(Command.SUBSCRIBE, refuse(ServerError.ServiceNotReady), refuse(ServerError.TopicNotFound))
+    peer.links[-1].cut()
+    await peer.seen(Command.SUBSCRIBE, 3)
+    async with asyncio.timeout(5):
+        await box.woken.wait()
+    with pytest.raises(TransportError, match="TopicNotFound"):
+        await box.take(1)
+
+
+async def test_an_opening_that_is_cancelled_is_closed_at_the_broker(peer: Peer, transport: WireTransport) -> None:
+    """T6, T18: no ghost stays."""
+    asked = asyncio.Event()
+
+    def late(link: Link, fields: Fields) -> bytes:
+        asked.set()
+        return b""
+
+    peer.script(Command.SUBSCRIBE, late)
+    opening = asyncio.ensure_future(subscribe(transport))
+    await asked.wait()
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    [closed] = await peer.seen(Command.CLOSE_CONSUMER)
+    assert closed["consumer_id"] == peer.consumer
+
+
+async def test_seek_forgets_what_came_before(peer: Peer, transport: WireTransport) -> None:
+    box = await subscribe(transport)
+    peer.deliver(0, "a")
+    peer.deliver(1, "b")
+    [first] = await box.take(1)
+    await box.receiver.seek(StartPosition.EARLIEST, 5)
+    assert box.receiver.receive(10) == []
+    box.receiver.acknowledge([first])
+    peer.deliver(0, "a")
+    assert texts(await box.take(1)) == ["a"]

@@ -1,0 +1,131 @@
+"""One attempt at a time, with growing pauses, until it succeeds, is closed, or can't succeed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from jmsaio.errors import JMSError, NotFoundError, OperationTimeoutError, TransportError
+from jmsaio.transport.pulsar.wire.keeper import Keeper
+from jmsaio.transport.pulsar.wire.tasks import Tasks
+
+PASSES = TransportError("moving", "ServiceUnitNotReady")
+
+
+class Part:
+    """A producer or consumer whose registrations end as planned: with an error, or None."""
+
+    topic = "persistent://public/default/t"
+
+    def __init__(self, *plan: JMSError | None) -> None:
+        self.plan = list(plan)
+        self.attempts = 0
+        self.losses: list[JMSError] = []
+        self.failure: JMSError | None = None
+        self.registered = asyncio.Event()
+
+    async def register(self, connection: Any) -> None:
+        self.attempts += 1
+        await asyncio.sleep(0)
+        error = self.plan.pop(0) if self.plan else None
+        if error is not None:
+            raise error
+        self.registered.set()
+
+    def lost(self, error: JMSError) -> None:
+        self.losses.append(error)
+        self.registered.clear()
+
+    def failed(self, error: JMSError) -> None:
+        self.failure = error
+
+
+class Topics:
+    """Finds a broker at once, and notes who was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def owner(self, topic: str) -> object:
+        self.asked.append("")
+        return object()
+
+    async def assigned(self, url: str) -> object:
+        self.asked.append(url)
+        return object()
+
+
+def kept(part: Part, topics: Topics | None = None) -> Keeper:
+    found: Any = topics or Topics()
+    return Keeper(part, found, Tasks())
+
+
+async def test_errors_that_pass_are_passed_over() -> None:
+    part = Part(PASSES, PASSES)
+    keeper = kept(part)
+    await keeper.open(30)
+    assert part.attempts == 3
+    await keeper.aclose()
+
+
+async def test_a_final_error_of_the_first_opening_is_raised() -> None:
+    with pytest.raises(NotFoundError):
+        await kept(Part(NotFoundError("gone", "TopicNotFound"))).open(30)
+
+
+async def test_an_opening_that_takes_too_long_says_why() -> None:
+    with pytest.raises(TransportError, match="moving"):
+        await kept(Part(*[PASSES] * 100)).open(0.05)
+
+
+async def test_an_opening_without_any_answer_is_bounded() -> None:
+    part = Part()
+
+    async def never(connection: Any) -> None:
+        await asyncio.Event().wait()
+
+    part.register = never  # type: ignore[method-assign]  # a broker that stays silent
+    with pytest.raises(OperationTimeoutError, match=r"no answer within 0[.]01 s"):
+        await kept(part).open(0.01)
+
+
+async def test_a_loss_is_followed_by_the_broker_that_takes_over() -> None:
+    part, topics = Part(), Topics()
+    keeper = kept(part, topics)
+    await keeper.open(30)
+    for assigned in ("pulsar://next:6650", ""):
+        keeper.ended(TransportError("moved"), assigned)
+        keeper.ended(TransportError("told twice"), "pulsar://other:6650")
+        await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            while len(part.losses) > part.attempts - 1 or not part.registered.is_set():
+                await asyncio.sleep(0.001)
+    assert topics.asked == ["", "pulsar://next:6650", ""]
+    assert [str(error) for error in part.losses] == ["moved", "moved"]
+    await keeper.aclose()
+
+
+async def test_a_final_error_later_ends_the_part() -> None:
+    part = Part(None, NotFoundError("gone", "TopicNotFound"))
+    keeper = kept(part)
+    await keeper.open(30)
+    keeper.ended(TransportError("moved"), "")
+    async with asyncio.timeout(10):
+        while part.failure is None:
+            await asyncio.sleep(0.001)
+    assert isinstance(part.failure, NotFoundError)
+
+
+async def test_closing_ends_the_attempts() -> None:
+    part = Part(None, *[PASSES] * 100)
+    keeper = kept(part)
+    await keeper.open(30)
+    keeper.ended(TransportError("moved"), "")
+    await asyncio.sleep(0.01)
+    await keeper.aclose()
+    await keeper.aclose()
+    attempts = part.attempts
+    await asyncio.sleep(0.01)
+    assert part.attempts == attempts

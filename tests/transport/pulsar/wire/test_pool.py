@@ -1,0 +1,91 @@
+"""Connections: one for each broker, opened once, whoever needs it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jmsaio.config import load
+from jmsaio.errors import BrokerUnavailableError, JMSSecurityError, ObjectClosedError
+from jmsaio.protocol.codes import ServerError
+from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.lookup import Address
+from jmsaio.transport.pulsar.wire.pool import Pool
+from jmsaio.transport.pulsar.wire.tasks import Tasks
+from tests.transport.pulsar.wire.peer import Peer
+
+
+async def test_a_connection_is_opened_once_and_opened_anew_after_a_loss(peer: Peer) -> None:
+    tasks = Tasks()
+    pool = Pool(peer.config(), tasks)
+    first, second = await asyncio.gather(pool.connect_service(), pool.connect_service())
+    assert first is second and len(peer.all(Command.CONNECT)) == 1
+    peer.links[-1].cut()
+    while first.error is None:
+        await asyncio.sleep(0.001)
+    assert await pool.connect_service() is not first
+    pool.aclose()
+    await tasks.aclose(1)
+    with pytest.raises(ObjectClosedError):
+        await pool.connect(Address(peer.url))
+
+
+async def test_the_addresses_of_a_url_are_tried_in_turn(peer: Peer) -> None:
+    """T8."""
+    tasks = Tasks()
+    pool = Pool(load(f"pulsar://127.0.0.1:1,{peer.url[9:]}", use_pulsar_admin=False), tasks)
+    assert (await pool.connect_service()).address == Address(peer.url)
+    pool.aclose()
+    await tasks.aclose(1)
+
+
+async def test_an_address_where_nobody_listens_is_named() -> None:
+    pool = Pool(load("pulsar://127.0.0.1:1", use_pulsar_admin=False), Tasks())
+    with pytest.raises(BrokerUnavailableError, match=r"127[.]0[.]0[.]1:1: ") as caught:
+        await pool.connect_service()
+    assert (caught.value.host, caught.value.port) == ("127.0.0.1", 1)
+
+
+async def test_a_server_that_accepts_and_says_nothing_is_given_up(peer: Peer) -> None:
+    """T11."""
+    peer.script(Command.CONNECT, lambda link, fields: b"")
+    pool = Pool(load(f"{peer.url}?connectionTimeoutMs=50", use_pulsar_admin=False), Tasks())
+    with pytest.raises(BrokerUnavailableError, match=r"no answer within 0[.]05 s"):
+        await pool.connect_service()
+    await asyncio.sleep(0.01)
+    assert peer.links == []
+
+
+async def test_refused_credentials_name_the_remedy_and_no_secret(peer: Peer) -> None:
+    refusal = encode_command(Command.ERROR, request_id=0, error=ServerError.AuthenticationError, message="no")
+    peer.script(Command.CONNECT, lambda link, fields: refusal)
+    pool = Pool(peer.config(auth_plugin="token", auth_params="token:s3cr3t"), Tasks())
+    with pytest.raises(JMSSecurityError, match="refuses the credentials") as caught:
+        await pool.connect_service()
+    assert "s3cr3t" not in str(caught.value)
+
+
+async def test_a_challenge_gets_the_token_of_now(peer: Peer) -> None:
+    """T19: a token that was renewed meanwhile."""
+    tokens = iter(["first", "second"])
+    tasks = Tasks()
+    pool = Pool(peer.config(auth_plugin="token", auth_params=lambda: next(tokens)), tasks)
+    await pool.connect_service()
+    assert peer.all(Command.CONNECT)[0]["auth_data"] == b"first"
+    peer.links[-1].send(Command.AUTH_CHALLENGE, challenge={"auth_method_name": "token"}, protocol_version=21)
+    [answer] = await peer.seen(Command.AUTH_RESPONSE)
+    assert answer["response"]["auth_data"] == b"second"
+    pool.aclose()
+    await tasks.aclose(1)
+
+
+async def test_a_caller_that_gives_up_leaves_the_opening_to_others(peer: Peer) -> None:
+    tasks = Tasks()
+    pool = Pool(peer.config(), tasks)
+    first, second = (asyncio.ensure_future(pool.connect_service()) for _ in range(2))
+    await asyncio.sleep(0)
+    first.cancel()
+    assert (await second).error is None
+    pool.aclose()
+    await tasks.aclose(1)

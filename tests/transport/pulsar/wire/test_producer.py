@@ -1,0 +1,197 @@
+"""Sends over any number of connections: each record has one outcome, which is true."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from jmsaio.config import ProducerConfig
+from jmsaio.errors import JMSError, MessageTooLargeError, SendError, SendInDoubtError
+from jmsaio.model.wire import WireId
+from jmsaio.protocol.codes import ServerError
+from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.transport.base import Sender, SenderOptions
+from jmsaio.transport.pulsar.wire.transport import WireTransport
+from tests.kit.records import record
+from tests.transport.pulsar.wire.conftest import TOPIC
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer
+
+Outcome = tuple[Any, WireId | None, JMSError | None]
+
+
+async def open_sender(transport: WireTransport, outcomes: list[Outcome], **options: Any) -> Sender:
+    def settled(tokens: Any, place: WireId | None, error: JMSError | None) -> None:
+        outcomes.extend((token, place, error) for token in tokens)
+
+    return await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(**options), settled))
+
+
+def silent(link: Link, fields: Fields) -> bytes:
+    return b""
+
+
+def cut(link: Link, fields: Fields) -> bytes:
+    link.cut()
+    return b""
+
+
+async def test_records_of_a_turn_are_a_batch_and_a_lone_one_is_none(peer: Peer, transport: WireTransport) -> None:
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes)
+    for number in range(3):
+        sender.send(record(str(number)), number)
+    await sender.drain(5)
+    sender.send(record("alone"), 3)
+    await sender.drain(5)
+    assert [metadata.num_messages_in_batch for metadata, _ in peer.entries.values()] == [3, None]
+    assert [(token, place) for token, place, _ in outcomes] == [
+        (0, WireId(1, 0, -1, 0)), (1, WireId(1, 0, -1, 0)), (2, WireId(1, 0, -1, 0)), (3, WireId(1, 1)),
+    ]  # fmt: skip
+    assert [fields["sequence_id"] for fields in peer.all(Command.SEND)] == [0, 3]
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_what_has_no_receipt_when_the_link_breaks_is_sent_again(
+    peer: Peer, transport: WireTransport, stored: bool
+) -> None:
+    """T2, T3: the same bytes and sequence ids, in order, before what follows."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, batching_enabled=False)
+
+    def lost(link: Link, fields: Fields) -> bytes:
+        if stored:
+            peer.store(fields)
+        link.cut()
+        return b""
+
+    peer.script(Command.SEND, lost)
+    for number in range(3):
+        sender.send(record(str(number)), number)
+    await sender.drain(5)
+    sent = peer.all(Command.SEND)
+    assert [fields["sequence_id"] for fields in sent][-3:] == [0, 1, 2]
+    assert sent[0]["payload"] == sent[-3]["payload"] and sent[0]["metadata"] == sent[-3]["metadata"]
+    assert [(token, error) for token, _, error in outcomes] == [(0, None), (1, None), (2, None)]
+    assert [fields["epoch"] for fields in peer.all(Command.PRODUCER)] == [0, 1]
+    assert len({fields["producer_id"] for fields in peer.all(Command.PRODUCER)}) == 1
+    assert peer.all(Command.PRODUCER)[1]["producer_name"] == "peer-1"
+
+
+async def test_a_send_without_an_answer_is_in_doubt_and_a_late_receipt_changes_nothing(
+    peer: Peer, transport: WireTransport
+) -> None:
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, send_timeout=0.1)
+    peer.script(Command.SEND, silent)
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    [(_, _, error)] = outcomes
+    assert isinstance(error, SendInDoubtError)
+    peer.links[-1].write(peer.receipt(peer.all(Command.SEND)[0], 0))
+    sender.send(record("y"), 1)
+    await sender.drain(5)
+    assert outcomes[1][2] is None and len(outcomes) == 2
+
+
+async def test_what_never_left_is_plainly_failed(peer: Peer, transport: WireTransport) -> None:
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, send_timeout=0.1)
+    peer.script(Command.LOOKUP, *[silent] * 5)
+    peer.links[-1].cut()
+    await peer.seen(Command.LOOKUP, 2)
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    [(_, _, error)] = outcomes
+    assert isinstance(error, SendError) and not isinstance(error, SendInDoubtError)
+
+
+async def test_a_receipt_above_the_expected_one_ends_the_connection(peer: Peer, transport: WireTransport) -> None:
+    """Nothing else tells the fate of the batch before it."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, batching_enabled=False)
+    peer.script(Command.SEND, silent)
+    sender.send(record("0"), 0)
+    sender.send(record("1"), 1)
+    await sender.drain(5)
+    assert [(token, error) for token, _, error in outcomes] == [(0, None), (1, None)]
+    assert len(peer.all(Command.CONNECT)) == 2
+
+
+async def test_a_doubled_receipt_is_ignored(peer: Peer, transport: WireTransport) -> None:
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, batching_enabled=False)
+    peer.script(Command.SEND, lambda link, fields: peer.receipt(fields, 0) * 2)
+    for number in range(2):
+        sender.send(record("x"), number)
+        await sender.drain(5)
+    assert [token for token, _, _ in outcomes] == [0, 1] and len(peer.all(Command.CONNECT)) == 1
+
+
+async def test_an_error_of_the_broker_is_the_outcome(peer: Peer, transport: WireTransport) -> None:
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes)
+
+    def refuse(link: Link, fields: Fields) -> bytes:
+        return encode_command(
+            Command.SEND_ERROR, producer_id=fields["producer_id"], sequence_id=fields["sequence_id"],
+            error=ServerError.TopicTerminatedError, message="it is over",
+        )  # fmt: skip
+
+    peer.script(Command.SEND, refuse)
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    [(_, _, error)] = outcomes
+    assert type(error) is SendError and error.error_code == "TopicTerminated" and "it is over" in str(error)
+
+
+async def test_a_producer_that_the_broker_closes_is_opened_anew(peer: Peer, transport: WireTransport) -> None:
+    """T14: on the broker that takes over, if it is named."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes)
+    [opened] = peer.all(Command.PRODUCER)
+    peer.links[-1].send(
+        Command.CLOSE_PRODUCER, producer_id=opened["producer_id"], request_id=0, assigned_broker_service_url=peer.url
+    )
+    await peer.seen(Command.PRODUCER, 2)
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    assert outcomes[0][2] is None and len(peer.all(Command.LOOKUP)) == 1
+
+
+async def test_a_final_error_of_opening_anew_ends_the_sender(peer: Peer, transport: WireTransport) -> None:
+    """T7."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes)
+    peer.script(Command.SEND, cut)
+    peer.script(
+        Command.PRODUCER,
+        lambda link, fields: encode_command(
+            Command.ERROR, request_id=fields["request_id"], error=ServerError.TopicNotFound, message="gone"
+        ),
+    )
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    [(_, _, error)] = outcomes
+    assert isinstance(error, SendInDoubtError) and error.error_code == "TopicNotFound"
+    assert sender.outdated
+
+
+async def test_closing_without_an_answer_is_bounded_and_tells_each_record(peer: Peer, transport: WireTransport) -> None:
+    """T17."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes)
+    peer.script(Command.SEND, silent)
+    peer.script(Command.CLOSE_PRODUCER, silent)
+    sender.send(record("x"), 0)
+    async with asyncio.timeout(5):
+        await sender.aclose(0.1)
+    [(_, _, error)] = outcomes
+    assert isinstance(error, SendInDoubtError)
+
+
+async def test_a_message_above_the_brokers_limit_is_refused(peer: Peer, transport: WireTransport) -> None:
+    sender = await open_sender(transport, [])
+    with pytest.raises(MessageTooLargeError, match="accepts up to"):
+        sender.send(record("x" * 100_000), 0)

@@ -1,0 +1,67 @@
+"""A record is looked up in the bytes of its entry."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.errors import MalformedMessageError
+from jmsaio.model.packed import pack
+from jmsaio.model.wire import EXPIRATION, WireId
+from jmsaio.protocol.batch import Batch, split
+from jmsaio.protocol.metadata import Metadata
+from jmsaio.transport.pulsar.wire.record import Entry, WireRecord, may_expire
+
+
+def entry(metadata: Metadata, data: bytes, size: int = 1) -> Entry:
+    return Entry(5, 7, 2, "persistent://public/default/t-partition-2", metadata, data, bytearray(size), 1, 0)
+
+
+def test_a_record_that_is_alone_has_what_its_entry_has() -> None:
+    metadata = Metadata("p", 9, 1000, pack({"a": "ü"}), partition_key=b"k", event_time=3, schema_version=b"\0" * 8)
+    record = WireRecord(entry(metadata, b"body"), 0, None, 1, False)
+    assert (record.payload, dict(record.properties), record.get("a"), record.key) == (b"body", {"a": "ü"}, "ü", "k")
+    assert (record.publish_time, record.event_time, record.sequence_id) == (1000, 3, 9)
+    assert (record.message_id, record.batch_size, record.producer_name) == (WireId(5, 7, 2), 0, "p")
+    assert (record.schema_version, record.redelivery_count) == (b"\0" * 8, 1)
+    assert record.size > 4
+
+
+def test_records_of_a_batch_share_its_bytes() -> None:
+    batch = Batch()
+    batch.add(pack({"a": "1"}), b"first", 5, b"k")
+    batch.add(b"", None)
+    batch.add(b"", b"", sequence_id=77)
+    data = batch.body()
+    whole = entry(Metadata("p", 20, 1000, num_messages_in_batch=3, partition_key=b"other"), data, 3)
+    records = [WireRecord(whole, index, span, 0, False) for index, span in enumerate(split(data, 0, 3))]
+    assert [record.payload for record in records] == [b"first", None, b""]
+    assert [dict(record.properties) for record in records] == [{"a": "1"}, {}, {}]
+    assert [record.key for record in records] == ["k", None, None]
+    assert [record.event_time for record in records] == [5, 0, 0]
+    assert [record.sequence_id for record in records] == [20, 21, 77]
+    assert [record.message_id for record in records] == [WireId(5, 7, 2, index) for index in range(3)]
+    assert [record.batch_size for record in records] == [3, 3, 3]
+
+
+def test_damaged_text_names_the_record() -> None:
+    damaged = WireRecord(
+        entry(Metadata("p", 0, 1, b"\x0a\x05\x0a\x01a", partition_key=b"\xff"), b""), 0, None, 0, False
+    )
+    with pytest.raises(MalformedMessageError, match="properties of ID:5:7:2") as caught:
+        damaged.get("a")
+    assert caught.value.record is damaged
+    with pytest.raises(MalformedMessageError, match="key of ID:5:7:2 is not UTF-8"):
+        assert damaged.key
+
+
+def test_a_null_value_differs_from_an_empty_one() -> None:
+    assert WireRecord(entry(Metadata("p", 0, 1, null_value=True), b""), 0, None, 0, False).payload is None
+    assert WireRecord(entry(Metadata("p", 0, 1), b""), 0, None, 0, False).payload == b""
+
+
+def test_only_an_entry_with_an_expiration_may_expire() -> None:
+    packed = pack({EXPIRATION: "5"})
+    batch = Batch()
+    batch.add(packed, b"")
+    assert may_expire(entry(Metadata("p", 0, 1, packed), b"")) and may_expire(entry(Metadata("p", 0, 1), batch.body()))
+    assert not may_expire(entry(Metadata("p", 0, 1), b"JMSType"))

@@ -1,0 +1,76 @@
+"""Look-ups: redirects, proxies, partitions, patterns."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from jmsaio.errors import TransportError
+from jmsaio.protocol.codes import LookupType
+from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.lookup import MOST_REDIRECTS, Address
+from jmsaio.transport.pulsar.wire.client import Client
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer, Script, listening
+
+TOPIC = "persistent://public/default/t"
+
+
+@pytest.fixture
+async def client(peer: Peer) -> AsyncIterator[Client]:
+    client = Client(peer.config())
+    yield client
+    client.pool.aclose()
+    await client.tasks.aclose(1)
+
+
+def answer(kind: LookupType, url: str, **fields: Any) -> Script:
+    def script(link: Link, asked: Fields) -> bytes:
+        return encode_command(
+            Command.LOOKUP_RESPONSE, request_id=asked["request_id"], response=kind, broker_service_url=url, **fields
+        )
+
+    return script
+
+
+async def test_a_redirect_is_followed_to_the_broker_that_serves_the_topic(peer: Peer, client: Client) -> None:
+    async with listening() as other:
+        peer.script(Command.LOOKUP, answer(LookupType.Redirect, other.url, authoritative=True))
+        found = await client.topics.owner(TOPIC)
+        assert found.address == Address(other.url)
+        assert other.all(Command.LOOKUP)[0]["authoritative"] is True
+
+
+async def test_redirects_end(peer: Peer, client: Client) -> None:
+    peer.script(Command.LOOKUP, *[answer(LookupType.Redirect, peer.url)] * 100)
+    with pytest.raises(TransportError, match=f"passed on {MOST_REDIRECTS} times"):
+        await client.topics.owner(TOPIC)
+
+
+async def test_a_broker_behind_a_proxy_is_reached_through_it(peer: Peer, client: Client) -> None:
+    broker = "pulsar://broker-7.internal:6650"
+    peer.script(Command.LOOKUP, answer(LookupType.Connect, broker, proxy_through_service_url=True))
+    found = await client.topics.owner(TOPIC)
+    assert found.address == Address(broker, peer.url)
+    assert peer.all(Command.CONNECT)[1]["proxy_to_broker_url"] == "broker-7.internal:6650"
+
+
+async def test_partitions_have_names_and_a_partition_is_not_asked_for(peer: Peer, client: Client) -> None:
+    assert await client.topics.partitions(TOPIC) == [TOPIC]
+    peer.partitions = 2
+    assert await client.topics.partitions(TOPIC) == [f"{TOPIC}-partition-0", f"{TOPIC}-partition-1"]
+    assert await client.topics.partitions(f"{TOPIC}-partition-1") == [f"{TOPIC}-partition-1"]
+    assert len(peer.all(Command.PARTITIONED_METADATA)) == 2
+
+
+async def test_a_pattern_matches_topics_without_their_partitions(peer: Peer, client: Client) -> None:
+    names = [f"{TOPIC}-partition-0", f"{TOPIC}-partition-1", "persistent://public/default/other"]
+    peer.script(
+        Command.GET_TOPICS_OF_NAMESPACE,
+        lambda link, fields: encode_command(
+            Command.GET_TOPICS_OF_NAMESPACE_RESPONSE, request_id=fields["request_id"], topics=names
+        ),
+    )
+    assert await client.topics.matching("persistent://public/default/t.*", "PersistentOnly") == [TOPIC]
+    assert peer.all(Command.GET_TOPICS_OF_NAMESPACE)[0]["namespace"] == "public/default"

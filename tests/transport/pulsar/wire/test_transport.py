@@ -1,0 +1,70 @@
+"""The transport as a whole; what it does with a real broker is in the contract suite."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+import jmsaio
+from jmsaio.config import ProducerConfig, load
+from jmsaio.errors import BrokerUnavailableError, ForkError, IllegalStateError, ObjectClosedError, OperationTimeoutError
+from jmsaio.protocol.commands import Command
+from jmsaio.transport.base import SenderOptions
+from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
+from jmsaio.transport.registry import open_transport as open_any
+from tests.transport.pulsar.wire.conftest import TOPIC
+from tests.transport.pulsar.wire.peer import Peer
+
+
+async def test_the_option_chooses_it(peer: Peer) -> None:
+    transport = await open_any(load(f"{peer.url}?transport=wire", use_pulsar_admin=False))
+    assert isinstance(transport, WireTransport) and transport.admin is None
+    await transport.aclose(5)
+
+
+async def test_a_message_goes_out_through_the_whole_client(peer: Peer) -> None:
+    url = f"{peer.url}?transport=wire&jms.precreateQueueSubscription=false&jms.usePulsarAdmin=false"
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with session.create_producer(session.create_queue("q")) as producer:
+            await producer.send("hello")
+    assert [payload for _, payload in peer.entries.values()] == [b"hello"]
+
+
+async def test_a_broker_that_is_away_is_named_in_time() -> None:
+    with pytest.raises(BrokerUnavailableError, match=r"127[.]0[.]0[.]1:1"):
+        await open_transport(load("pulsar://127.0.0.1:1", use_pulsar_admin=False, connect_timeout=0.3))
+
+
+async def test_a_ping_is_answered_or_bounded(peer: Peer, transport: WireTransport) -> None:
+    await transport.ping(5)
+    peer.script(Command.PARTITIONED_METADATA, lambda link, fields: b"")
+    with pytest.raises(OperationTimeoutError):
+        await transport.ping(0.05)
+
+
+async def test_closing_closes_everything(peer: Peer) -> None:
+    transport = await open_transport(peer.config())
+    sender = await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(), lambda *_: None))
+    await transport.aclose(5)
+    await transport.aclose(5)
+    assert len(peer.all(Command.CLOSE_PRODUCER)) == 1 and "closed" in repr(sender)
+    with pytest.raises(ObjectClosedError):
+        await transport.ping(5)
+    await asyncio.sleep(0.01)
+    assert peer.links == []
+
+
+async def test_transactions_are_refused(transport: WireTransport) -> None:
+    assert not transport.capabilities.transactions
+    with pytest.raises(IllegalStateError):
+        await transport.ready_for_transactions(5)
+    with pytest.raises(IllegalStateError):
+        await transport.begin(5)
+
+
+async def test_a_child_process_is_refused(transport: WireTransport, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(ForkError):
+        await transport.ping(5)
