@@ -3,6 +3,10 @@
 Every batch goes through these states; ``TRANSITIONS`` is the whole of it. A batch that was written and has no answer
 might be stored, or not: it is written again, with the same bytes and sequence ids, until it has an answer or its time
 is over.
+
+An answer names its batch by the sequence id alone, so the ids that are written and not answered must grow. Ids of user
+code might not: the broker answers a duplicate before what was sent ahead of it, and two batches might have one id. Such
+a batch is held back, with all after it, until what was written before it is answered.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Final, Generic, TypeVar
 
 import attrs
@@ -71,7 +76,7 @@ class Batch(Generic[Token]):
         tokens: one for each record, in order.
         size: bytes counted in the sender's window.
         frame: the SEND command, whole.
-        deadline: steady time after which it fails; infinity: never.
+        deadline: steady time after which it fails, not before that of the batch ahead; infinity: never.
         state: where it is.
     """
 
@@ -99,6 +104,8 @@ class Producing(Generic[Token]):
 
     connected: bool = attrs.field(default=False, init=False)
     unanswered: int = attrs.field(default=0, init=False)
+    _held: int = attrs.field(default=0, init=False)  # batches, the last ones, that are held back
+    _highest: int = attrs.field(default=-1, init=False)  # the last id written on this connection, until it is answered
     _batches: deque[Batch[Token]] = attrs.field(factory=deque, init=False)
 
     def __len__(self) -> int:
@@ -108,34 +115,51 @@ class Producing(Generic[Token]):
         """Add a batch behind all others.
 
         Returns:
-            What is to be written now: its frame; empty without a connection.
+            What is to be written now: its frame; empty without a connection, or if it is held back.
         """
         self._batches.append(batch)
         if not self.connected:
             return b""
+        if self._held or batch.sequence <= self._highest:
+            self._held += 1
+            return b""
+        return self._write(batch)
+
+    def _write(self, batch: Batch[Token]) -> bytes:
         batch.take(Event.WRITE)
         self.unanswered += 1
+        self._highest = batch.sequence
         return batch.frame
 
     def connect(self) -> list[bytes]:
-        """Return the frames of all batches, to be written now on a new connection, in order."""
+        """Return the frames to be written now on a new connection: of all batches, in order, up to one held back."""
         self.connected = True
-        for batch in self._batches:
-            batch.take(Event.WRITE)
-        self.unanswered = len(self._batches)
-        return [batch.frame for batch in self._batches]
+        self._held = len(self._batches)
+        return self.release()
+
+    def release(self) -> list[bytes]:
+        """Return the frames to be written after an answer, in order: of batches that were held back until then."""
+        frames: list[bytes] = []
+        if self._held:
+            for batch in list(islice(self._batches, len(self._batches) - self._held, None)):
+                if batch.sequence <= self._highest:
+                    break
+                self._held -= 1
+                frames.append(self._write(batch))
+        return frames
 
     def lose(self) -> None:
         """Take the loss of the connection: every batch stays, to be written on the next one."""
         if not self.connected:
             return
         self.connected = False
-        self.unanswered = 0
+        self.unanswered = self._held = 0
+        self._highest = -1
         for batch in self._batches:
             batch.take(Event.LOST)
 
     def receipt(self, sequence: int) -> Batch[Token] | None:
-        """Take a receipt of the broker.
+        """Take a receipt of the broker; then write what ``release`` returns.
 
         Returns:
             The batch that is stored, or was stored before, removed; None for an answer that came before, or whose batch
@@ -151,6 +175,8 @@ class Producing(Generic[Token]):
         return self._answered(sequence, Event.ERROR)
 
     def _answered(self, sequence: int, event: Event) -> Batch[Token] | None:
+        if sequence >= self._highest:
+            self._highest = -1  # also if that batch's time was over
         first = self._batches[0] if self._batches else None
         if first is None or sequence < first.sequence or first.state not in UNANSWERED:
             return None
@@ -180,5 +206,7 @@ class Producing(Generic[Token]):
         batch = self._batches.popleft()
         if batch.state in UNANSWERED:
             self.unanswered -= 1
+        elif self.connected:
+            self._held -= 1
         batch.take(Event.END)
         return batch

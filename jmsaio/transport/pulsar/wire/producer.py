@@ -166,6 +166,7 @@ class Producer:
     def stored(self, receipt: SendReceipt) -> None:
         """Take a receipt: the records of its batch are stored, and the next batch may leave."""
         batch = self._producing.receipt(receipt.sequence_id)
+        self._release()
         if batch is None:
             return
         tokens = batch.tokens
@@ -178,8 +179,16 @@ class Producer:
     def refused(self, sequence: int, error: JMSError) -> None:
         """Take the broker's error about a batch."""
         batch = self._producing.refuse(sequence)
+        self._release()
         if batch is not None:
             self._report_failure(batch, error)
+
+    def _release(self) -> None:
+        """Write the batches that waited for an answer, because their ids did not grow."""
+        connection = self._connection
+        if connection is not None:
+            for frame in self._producing.release():
+                connection.write(frame)
 
     # sending
 

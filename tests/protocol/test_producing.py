@@ -1,0 +1,200 @@
+"""Every record has one outcome, and a true one, whatever happens to connections, answers and time."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from jmsaio.errors import ProtocolError
+from jmsaio.protocol.producing import TRANSITIONS, UNANSWERED, Batch, Event, Producing, State
+
+pytestmark = pytest.mark.fast
+OUTCOMES = {State.STORED, State.REFUSED, State.IN_DOUBT, State.UNSENT}
+CERTAINLY_NOT_STORED = {State.REFUSED, State.UNSENT}
+
+
+@attrs.define(eq=False)
+class Sent:
+    """What the model remembers of a batch."""
+
+    batch: Batch[int]
+    stored: bool = False  # by the broker, whether or not the client knows
+    outcome: State | None = None
+
+
+class ProducingMachine(RuleBasedStateMachine):
+    """``Producing`` beside a list of all batches, and a broker that answers in the order of writing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.producing: Producing[int] = Producing()
+        self.sent: list[Sent] = []
+        self.on_wire: list[Sent] = []  # written on this connection, and not answered by the broker
+        self.answered: list[int] = []  # ids that the broker has answered on this connection
+        self.now = 0.0
+        self.tokens = 0
+
+    @initialize(timeout=st.sampled_from([5.0, math.inf]))
+    def choose_a_timeout(self, timeout: float) -> None:
+        self.timeout = timeout
+
+    @property
+    def pending(self) -> list[Sent]:
+        return [sent for sent in self.sent if sent.outcome is None]
+
+    def written(self, frames: list[bytes]) -> None:
+        """The broker receives frames: in the order of sending, with ids that grow beyond what it has not answered."""
+        for frame in frames:
+            sent = self.sent[int(frame)]
+            assert sent.outcome is None
+            assert sent.batch.frame == frame
+            if self.on_wire:
+                assert self.sent.index(self.on_wire[-1]) < self.sent.index(sent)
+                assert self.on_wire[-1].batch.sequence < sent.batch.sequence
+            self.on_wire.append(sent)
+
+    def ended(self, batch: Batch[int], expected: set[State]) -> None:
+        """A batch has its outcome: the first of all that have none, once, and a true one."""
+        sent = self.pending[0]
+        assert batch is sent.batch
+        assert batch.state in expected
+        sent.outcome = batch.state
+        assert sent.stored or sent.outcome is not State.STORED
+        assert not (sent.stored and sent.outcome in CERTAINLY_NOT_STORED)
+
+    def cut(self) -> None:
+        self.producing.lose()
+        self.on_wire.clear()
+        self.answered.clear()
+
+    @rule(sequence=st.none() | st.integers(0, 5), count=st.integers(1, 3))
+    def add(self, sequence: int | None, count: int) -> None:
+        """The next ids, or one that user code gives: it need not grow, and can be that of another batch."""
+        if sequence is None:
+            sequence = max((sent.batch.sequence + len(sent.batch.tokens) for sent in self.sent), default=0)
+        tokens = list(range(self.tokens, self.tokens + count))
+        self.tokens += count
+        batch = Batch(sequence, tokens, 10, str(len(self.sent)).encode(), self.now + self.timeout)
+        self.sent.append(Sent(batch))
+        frame = self.producing.add(batch)
+        self.written([frame] if frame else [])
+
+    @precondition(lambda self: not self.producing.connected)
+    @rule()
+    def connect(self) -> None:
+        self.written(self.producing.connect())
+
+    @rule(stored=st.integers(0, 3))
+    def lose(self, stored: int) -> None:
+        """The connection breaks; the broker has stored some of what was written, and no answer arrives."""
+        for sent in self.on_wire[:stored]:
+            sent.stored = True
+        self.cut()
+
+    @precondition(lambda self: self.on_wire)
+    @rule(refused=st.booleans())
+    def answer(self, refused: bool) -> None:
+        """The broker answers what was written first, also if its time was over."""
+        sent = self.on_wire.pop(0)
+        repeated = sent.batch.state is State.REPEATED
+        self.answered.append(sent.batch.sequence)
+        if refused:
+            batch = self.producing.refuse(sent.batch.sequence)
+        else:
+            sent.stored = True
+            batch = self.producing.receipt(sent.batch.sequence)
+        if sent.outcome is not None:
+            assert batch is None
+        else:
+            assert batch is sent.batch
+            self.ended(batch, {(State.IN_DOUBT if repeated else State.REFUSED) if refused else State.STORED})
+        self.written(self.producing.release())
+
+    @rule(refused=st.booleans())
+    def answer_again(self, refused: bool) -> None:
+        """A late or doubled answer, below all that is awaited, changes nothing."""
+        lowest = min((sent.batch.sequence for sent in [*self.on_wire, *self.pending]), default=math.inf)
+        for sequence in [-1, *self.answered]:
+            if sequence < lowest:
+                answered = self.producing.refuse if refused else self.producing.receipt
+                assert answered(sequence) is None
+
+    @precondition(lambda self: len(self.on_wire) > 1 and self.on_wire[0].outcome is None)
+    @rule()
+    def answer_out_of_order(self) -> None:
+        with pytest.raises(ProtocolError, match="is to be answered first"):
+            self.producing.receipt(self.on_wire[1].batch.sequence)
+        self.cut()
+
+    @rule(seconds=st.integers(1, 4))
+    def pass_time(self, seconds: int) -> None:
+        self.now += seconds
+        for batch in self.producing.expire(self.now):
+            assert batch.deadline <= self.now
+            self.ended(batch, {State.IN_DOUBT, State.UNSENT})
+        assert all(sent.batch.deadline > self.now for sent in self.pending)
+
+    @rule()
+    def end(self) -> None:
+        for batch in self.producing.end():
+            self.ended(batch, {State.IN_DOUBT, State.UNSENT})
+        assert not self.pending
+
+    @invariant()
+    def the_batches_without_an_outcome_are_there_in_order(self) -> None:
+        pending = self.pending
+        assert len(self.producing) == len(pending)
+        assert self.producing.deadline == (pending[0].batch.deadline if pending else None)
+        waiting = [sent.batch for sent in pending if sent.batch.state in UNANSWERED]
+        assert self.producing.unanswered == len(waiting)
+        assert [sent.batch for sent in self.on_wire if sent.outcome is None] == waiting
+        if self.producing.connected and not self.on_wire:
+            assert not pending, "what was held back is written when nothing is unanswered"
+
+
+TestProducing = ProducingMachine.TestCase
+
+
+def batch(sequence: int, deadline: float = math.inf) -> Batch[str]:
+    return Batch(sequence, [f"token {sequence}"], 1, b"frame %d" % sequence, deadline)
+
+
+def test_the_table_has_every_event_that_can_happen() -> None:
+    open_states = set(State) - OUTCOMES
+    assert {state for state, _ in TRANSITIONS} == open_states
+    for state in open_states:
+        events = {event for found, event in TRANSITIONS if found is state}
+        answers = {Event.RECEIPT, Event.ERROR} if state in UNANSWERED else {Event.WRITE}
+        assert events == answers | {Event.LOST, Event.END}
+
+
+def test_a_batch_that_might_be_stored_is_never_called_unsent() -> None:
+    reached = {TRANSITIONS[state, event] for state in (State.UNSURE, State.REPEATED) for event in Event
+               if (state, event) in TRANSITIONS}  # fmt: skip
+    assert not reached & CERTAINLY_NOT_STORED
+
+
+def test_a_receipt_of_a_batch_whose_time_was_over_is_not_that_of_the_next_with_its_id() -> None:
+    producing: Producing[str] = Producing()
+    producing.connect()
+    first, second = batch(5, deadline=1.0), batch(5, deadline=9.0)
+    producing.add(first)
+    assert list(producing.expire(2.0)) == [first]
+    assert producing.add(second) == b""
+    assert producing.receipt(5) is None
+    assert producing.release() == [second.frame]
+    assert producing.receipt(5) is second
+
+
+def test_a_batch_held_back_is_unsent_when_its_time_is_over() -> None:
+    producing: Producing[str] = Producing()
+    producing.connect()
+    producing.add(batch(5, deadline=1.0))
+    producing.add(batch(3, deadline=1.0))
+    assert [ended.state for ended in producing.expire(1.0)] == [State.IN_DOUBT, State.UNSENT]
+    assert producing.unanswered == 0
+    assert producing.add(batch(6)) == b"frame 6"
