@@ -93,6 +93,7 @@ class Connection(asyncio.Protocol):
         self._requests: Requests[asyncio.Future[dict[str, Any]]] = Requests()
         # CONNECTED has no request id, and may come before ``create_connection`` returns.
         self._accepted: asyncio.Future[None] = self._loop.create_future()
+        self._gone: asyncio.Future[None] = self._loop.create_future()
         self._out: list[bytes] = []
         self._paused = False
         self._arrived: dict[ConsumerPart, None] = {}
@@ -125,6 +126,11 @@ class Connection(asyncio.Protocol):
         self._end(error)
         self._transport.abort()
 
+    async def aclose(self, error: JMSError, timeout: float) -> None:
+        """Close as ``close``, and wait until the socket is closed, too, for up to ``timeout`` seconds."""
+        self.close(error)
+        await asyncio.wait({self._gone}, timeout=max(0.0, timeout))
+
     # asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -135,6 +141,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Take the end of the socket."""
+        self._gone.set_result(None)
         self._end(
             BrokerUnavailableError(f"the connection to {self.address.broker} broke: {exc or 'closed by the broker'}")
         )

@@ -111,11 +111,11 @@ class Pool:
             return None
         return found
 
-    def aclose(self) -> None:
-        """Close all connections."""
+    async def aclose(self, timeout: float) -> None:
+        """Close all connections within ``timeout`` seconds."""
         self._closed = True
-        for connection in self.connections:
-            connection.close(ObjectClosedError("the connection to the broker is closed"))
+        closed = ObjectClosedError("the connection to the broker is closed")
+        await asyncio.gather(*(connection.aclose(closed, timeout) for connection in self.connections))
         self._open.clear()
 
     async def _open_one(self, address: Address, opening: asyncio.Future[Connection]) -> None:

@@ -156,8 +156,8 @@ class WireTransport:
         parts = list(self._open)
         await asyncio.gather(*(part.aclose(timeout * 0.8) for part in parts), return_exceptions=True)
         self._client.closed = True
-        self._client.pool.aclose()
         await self._client.tasks.aclose(deadline - self._client.loop.time())
+        await self._client.pool.aclose(max(0.1, deadline - self._client.loop.time()))
         if self._admin is not None:
             await self._admin.aclose()
 

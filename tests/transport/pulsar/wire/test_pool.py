@@ -25,7 +25,7 @@ async def test_a_connection_is_opened_once_and_opened_anew_after_a_loss(peer: Pe
     while first.error is None:
         await asyncio.sleep(0.001)
     assert await pool.connect_service() is not first
-    pool.aclose()
+    await pool.aclose(1)
     await tasks.aclose(1)
     with pytest.raises(ObjectClosedError):
         await pool.connect(Address(peer.url))
@@ -36,7 +36,7 @@ async def test_the_addresses_of_a_url_are_tried_in_turn(peer: Peer) -> None:
     tasks = Tasks()
     pool = Pool(load(f"pulsar://127.0.0.1:1,{peer.url[9:]}", use_pulsar_admin=False), tasks)
     assert (await pool.connect_service()).address == Address(peer.url)
-    pool.aclose()
+    await pool.aclose(1)
     await tasks.aclose(1)
 
 
@@ -76,7 +76,7 @@ async def test_a_challenge_gets_the_token_of_now(peer: Peer) -> None:
     peer.links[-1].send(Command.AUTH_CHALLENGE, challenge={"auth_method_name": "token"}, protocol_version=21)
     [answer] = await peer.seen(Command.AUTH_RESPONSE)
     assert answer["response"]["auth_data"] == b"second"
-    pool.aclose()
+    await pool.aclose(1)
     await tasks.aclose(1)
 
 
@@ -87,5 +87,5 @@ async def test_a_caller_that_gives_up_leaves_the_opening_to_others(peer: Peer) -
     await asyncio.sleep(0)
     first.cancel()
     assert (await second).error is None
-    pool.aclose()
+    await pool.aclose(1)
     await tasks.aclose(1)

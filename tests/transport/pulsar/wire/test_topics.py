@@ -21,7 +21,7 @@ TOPIC = "persistent://public/default/t"
 async def client(peer: Peer) -> AsyncIterator[Client]:
     client = Client(peer.config())
     yield client
-    client.pool.aclose()
+    await client.pool.aclose(1)
     await client.tasks.aclose(1)
 
 
