@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol.producing import TRANSITIONS, UNANSWERED, Batch, Event, Producing, State
+from tests.support.scripts import load
 
 pytestmark = pytest.mark.fast
 OUTCOMES = {State.STORED, State.REFUSED, State.IN_DOUBT, State.UNSENT}
@@ -161,6 +162,13 @@ TestProducing = ProducingMachine.TestCase
 
 def batch(sequence: int, deadline: float = math.inf) -> Batch[str]:
     return Batch(sequence, [f"token {sequence}"], 1, b"frame %d" % sequence, deadline)
+
+
+def test_the_guide_has_the_tables() -> None:
+    script = load(".mkdocs/protocol.py")
+    guide = script.GUIDE.read_text(encoding="utf-8")
+    written = guide.partition(script.BEGIN)[2].partition(script.END)[0].strip()
+    assert written == script.machines(), "run python .mkdocs/protocol.py"
 
 
 def test_the_table_has_every_event_that_can_happen() -> None:

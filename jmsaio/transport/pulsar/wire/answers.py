@@ -108,4 +108,6 @@ def passes(error: JMSError, again: bool) -> bool:
     answer = _BY_CODE.get(error.error_code or "")
     if answer is not None:
         return answer.passes_again if again else answer.passes
+    if error.error_code == "LookupError":
+        return again  # brokers that pass a moving topic on to each other come to agree
     return isinstance(error, BrokerUnavailableError | OperationTimeoutError | ProtocolError)

@@ -23,8 +23,12 @@ class Tasks:
         return task
 
     async def aclose(self, timeout: float) -> None:
-        """Cancel all tasks, and wait up to ``timeout`` seconds until they have ended."""
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(list(self._tasks), timeout=max(0.0, timeout))
+        """Cancel all tasks, and those they start meanwhile; wait up to ``timeout`` seconds until they have ended."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout
+        cancelled: set[asyncio.Task[None]] = set()
+        while found := self._tasks - cancelled:
+            for task in found:
+                task.cancel()
+            cancelled |= found
+            await asyncio.wait(found, timeout=max(0.0, deadline - loop.time()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import attrs
 import pytest
 
 from jmsaio.config import ProducerConfig
@@ -127,6 +128,22 @@ async def test_a_doubled_receipt_is_ignored(peer: Peer, transport: WireTransport
         sender.send(record("x"), number)
         await sender.drain(5)
     assert [token for token, _, _ in outcomes] == [0, 1] and len(peer.all(Command.CONNECT)) == 1
+
+
+async def test_equal_and_falling_sequence_ids_have_their_own_receipts(peer: Peer, transport: WireTransport) -> None:
+    """A record is not written while one with its sequence id, or a higher one, has no answer."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, batching_enabled=False)
+    peer.script(Command.SEND, silent)
+    for token, sequence in enumerate([5, 5, 3]):
+        sender.send(attrs.evolve(record("x"), sequence_id=sequence), token)
+    [first] = await peer.seen(Command.SEND)
+    assert outcomes == []
+    peer.links[-1].write(peer.receipt(first, 10))
+    await sender.drain(5)
+    assert [fields["sequence_id"] for fields in peer.all(Command.SEND)] == [5, 5, 3]
+    assert [(token, error) for token, _, error in outcomes] == [(0, None), (1, None), (2, None)]
+    assert len({place for _, place, _ in outcomes}) == 3
 
 
 async def test_an_error_of_the_broker_is_the_outcome(peer: Peer, transport: WireTransport) -> None:
