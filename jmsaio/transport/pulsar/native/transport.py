@@ -56,7 +56,7 @@ from jmsaio.transport.pulsar.native.binding.options import (
     producer_configuration,
     reader_configuration,
 )
-from jmsaio.transport.pulsar.native.consumers.opening import ReceiverOpener, last_message_id
+from jmsaio.transport.pulsar.native.consumers.opening import last_message_id
 from jmsaio.transport.pulsar.native.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.consumers.rereading import Rereading
@@ -65,6 +65,7 @@ from jmsaio.transport.pulsar.native.producers.sender import PulsarSender
 from jmsaio.transport.pulsar.native.records.prior_deliveries import GIVEN_BACK, PriorDeliveries
 from jmsaio.transport.pulsar.native.watching.watch import Watch
 from jmsaio.transport.pulsar.records.dead_letters import LetterKeeping
+from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
 
 _log = logging.getLogger(__name__)
 

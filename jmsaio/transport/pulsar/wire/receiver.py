@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError, OperationTimeoutError, TransportError
 from jmsaio.model.log_fields import log_fields
@@ -26,6 +26,8 @@ class WireReceiver:
 
     Attributes:
         subscription: what is subscribed.
+        after_close: called last, with the remaining seconds, if the subscription ends with its last consumer and this
+            receiver could not delete it because it had others.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class WireReceiver:
         self._letters = letters
         self._on_closed = closed
         self._consumers: list[Consumer] = []
+        self.after_close: Callable[[float], Awaitable[None]] | None = None
         self._first = 0  # the consumer that is asked first
         self._growth: asyncio.Task[None] | None = None
         self._stopped = False
@@ -255,11 +258,15 @@ class WireReceiver:
             await self._letters.aclose((deadline - loop.time()) / 2)
         for consumer in self._consumers:
             consumer.flush()
+        deleted = self.subscription.durable
         try:
             await together(consumer.settle((deadline - loop.time()) / 2, True) for consumer in self._consumers)
-            if not self.subscription.durable:
+            if not deleted:
                 await self._unsubscribe((deadline - loop.time()) / 2)
+                deleted = True
         except (JMSError, OperationTimeoutError) as error:
             text, name = "the subscription %s was not settled, or not deleted: %s", self.subscription.name
             _log.info(text, name, error, extra=log_fields(subscription=name))
         await together(consumer.aclose(deadline - loop.time()) for consumer in self._consumers)
+        if not deleted and self.after_close is not None:
+            await self.after_close(deadline - loop.time())
