@@ -156,6 +156,8 @@ class WireRecord:
         return _OVERHEAD + (len(self.entry.data) if span is None else span.stop - span.start)
 
 
-def may_expire(entry: Entry) -> bool:
-    """Return whether a record of an entry can have a JMSExpiration."""
+def may_expire(entry: Entry, span: Span | None = None) -> bool:
+    """Return whether a record of an entry, or the one at ``span`` of its batch, can have a JMSExpiration."""
+    if span is not None:
+        return entry.data.find(_NAME, span.start, span.middle) >= 0
     return _NAME in entry.data or _NAME in entry.metadata.packed

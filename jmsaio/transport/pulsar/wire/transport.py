@@ -7,8 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from jmsaio.config import Configuration
-from jmsaio.errors import BrokerUnavailableError, IllegalStateError, JMSError, OperationTimeoutError, TransportError
+from jmsaio.config import Configuration, ConsumerConfig
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    OperationTimeoutError,
+)
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import (
     Admin,
@@ -19,17 +25,21 @@ from jmsaio.transport.base import (
     Receiver,
     Sender,
     SenderOptions,
+    StartPosition,
     Subscription,
     Transaction,
     Wake,
 )
 from jmsaio.transport.clock import Clock
-from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
+from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
 from jmsaio.transport.pulsar.wire.client import Client
+from jmsaio.transport.pulsar.wire.reader import WireReader
 from jmsaio.transport.pulsar.wire.receiver import WireReceiver
 from jmsaio.transport.pulsar.wire.sender import WireSender
+
+_Part = WireSender | WireReceiver | WireReader
 
 
 class WireTransport:
@@ -39,8 +49,9 @@ class WireTransport:
         self._config = config
         self._client = Client(config)
         self._admin = RestAdmin(config) if config.use_pulsar_admin else None
+        self._opener = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self.open_receiver)
-        self._open: dict[WireSender | WireReceiver, None] = {}
+        self._open: dict[_Part, None] = {}
         self.link_listeners: set[LinkListener] = set()
 
     def __repr__(self) -> str:
@@ -52,7 +63,7 @@ class WireTransport:
         """Capabilities of this transport. Pulsar stops sending when too many records are unacknowledged."""
         return Capabilities(
             transactions=False, sequence_ids=True, exact_redelivery_count=False, packed=True, stores_properties=True,
-            replaces_properties=False, message_ids=True,
+            replaces_properties=self._admin is not None, message_ids=True,
             most_unacknowledged=self._config.max_unacknowledged_rejected,
         )  # fmt: skip
 
@@ -96,7 +107,9 @@ class WireTransport:
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> Receiver:
         """Subscribe within ``operation_timeout``. See ``Transport.open_receiver``."""
         self._client.check()
-        subscription = named(subscription)
+        return await self._opener.open(subscription, wake)
+
+    async def _subscribe(self, subscription: Subscription, wake: Wake) -> WireReceiver:
         policy = subscription.config.dead_letter
         letters = None
         if policy is not None:
@@ -107,7 +120,7 @@ class WireTransport:
         await self._opened(receiver, receiver.start)
         return receiver
 
-    async def _opened(self, part: WireSender | WireReceiver, start: Callable[[float], Awaitable[None]]) -> None:
+    async def _opened(self, part: _Part, start: Callable[[float], Awaitable[None]]) -> None:
         self._open[part] = None
         try:
             await start(self._config.operation_timeout)
@@ -116,16 +129,30 @@ class WireTransport:
                 await part.aclose(0.5)
             raise
 
-    def _forget(self, part: WireSender | WireReceiver) -> None:
+    def _forget(self, part: _Part) -> None:
         self._open.pop(part, None)
 
     async def open_reader(self, options: ReaderOptions) -> Reader:
         """Open a reader. See ``Transport.open_reader``."""
-        raise TransportError("this transport has no readers yet")
+        self._client.check()
+        reader = WireReader(self._client, options, self._forget)
+        await self._opened(reader, reader.start)
+        return reader
 
     async def end(self, topic: str) -> WireId | None:
         """Return the id of the last record. See ``Transport.end``."""
-        raise TransportError("this transport has no readers yet")
+        self._client.check()
+        deadline = self._client.loop.time() + self._config.operation_timeout
+        if await self._client.topics.partitions(topic) != [topic]:
+            raise InvalidDestinationError(f"{topic} has partitions: ask for the end of each, one by one")
+        options = ReaderOptions(topic, ConsumerConfig(), StartPosition.LATEST)
+        reader = WireReader(self._client, options, self._forget, receiving=False)
+        await self._opened(reader, reader.start)
+        try:
+            return await reader.end(max(0.0, deadline - self._client.loop.time()))
+        finally:
+            with anyio.CancelScope(shield=True):
+                await reader.aclose(self._config.close_timeout)
 
     async def ping(self, timeout: float) -> None:
         """Send a request to the broker and wait for its answer. See ``Transport.ping``."""

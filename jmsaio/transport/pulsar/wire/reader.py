@@ -1,0 +1,336 @@
+"""``WireReader``: reads one topic or partition through a subscription of the broker that ends with the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError, ProtocolError, TransportError
+from jmsaio.model.partitions import split_partition
+from jmsaio.model.wire import EntryId, ReceivedRecord, WireId
+from jmsaio.protocol.batch import split
+from jmsaio.protocol.codes import SubType
+from jmsaio.protocol.commands import Command, encode_command, key_values
+from jmsaio.protocol.framing import Frame, entry_of
+from jmsaio.protocol.messages import Delivery
+from jmsaio.protocol.metadata import decode_metadata
+from jmsaio.transport.base import ReaderOptions, StartPosition
+from jmsaio.transport.names import CLIENT, process_name
+from jmsaio.transport.pulsar.wire.answers import passes
+from jmsaio.transport.pulsar.wire.client import Client
+from jmsaio.transport.pulsar.wire.connection import Connection
+from jmsaio.transport.pulsar.wire.keeper import Keeper
+from jmsaio.transport.pulsar.wire.record import Entry, WireRecord, may_expire
+
+_log = logging.getLogger(__name__)
+
+#: Maximum seconds to find out whether records follow the last one, over all requests.
+_ASK: Final = 30.0
+#: Seconds between two of these requests, while the topic moves.
+_PAUSE: Final = 0.1
+#: Latest time accepted by the broker: a Java long.
+_LATEST_TIME: Final = 2**63 - 1
+#: Above each index in a batch.
+_WHOLE: Final = 2**31
+_EARLIEST: Final = {"ledger_id": (1 << 64) - 1, "entry_id": (1 << 64) - 1}
+_LATEST: Final = {"ledger_id": _LATEST_TIME, "entry_id": _LATEST_TIME}
+
+
+class WireReader:
+    """Reads one topic without partitions, or one partition. Opened by ``WireTransport.open_reader``.
+
+    The broker forgets the subscription with the connection, so each registration starts behind the last record read.
+    A reader that starts at a time reads from the beginning and leaves out what is earlier; moving the subscription to
+    that time is only faster, and may get lost.
+
+    Args:
+        client: the transport's part that all share.
+        options: what to read.
+        closed: called when it is closed.
+        receiving: whether records are wanted, not only answers about the topic.
+
+    Attributes:
+        topic: full name of the topic or partition.
+    """
+
+    def __init__(
+        self, client: Client, options: ReaderOptions, closed: Callable[[WireReader], None], *, receiving: bool = True
+    ) -> None:
+        self.topic = options.topic
+        self._client = client
+        self._options = options
+        self._on_closed = closed
+        self._permits = max(1, options.config.receiver_queue_size) if receiving else 0
+        self._used = 0
+        self._partition = split_partition(options.topic)[1]
+        self._id = next(client.ids)
+        self._keeper = Keeper(self, client.topics, client.tasks)
+        self._connection: Connection | None = None
+        self._ready: deque[WireRecord] = deque()
+        start = options.start
+        self._since = None if isinstance(start, StartPosition | WireId) else start
+        self._sought = self._since is None
+        self._name = ""
+        self._moved = False  # the broker closes the consumer that moves, and keeps the subscription for the next one
+        # The last record read, or the one before the first to read; None: no record was read.
+        self._read = start if isinstance(start, WireId) and not options.inclusive else None
+        self._arrived: EntryId = (-1, -1)  # the last entry of which everything has arrived
+        self._arrival: asyncio.Event = asyncio.Event()
+        self._failure: JMSError | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<WireReader {self.topic}{', closed' if self._closed else ''}>"
+
+    async def start(self, timeout: float) -> None:
+        """Subscribe within ``timeout`` seconds. Raises as ``Transport.open_reader``."""
+        await self._keeper.open(timeout)
+
+    # the keeper's side
+
+    async def register(self, connection: Connection) -> None:
+        """Subscribe at a broker. Raises TransportError."""
+        timeout, what = self._client.config.operation_timeout, f"read {self.topic}"
+        number = self._id = next(self._client.ids)  # what the last one still brings is dropped
+        connection.consumers[number] = self
+        if not self._moved:
+            prefix = self._options.prefix and f"{self._options.prefix}-"
+            self._name = f"{prefix}reader-{uuid.uuid4().hex[:10]}"
+        self._moved = False
+        try:
+            await connection.request(
+                what, timeout, Command.SUBSCRIBE,
+                topic=self.topic, subscription=self._name,
+                sub_type=int(SubType.Exclusive), consumer_id=number, consumer_name=self._options.name, durable=False,
+                start_message_id=self._place(), metadata=key_values({CLIENT: process_name()}),
+            )  # fmt: skip
+            if not self._sought:
+                await self._seek(connection, number, timeout)
+            elif self._options.start is StartPosition.LATEST and self._read is None and self._permits:
+                await self._remember_begin(connection, number, timeout)
+        except BaseException:
+            if connection.consumers.pop(number, None) is not None:  # the broker might still open it
+                connection.send_request(Command.CLOSE_CONSUMER, consumer_id=number)
+            raise
+        if connection.consumers.get(number) is self:
+            self._connection = connection
+            self._used = 0
+            self._flow(self._permits)
+            self._arrival.set()
+
+    def _place(self) -> dict[str, int]:
+        """Return where the broker is to start: it sends that entry whole, of which the rest is taken here."""
+        start = self._options.start
+        place = self._read or (start if isinstance(start, WireId) else None)
+        if place is not None:
+            return {"ledger_id": place.ledger % (1 << 64), "entry_id": place.entry % (1 << 64), "batch_index": 0}
+        return _LATEST if start is StartPosition.LATEST else _EARLIEST
+
+    async def _seek(self, connection: Connection, number: int, timeout: float) -> None:
+        assert self._since is not None  # it starts at a time
+        time = min(max(self._since, 0), _LATEST_TIME)
+        what = f"read {self.topic} from publish time {self._since} ms"
+        await connection.request(what, timeout, Command.SEEK, consumer_id=number, message_publish_time=time)
+        self._sought = self._moved = True
+
+    async def _remember_begin(self, connection: Connection, number: int, timeout: float) -> None:
+        """Remember what the latest is now: the next registration must not leave out what is sent until then."""
+        if not self.topic.startswith("non-persistent:"):  # which stores nothing
+            what = f"look for the end of {self.topic}"
+            answer = await connection.request(what, timeout, Command.GET_LAST_MESSAGE_ID, consumer_id=number)
+            if answer.get("consumer_mark_delete_position") is not None:
+                self._read = WireId(*self._places(answer)[1], self._partition, _WHOLE)
+
+    def lost(self, error: JMSError) -> None:
+        """Take the loss of the connection, which ``ended`` has carried out."""
+
+    def failed(self, error: JMSError) -> None:
+        """End with an error, which the next call raises."""
+        self._failure = error
+        self._arrival.set()
+
+    # the connection's side
+
+    def ended(self, error: JMSError, assigned: str) -> None:
+        """Take the end on this connection: the next one starts behind the last record read."""
+        self._connection = None
+        if self._ready:
+            first = self._ready[0].entry
+            self._arrived = (first.ledger, first.number - 1)
+            self._ready.clear()
+        self._keeper.ended(error, assigned)
+
+    def topic_ended(self) -> None:
+        """Take that nothing follows what is stored, which ``at_end`` finds out."""
+
+    def arrived(self, delivery: Delivery, frame: Frame) -> None:
+        """Take an entry."""
+        before, size = len(self._ready), 1
+        try:
+            parts = entry_of(frame)
+            metadata = decode_metadata(parts.data, parts.metadata, parts.payload)
+            data = parts.data[parts.payload :]
+            count = metadata.num_messages_in_batch
+            spans = None if count is None else split(data, 0, count)
+        except ProtocolError as error:
+            place = f"ID:{delivery.ledger}:{delivery.entry}"
+            _log.warning("an entry of %s can't be read and is left out (%s): %s", self.topic, place, error)
+        else:
+            size = 1 if spans is None else len(spans)
+            entry = Entry(
+                delivery.ledger, delivery.entry, self._partition, self.topic, metadata, data, bytearray(size), 0, 0
+            )  # fmt: skip
+            if self._since is None or metadata.publish_time >= self._since:
+                self._since = None
+                expires = may_expire(entry)
+                for index in range(size):
+                    span = None if spans is None else spans[index]
+                    record = WireRecord(entry, index, span, 0, expires and may_expire(entry, span))
+                    if self._wanted(record.message_id) and not (span is not None and span.single.compacted_out):
+                        self._ready.append(record)
+        self._arrived = delivery.ledger, delivery.entry
+        self._give_back_permits(size - (len(self._ready) - before))
+
+    def _wanted(self, place: WireId) -> bool:
+        if self._read is not None:
+            return place[:2] + place[3:] > self._read[:2] + self._read[3:]
+        start = self._options.start
+        return not isinstance(start, WireId) or place[:2] + place[3:] >= start[:2] + start[3:]
+
+    def announce(self) -> None:
+        """Wake who waits for what arrived."""
+        self._arrival.set()
+
+    def _flow(self, permits: int) -> None:
+        """Allow the broker to send more records: never 0, which ends the connection."""
+        if self._connection is not None and permits > 0:
+            self._connection.write(encode_command(Command.FLOW, consumer_id=self._id, message_permits=permits))
+
+    def _give_back_permits(self, records: int) -> None:
+        used = self._used = self._used + records
+        if used >= (self._permits + 1) // 2:
+            self._used = 0
+            self._flow(used)
+
+    # the application's side
+
+    def _check(self) -> None:
+        self._client.check()
+        if self._closed:
+            raise ObjectClosedError(f"the reader of {self.topic} is closed")
+
+    def _take(self, limit: int) -> list[ReceivedRecord]:
+        ready = self._ready
+        found: list[ReceivedRecord] = [ready.popleft() for _ in range(min(limit, len(ready)))]
+        if found:
+            self._read = found[-1].message_id
+            self._give_back_permits(len(found))
+        elif self._failure is not None:
+            raise self._failure
+        return found
+
+    async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
+        """Return the next records. See ``Reader.read``."""
+        self._check()
+        end = self._client.loop.time() + timeout
+        while True:
+            taken = self._take(limit)
+            if taken or await self._is_at_end(end - self._client.loop.time()):
+                return taken or self._take(limit)
+            late = not await self._arrives(end)
+            self._check()
+            if late:
+                return self._take(limit)
+
+    async def _arrives(self, end: float) -> bool:
+        """Wait until something has arrived, or the reader has failed; return False at ``end``."""
+        try:
+            async with asyncio.timeout_at(end):
+                while not self._ready and self._failure is None and not self._closed:
+                    self._arrival.clear()
+                    await self._arrival.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def at_end(self) -> bool:
+        """Return whether no records are stored after the last record read. See ``Reader.at_end``."""
+        self._check()
+        return await self._is_at_end(_ASK)
+
+    async def _is_at_end(self, patience: float) -> bool:
+        if self._ready:
+            return False
+        last, before = await self._ends(patience)
+        if self._ready:
+            return False
+        if last is None or max(self._arrived, before) >= last[:2]:
+            return True
+        return self._read is not None and self._read[:2] + self._read[3:] >= last[:2] + last[3:]
+
+    async def end(self, timeout: float) -> WireId | None:
+        """Return the id of the last record, None for an empty topic. Raises as ``Transport.end``."""
+        return (await self._ends(timeout))[0]
+
+    async def _ends(self, patience: float) -> tuple[WireId | None, EntryId]:
+        """Return the id of the last record, and the entry before the subscription's first.
+
+        Asks for up to ``patience`` seconds, but once for 30, while the topic moves between brokers.
+        """
+        loop = self._client.loop
+        end = loop.time() + patience
+        final = max(end, loop.time() + _ASK)
+        while True:
+            self._check()
+            if self._failure is not None:
+                raise self._failure
+            connection, what = self._connection, f"look for the end of {self.topic}"
+            try:
+                if connection is None:
+                    raise TransportError(f"{what}: not connected to the broker", "Disconnected")
+                left = max(0.01, final - loop.time())
+                answer = await connection.request(what, left, Command.GET_LAST_MESSAGE_ID, consumer_id=self._id)
+                return self._places(answer)
+            except JMSError as error:
+                moving = error.error_code == "Disconnected" or passes(error, again=True)
+                if not moving or isinstance(error, OperationTimeoutError) or loop.time() + _PAUSE > end:
+                    raise
+            await asyncio.sleep(_PAUSE)
+
+    def _places(self, answer: dict[str, Any]) -> tuple[WireId | None, EntryId]:
+        last, before = answer["last_message_id"], answer.get("consumer_mark_delete_position") or {}
+        number = _signed(last["entry_id"])
+        found = None
+        if number >= 0:
+            found = WireId(_signed(last["ledger_id"]), number, self._partition, last.get("batch_index", -1))
+        return found, (_signed(before.get("ledger_id", -1)), _signed(before.get("entry_id", -1)))
+
+    async def aclose(self, timeout: float) -> None:
+        """Close. See ``Reader.aclose``."""
+        if self._closed:
+            return
+        self._closed = True
+        self._on_closed(self)
+        self._arrival.set()
+        await asyncio.shield(self._client.tasks.start(self._close(timeout)))
+
+    async def _close(self, timeout: float) -> None:
+        await self._keeper.aclose()
+        connection, self._connection = self._connection, None
+        self._ready.clear()
+        if connection is None or connection.consumers.pop(self._id, None) is None:
+            return
+        what = f"close the reader of {self.topic}"
+        try:
+            await connection.request(what, max(0.01, timeout), Command.CLOSE_CONSUMER, consumer_id=self._id)
+        except JMSError:
+            return  # the connection is lost or silent: the broker drops the reader when it notices
+
+
+def _signed(number: int) -> int:
+    """Return a number that the protocol writes without its sign."""
+    return number - (1 << 64) if number >= 1 << 63 else number

@@ -1,0 +1,70 @@
+"""Readers on Pulsar's protocol: what the contract does not say about the loss of the connection."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+
+from jmsaio.config import ConsumerConfig, ProducerConfig, load
+from jmsaio.errors import BrokerUnavailableError
+from jmsaio.transport.base import Reader, ReaderOptions, SenderOptions, StartPosition
+from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
+from tests.kit.records import record, texts
+from tests.support.broker import TestBroker
+
+pytestmark = pytest.mark.broker
+HANG = 30
+
+
+@pytest.fixture
+async def transport(pulsar_broker: TestBroker) -> AsyncIterator[WireTransport]:
+    transport = await open_transport(load(pulsar_broker.url))
+    yield transport
+    await transport.aclose(HANG)
+
+
+async def _fill(transport: WireTransport, topic: str, *bodies: str) -> None:
+    """Send records, which leave in one batch if they are several."""
+    sender = await transport.open_sender(topic, SenderOptions(ProducerConfig(), lambda tokens, place, error: None))
+    for body in bodies:
+        sender.send(record(body), body)
+    await sender.drain(HANG)
+    await sender.aclose(HANG)
+
+
+async def _read(reader: Reader, count: int) -> list[str]:
+    found: list[str] = []
+    with anyio.fail_after(HANG):
+        while len(found) < count:
+            found += texts(await reader.read(count - len(found), HANG))
+    return found
+
+
+def _cut(transport: WireTransport) -> None:
+    for connection in list(transport._client.pool.connections):
+        connection.close(BrokerUnavailableError("cut by the test"))
+
+
+async def test_readers_go_on_behind_the_last_record_read_when_the_link_is_back(transport: WireTransport) -> None:
+    topic = f"persistent://public/default/wire-reader-{uuid.uuid4().hex}"
+    await _fill(transport, topic, "a", "b", "c")
+    within = await transport.open_reader(ReaderOptions(topic, ConsumerConfig()))
+    latest = await transport.open_reader(ReaderOptions(topic, ConsumerConfig(), StartPosition.LATEST))
+    later = await transport.open_reader(ReaderOptions(topic, ConsumerConfig(), 2**62))
+    assert await _read(within, 2) == ["a", "b"]
+    _cut(transport)
+    await _fill(transport, topic, "sent before the readers ask")
+    assert await _read(within, 2) == ["c", "sent before the readers ask"]
+    assert await within.at_end()
+    assert await _read(latest, 1) == ["sent before the readers ask"]
+    assert await later.read(10, 0.2) == []
+    _cut(transport)
+    assert await within.at_end()
+    assert await latest.at_end()
+    for reader in (within, latest, later):
+        await reader.aclose(HANG)
+    assert transport.admin is not None
+    assert (await transport.admin.stats(topic)).subscriptions == {}
