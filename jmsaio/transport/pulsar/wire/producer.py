@@ -34,6 +34,7 @@ from jmsaio.protocol.producing import Batch, Producing, State
 from jmsaio.transport.base import SenderOptions, Token
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.sending.window import Window
+from jmsaio.transport.pulsar.wire.answers import passes
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper
@@ -177,7 +178,15 @@ class Producer:
             self.flush()
 
     def refused(self, sequence: int, error: JMSError) -> None:
-        """Take the broker's error about a batch."""
+        """Take the broker's error about a batch.
+
+        After one that passes, such as a failed write to the bookies, the batch might be stored or not: it is sent again
+        on a new connection, as Java does.
+        """
+        connection = self._connection
+        if connection is not None and passes(error, again=False):
+            connection.close(error)
+            return
         batch = self._producing.refuse(sequence)
         self._release()
         if batch is not None:

@@ -163,6 +163,23 @@ async def test_an_error_of_the_broker_is_the_outcome(peer: Peer, transport: Wire
     assert type(error) is SendError and error.error_code == "TopicTerminated" and "it is over" in str(error)
 
 
+async def test_after_an_error_that_passes_a_batch_is_sent_again(peer: Peer, transport: WireTransport) -> None:
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes)
+
+    def fail(link: Link, fields: Fields) -> bytes:
+        return encode_command(
+            Command.SEND_ERROR, producer_id=fields["producer_id"], sequence_id=fields["sequence_id"],
+            error=ServerError.PersistenceError, message="no bookies",
+        )  # fmt: skip
+
+    peer.script(Command.SEND, fail)
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    assert [fields["sequence_id"] for fields in peer.all(Command.SEND)] == [0, 0]
+    assert [(token, error) for token, _, error in outcomes] == [(0, None)]
+
+
 async def test_a_producer_that_the_broker_closes_is_opened_anew(peer: Peer, transport: WireTransport) -> None:
     """T14: on the broker that takes over, if it is named."""
     outcomes: list[Outcome] = []
