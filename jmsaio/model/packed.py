@@ -69,17 +69,33 @@ def unpack(packed: bytes) -> dict[str, str]:
     properties: dict[str, str] = {}
     place, end = 0, len(packed)
     while place < end:
-        part, place = _field(packed, place, end, _PROPERTY)
-        inner, inner_end = place - len(part), place
-        name, inner = _field(packed, inner, inner_end, _NAME)
-        value, inner = _field(packed, inner, inner_end, _VALUE)
-        if inner != inner_end:
-            raise MessageFormatError(f"packed properties: {inner_end - inner} bytes too many before byte {inner_end}")
-        try:
-            properties[name.decode()] = value.decode()
-        except UnicodeDecodeError as error:
-            raise MessageFormatError(f"packed properties: no UTF-8 before byte {inner_end}") from error
+        # Nearly every property is shorter than 128 bytes, so that its three lengths have one byte each.
+        if place + 4 <= end and packed[place] == packed[place + 2] == 10 and packed[place + 1] < _SHORTS:
+            stop, middle = place + 2 + packed[place + 1], place + 4 + packed[place + 3]
+            if middle + 2 <= stop <= end and packed[middle] == 18 and packed[middle + 1] == stop - middle - 2:
+                try:
+                    properties[packed[place + 4 : middle].decode()] = packed[middle + 2 : stop].decode()
+                except UnicodeDecodeError as error:
+                    raise MessageFormatError(f"packed properties: no UTF-8 before byte {stop}") from error
+                place = stop
+                continue
+        name, value, place = _property(packed, place, end)
+        properties[name] = value
     return properties
+
+
+def _property(packed: bytes, place: int, end: int) -> tuple[str, str, int]:
+    """Decode one property of any length; return its name, its value, and its end."""
+    part, stop = _field(packed, place, end, _PROPERTY)
+    inner = stop - len(part)
+    name, inner = _field(packed, inner, stop, _NAME)
+    value, inner = _field(packed, inner, stop, _VALUE)
+    if inner != stop:
+        raise MessageFormatError(f"packed properties: {stop - inner} bytes too many before byte {stop}")
+    try:
+        return name.decode(), value.decode(), stop
+    except UnicodeDecodeError as error:
+        raise MessageFormatError(f"packed properties: no UTF-8 before byte {stop}") from error
 
 
 def _field(packed: bytes, place: int, end: int, tag: bytes) -> tuple[bytes, int]:
