@@ -17,6 +17,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.varint import SHORT, read_varint, varint
 
 _PROPERTY, _NAME, _VALUE = b"\x0a", b"\x0a", b"\x12"
+_TAG: Final = _PROPERTY[0]
 _SHORTS: Final = len(SHORT)
 
 
@@ -96,6 +97,44 @@ def _property(packed: bytes, place: int, end: int) -> tuple[str, str, int]:
         return name.decode(), value.decode(), stop
     except UnicodeDecodeError as error:
         raise MessageFormatError(f"packed properties: no UTF-8 before byte {stop}") from error
+
+
+def find_packed(data: bytes, place: int, end: int, packed_name: bytes) -> str | None:
+    """Return one property of the list ``data[place:end]``, or None; of a repeated name, the last.
+
+    The other properties are only stepped over.
+
+    Args:
+        data: bytes with the list.
+        place: where it begins.
+        end: where it ends.
+        packed_name: as returned by ``pack_name``; callers cache it.
+
+    Raises:
+        MessageFormatError: the bytes are not such a list, or the value is not UTF-8. Damage is not noticed if the name
+            is nowhere in the bytes.
+    """
+    if data.find(packed_name, place, end) < 0:
+        return None
+    found = None
+    while place < end:
+        if data[place] != _TAG:
+            raise MessageFormatError(f"packed properties: no tag {_PROPERTY.hex()} at byte {place}")
+        if place + 1 < end and data[place + 1] < _SHORTS:
+            inner = place + 2
+            place = inner + data[place + 1]
+        else:
+            part, place = _field(data, place, end, _PROPERTY)
+            inner = place - len(part)
+        if data.startswith(packed_name, inner, place):
+            found = inner, place
+    if found is None:
+        return None
+    value, _ = _field(data, found[0] + len(packed_name) - 1, found[1], _VALUE)
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise MessageFormatError(f"packed properties: no UTF-8 before byte {found[1]}") from error
 
 
 def _field(packed: bytes, place: int, end: int, tag: bytes) -> tuple[bytes, int]:

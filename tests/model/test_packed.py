@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.packed import pack, pack_name, pack_value, unpack
+from jmsaio.model.packed import find_packed, pack, pack_name, pack_value, unpack
 from jmsaio.model.varint import varint
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
@@ -75,3 +75,33 @@ def test_what_is_wrong_is_told_with_its_place(packed: bytes, message: str) -> No
 def test_a_lone_surrogate_is_refused_with_its_name() -> None:
     with pytest.raises(MessageFormatError, match="'region' has a lone surrogate at 1"):
         pack({"region": "a\ud800"})
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "ab", "n\u00fc", "x" * 200]), TEXTS), max_size=6), st.binary(max_size=3)
+)
+def test_one_property_is_found_as_in_the_map(pairs: list[tuple[str, str]], beside: bytes) -> None:
+    packed = b"".join(pack({name: value}) for name, value in pairs)
+    data = beside + packed + beside
+    for name in ("a", "ab", "n\u00fc", "x" * 200, "missing"):
+        found = find_packed(data, len(beside), len(beside) + len(packed), pack_name(name))
+        assert found == unpack(packed).get(name)
+
+
+@given(st.dictionaries(TEXTS, TEXTS, min_size=1, max_size=3), st.binary(max_size=20), st.integers(0, 60))
+def test_damage_is_refused_or_found_as_in_the_map(properties: dict[str, str], damage: bytes, place: int) -> None:
+    packed = pack(properties)
+    place = min(place, len(packed))
+    data = packed[:place] + damage + packed[place + len(damage) :]
+    for name in properties:
+        try:
+            found = find_packed(data, 0, len(data), pack_name(name))
+        except MessageFormatError:
+            with pytest.raises(MessageFormatError):
+                unpack(data)
+            continue
+        try:
+            expected = unpack(data).get(name)
+        except MessageFormatError:
+            continue  # damaged elsewhere
+        assert found == expected

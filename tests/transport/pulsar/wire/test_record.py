@@ -48,7 +48,7 @@ def test_damaged_text_names_the_record() -> None:
         entry(Metadata("p", 0, 1, b"\x0a\x05\x0a\x01a", partition_key=b"\xff"), b""), 0, None, 0, False
     )
     with pytest.raises(MalformedMessageError, match="properties of ID:5:7:2") as caught:
-        damaged.get("a")
+        assert damaged.properties
     assert caught.value.record is damaged
     with pytest.raises(MalformedMessageError, match="key of ID:5:7:2 is not UTF-8"):
         assert damaged.key
