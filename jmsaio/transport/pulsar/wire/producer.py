@@ -136,8 +136,8 @@ class Producer:
             raise
         self._name = answer["producer_name"]
         self._schema_version = answer.get("schema_version") or None
-        self._limit = connection.max_message_size - _OVERHEAD
-        if self._sequence < 0 and self._epoch == 0:
+        opened, self._limit = self._limit > 0, connection.max_message_size - _OVERHEAD
+        if not opened:  # the first time that succeeds, which need not be the first attempt
             first = self._config.initial_sequence_id
             self._sequence = answer["last_sequence_id"] if first is None else first
             self._sequence_ids.last[self.topic] = self._sequence

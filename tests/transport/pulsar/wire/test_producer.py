@@ -120,6 +120,17 @@ async def test_a_receipt_above_the_expected_one_ends_the_connection(peer: Peer, 
     assert len(peer.all(Command.CONNECT)) == 2
 
 
+async def test_a_drop_while_it_opens_leaves_the_sequence_ids(peer: Peer, transport: WireTransport) -> None:
+    """T6: the attempt that succeeds is the second."""
+    outcomes: list[Outcome] = []
+    peer.script(Command.PRODUCER, cut)
+    sender = await open_sender(transport, outcomes, initial_sequence_id=41)
+    sender.send(record("1"), 1)
+    await sender.drain(5)
+    assert outcomes == [(1, WireId(1, 0), None)]
+    assert [fields["sequence_id"] for fields in peer.all(Command.SEND)] == [42]
+
+
 async def test_a_doubled_receipt_is_ignored(peer: Peer, transport: WireTransport) -> None:
     outcomes: list[Outcome] = []
     sender = await open_sender(transport, outcomes, batching_enabled=False)
