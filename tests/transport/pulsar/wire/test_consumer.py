@@ -190,6 +190,24 @@ async def test_a_consumer_that_the_broker_closes_subscribes_anew(peer: Peer, tra
     assert texts(await box.take(1)) == ["a"]
 
 
+@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("where", [Command.LOOKUP, Command.SUBSCRIBE])
+async def test_subscribing_survives_garbage(
+    peer: Peer, transport: WireTransport, where: Command, answered: bool
+) -> None:
+    """T6, T13: instead of the answer, or in the same breath."""
+
+    def garbage(link: Link, fields: Fields) -> bytes:
+        return (peer.usual(link, where, fields) if answered else b"") + b"\xff" * 64
+
+    peer.script(where, garbage)
+    box = await subscribe(transport)
+    await peer.seen(Command.FLOW)
+    peer.deliver(0, "a")
+    assert texts(await box.take(1)) == ["a"]
+    assert len(peer.all(Command.CONNECT)) == 2
+
+
 async def test_an_error_for_now_is_passed_over_and_a_final_one_ends_the_receiver(
     peer: Peer, transport: WireTransport
 ) -> None:

@@ -43,6 +43,7 @@ async def test_a_redirect_is_followed_to_the_broker_that_serves_the_topic(peer: 
 
 
 async def test_redirects_end(peer: Peer, client: Client) -> None:
+    """T20."""
     peer.script(Command.LOOKUP, *[answer(LookupType.Redirect, peer.url)] * 100)
     with pytest.raises(TransportError, match=f"passed on {MOST_REDIRECTS} times"):
         await client.topics.owner(TOPIC)
