@@ -1,4 +1,4 @@
-"""Which broker serves a topic: a look-up, which brokers may answer with the address of another one to ask."""
+"""Which broker serves a topic: a look-up, which brokers can answer with the address of another broker to ask."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Lookup:
             raise TransportError(
                 f"look up {self.topic}: its broker names no address for connections {way} TLS", "LookupError"
             )
-        # Behind a proxy the broker's own address may be out of reach.
+        # Behind a proxy the broker's own address might be out of reach.
         through = self.service if answer.get("proxy_through_service_url") else ""
         self.address = Address(url, through)
         if kind == LookupType.Connect:

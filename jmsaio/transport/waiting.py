@@ -41,7 +41,7 @@ class Waiters:
 async def end(tasks: Iterable[asyncio.Task[None]], timeout: float) -> None:
     """Cancel tasks, each once, and wait up to ``timeout`` seconds until they have ended.
 
-    A task that opens something may wait for it briefly; it ends with its transport.
+    A task that opens something can wait for it briefly; it ends with its transport.
     """
     running = [task for task in tasks if not task.done()]
     for task in running:

@@ -32,7 +32,7 @@ class Answer:
         error: class of jmsaio's error.
         text: what happened, and what to do about it.
         passes: whether the same request can succeed within seconds.
-        passes_again: the same for a producer or consumer that was registered before: its own connection that broke may
+        passes_again: the same for a producer or consumer that was registered before: its own connection that broke can
             still count at the broker.
     """
 
@@ -91,7 +91,7 @@ def error_of(what: str, number: int, message: str) -> JMSError:
     Args:
         what: the operation, the start of the text.
         number: the error's number in the protocol.
-        message: the broker's own words; may be long, and hold anything.
+        message: the broker's own words; of any length and content.
     """
     answer = ANSWERS.get(number, _UNKNOWN)
     words = f" ({brief(message)})" if message else ""

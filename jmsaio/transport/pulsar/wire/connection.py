@@ -91,7 +91,7 @@ class Connection(asyncio.Protocol):
         self._framing = Framing()
         self._handshake = Handshake()
         self._requests: Requests[asyncio.Future[dict[str, Any]]] = Requests()
-        # CONNECTED has no request id, and may come before ``create_connection`` returns.
+        # CONNECTED has no request id, and can come before ``create_connection`` returns.
         self._accepted: asyncio.Future[None] = self._loop.create_future()
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._out: list[bytes] = []

@@ -58,8 +58,8 @@ class Consumer:
         client: the transport's part that all share.
         topic: full name of the topic without partitions, or of the partition.
         subscription: what is subscribed.
-        permits: number of records that the broker may send ahead.
-        woken: called when records may be available, or it has failed.
+        permits: number of records that the broker can send ahead.
+        woken: called when records might be available, or it has failed.
         dying: called with a record whose failures exceed the dead-letter policy's limit.
 
     Attributes:
@@ -307,7 +307,7 @@ class Consumer:
     def _confirmed(self, entries: list[tuple[Entry, int | None]], receipt: asyncio.Future[dict[str, object]]) -> None:
         self._receipts.discard(receipt)
         if receipt.cancelled() or receipt.exception() is not None:
-            return  # the link is lost: repeated when the entries come again
+            return  # the link is lost: repeated when the entries are redelivered
         error = receipt.result().get("error")
         if error is not None:
             what = f"acknowledge on {self._subscription.name} of {self.topic}"
@@ -355,7 +355,7 @@ class Consumer:
         return life.redelivery_count(entry.failures.get(index, 0), entry.broker_count, entry.returns)
 
     def _record_of(self, entry: Entry, index: int) -> WireRecord:
-        """Return a record anew."""
+        """Create the object of a record again."""
         count = entry.metadata.num_messages_in_batch
         span = None if count is None else split(entry.data, 0, count)[index]
         return WireRecord(entry, index, span, self._count_of(entry, index), may_expire(entry))

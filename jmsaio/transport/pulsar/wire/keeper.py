@@ -13,7 +13,7 @@ from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 from jmsaio.transport.pulsar.wire.topics import Topics
 
-#: Seconds of being registered after which the next attempt follows at once, and failures are counted anew.
+#: Seconds of being registered after which the next attempt follows at once, and failures are counted from 0 again.
 _STABLE: Final = 1.0
 
 

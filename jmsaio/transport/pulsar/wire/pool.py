@@ -175,7 +175,7 @@ class Pool:
             connection.close(OperationTimeoutError("not connected in time"))
 
     async def _context(self) -> ssl.SSLContext | None:
-        """Read the certificates again: they may have been renewed."""
+        """Read the certificates again: they might have been renewed."""
         if not self.tls:
             return None
         return await anyio.to_thread.run_sync(tls_context, self._config, self._credentials)

@@ -165,7 +165,7 @@ class Producer:
         self._keeper.ended(error, assigned)
 
     def stored(self, receipt: SendReceipt) -> None:
-        """Take a receipt: the records of its batch are stored, and the next batch may leave."""
+        """Take a receipt: the records of its batch are stored, and the next batch can leave."""
         batch = self._producing.receipt(receipt.sequence_id)
         self._release()
         if batch is None:

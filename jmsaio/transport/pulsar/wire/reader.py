@@ -45,7 +45,7 @@ class WireReader:
 
     The broker forgets the subscription with the connection, so each registration starts behind the last record read.
     A reader that starts at a time reads from the beginning and leaves out what is earlier; moving the subscription to
-    that time is only faster, and may get lost.
+    that time is only faster, and can get lost.
 
     Args:
         client: the transport's part that all share.

@@ -105,7 +105,7 @@ class WireSender:
             if len(partitions) > 1:
                 await self._add([name for name in partitions if name not in known], timeout)
         except JMSError:
-            return  # the next check follows later; the producers there are go on
+            return  # the next check follows later; the existing producers continue
         finally:
             self._growth = None
 

@@ -31,6 +31,7 @@ from jmsaio.transport.base import (
     Wake,
 )
 from jmsaio.transport.clock import Clock
+from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
 from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
@@ -110,6 +111,7 @@ class WireTransport:
         return await self._opener.open(subscription, wake)
 
     async def _subscribe(self, subscription: Subscription, wake: Wake) -> WireReceiver:
+        subscription = named(subscription)
         policy = subscription.config.dead_letter
         letters = None
         if policy is not None:

@@ -54,7 +54,7 @@ async def test_refused_credentials_are_a_security_error(peer: Peer) -> None:
 
 
 async def test_a_challenge_is_passed_on_and_answered(peer: Peer) -> None:
-    """T19: at any time."""
+    """At any time."""
     connection = await connected(peer, challenged=lambda connection: connection.respond(Identity("token", b"newer")))
     peer.links[-1].send(Command.AUTH_CHALLENGE, challenge={"auth_method_name": "token"}, protocol_version=21)
     [answer] = await peer.seen(Command.AUTH_RESPONSE)
@@ -94,7 +94,6 @@ async def test_a_request_without_an_answer_is_bounded_and_its_late_answer_ignore
 
 
 async def test_a_link_that_breaks_fails_what_waits(peer: Peer) -> None:
-    """T1, T2."""
     connection = await connected(peer)
 
     def cut(link: Link, fields: Fields) -> bytes:
@@ -120,7 +119,6 @@ async def test_a_link_that_breaks_fails_what_waits(peer: Peer) -> None:
     ids=["http", "too long", "unknown command", "a size that lies", "a client's command"],
 )
 async def test_garbage_ends_the_connection_with_a_protocol_error(peer: Peer, garbage: bytes) -> None:
-    """T13."""
     connection = await connected(peer)
     peer.script(Command.PARTITIONED_METADATA, lambda link, fields: garbage)
     with pytest.raises(JMSError) as caught:
@@ -139,7 +137,7 @@ async def test_an_answer_of_another_kind_ends_the_connection(peer: Peer) -> None
 
 
 async def test_a_silent_broker_is_asked_and_then_given_up(peer: Peer) -> None:
-    """T10: a half-open link."""
+    """A half-open link."""
     connection = await connected(peer, keep_alive=0.05)
     await asyncio.sleep(0.12)
     assert connection.error is None and peer.all(Command.PING)

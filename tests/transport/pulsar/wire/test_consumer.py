@@ -73,7 +73,7 @@ async def test_acknowledgements_are_grouped_and_parts_of_a_batch_have_their_set(
 async def test_what_the_application_holds_is_recognised_when_it_comes_again(
     peer: Peer, transport: WireTransport
 ) -> None:
-    """T5, T15: an acknowledgement whose receipt was lost is repeated then, and what was queued comes."""
+    """An acknowledgement whose receipt was lost is repeated then, and what was queued comes."""
     box = await subscribe(transport)
     peer.deliver(0, "held", "queued")
     peer.deliver(1, "acknowledged")
@@ -180,7 +180,7 @@ async def test_stop_returns_entries_that_nobody_has_and_gives_no_permits(peer: P
 
 
 async def test_a_consumer_that_the_broker_closes_subscribes_anew(peer: Peer, transport: WireTransport) -> None:
-    """T14: with another number, so that nothing of the earlier one is taken for it."""
+    """With another number, so that nothing of the earlier one is taken for it."""
     box = await subscribe(transport)
     peer.links[-1].send(Command.CLOSE_CONSUMER, consumer_id=peer.consumer, request_id=0)
     await peer.seen(Command.FLOW, 2)
@@ -228,7 +228,7 @@ async def test_an_error_for_now_is_passed_over_and_a_final_one_ends_the_receiver
 
 
 async def test_an_opening_that_is_cancelled_is_closed_at_the_broker(peer: Peer, transport: WireTransport) -> None:
-    """T6, T18: no ghost stays."""
+    """No ghost stays."""
     asked = asyncio.Event()
 
     def late(link: Link, fields: Fields) -> bytes:

@@ -32,7 +32,6 @@ async def test_a_connection_is_opened_once_and_opened_anew_after_a_loss(peer: Pe
 
 
 async def test_the_addresses_of_a_url_are_tried_in_turn(peer: Peer) -> None:
-    """T8."""
     tasks = Tasks()
     pool = Pool(load(f"pulsar://127.0.0.1:1,{peer.url[9:]}", use_pulsar_admin=False), tasks)
     assert (await pool.connect_service()).address == Address(peer.url)
@@ -48,7 +47,6 @@ async def test_an_address_where_nobody_listens_is_named() -> None:
 
 
 async def test_a_server_that_accepts_and_says_nothing_is_given_up(peer: Peer) -> None:
-    """T11."""
     peer.script(Command.CONNECT, lambda link, fields: b"")
     pool = Pool(load(f"{peer.url}?connectionTimeoutMs=50", use_pulsar_admin=False), Tasks())
     with pytest.raises(BrokerUnavailableError, match=r"no answer within 0[.]05 s"):
@@ -67,7 +65,7 @@ async def test_refused_credentials_name_the_remedy_and_no_secret(peer: Peer) -> 
 
 
 async def test_a_challenge_gets_the_token_of_now(peer: Peer) -> None:
-    """T19: a token that was renewed meanwhile."""
+    """A token that was renewed meanwhile."""
     tokens = iter(["first", "second"])
     tasks = Tasks()
     pool = Pool(peer.config(auth_plugin="token", auth_params=lambda: next(tokens)), tasks)

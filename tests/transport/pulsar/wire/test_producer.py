@@ -57,7 +57,7 @@ async def test_records_of_a_turn_are_a_batch_and_a_lone_one_is_none(peer: Peer, 
 async def test_what_has_no_receipt_when_the_link_breaks_is_sent_again(
     peer: Peer, transport: WireTransport, stored: bool
 ) -> None:
-    """T2, T3: the same bytes and sequence ids, in order, before what follows."""
+    """The same bytes and sequence ids, in order, before what follows."""
     outcomes: list[Outcome] = []
     sender = await open_sender(transport, outcomes, batching_enabled=False)
 
@@ -192,7 +192,7 @@ async def test_after_an_error_that_passes_a_batch_is_sent_again(peer: Peer, tran
 
 
 async def test_a_producer_that_the_broker_closes_is_opened_anew(peer: Peer, transport: WireTransport) -> None:
-    """T14: on the broker that takes over, if it is named."""
+    """On the broker that takes over, if it is named."""
     outcomes: list[Outcome] = []
     sender = await open_sender(transport, outcomes)
     [opened] = peer.all(Command.PRODUCER)
@@ -206,7 +206,6 @@ async def test_a_producer_that_the_broker_closes_is_opened_anew(peer: Peer, tran
 
 
 async def test_a_final_error_of_opening_anew_ends_the_sender(peer: Peer, transport: WireTransport) -> None:
-    """T7."""
     outcomes: list[Outcome] = []
     sender = await open_sender(transport, outcomes)
     peer.script(Command.SEND, cut)
@@ -224,7 +223,6 @@ async def test_a_final_error_of_opening_anew_ends_the_sender(peer: Peer, transpo
 
 
 async def test_closing_without_an_answer_is_bounded_and_tells_each_record(peer: Peer, transport: WireTransport) -> None:
-    """T17."""
     outcomes: list[Outcome] = []
     sender = await open_sender(transport, outcomes)
     peer.script(Command.SEND, silent)

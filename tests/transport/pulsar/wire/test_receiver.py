@@ -65,7 +65,6 @@ async def test_a_closed_receiver_receives_nothing(peer: Peer, transport: WireTra
 
 
 async def test_closing_without_an_answer_is_bounded(peer: Peer, transport: WireTransport) -> None:
-    """T17."""
     receiver = await subscribe(transport, TOPIC)
     peer.script(Command.CLOSE_CONSUMER, lambda link, fields: b"")
     await receiver.aclose(0.1)

@@ -42,8 +42,7 @@ async def test_a_redirect_is_followed_to_the_broker_that_serves_the_topic(peer: 
         assert other.all(Command.LOOKUP)[0]["authoritative"] is True
 
 
-async def test_redirects_end(peer: Peer, client: Client) -> None:
-    """T20."""
+async def test_endless_redirects_are_an_error(peer: Peer, client: Client) -> None:
     peer.script(Command.LOOKUP, *[answer(LookupType.Redirect, peer.url)] * 100)
     with pytest.raises(TransportError, match=f"passed on {MOST_REDIRECTS} times"):
         await client.topics.owner(TOPIC)
