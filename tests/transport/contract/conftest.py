@@ -3,7 +3,8 @@
 Each has a module ``contract.py`` in its folder with ``MARKS`` for its runs, ``TRANSACTIONS``, whether it has
 them, ``configuration(request) -> Configuration``, which starts or finds a broker, ``deduplicating_namespace(request) ->
 str``, a namespace where that broker leaves out records whose sequence id their producer has sent before, and
-``crash(transport)``, a coroutine function that ends a client as a crash of its process does.
+``crash(transport)``, a coroutine function that ends a client as a crash of its process does; and, if
+needed, ``NOT_YET``: names of tests that it does not pass yet, with the reasons.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ from tests.transport.contract.harness import CONTRACTS, Harness, params
 @pytest.fixture(params=params(CONTRACTS))
 def contract(request: pytest.FixtureRequest) -> ModuleType:
     """The transport of this run."""
-    return CONTRACTS[request.param]
+    contract = CONTRACTS[request.param]
+    reason = getattr(contract, "NOT_YET", {}).get(request.node.originalname)
+    if reason is not None:
+        request.applymarker(pytest.mark.xfail(run=False, reason=reason))
+    return contract
 
 
 @pytest.fixture

@@ -31,6 +31,7 @@ from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper
 from jmsaio.transport.pulsar.wire.record import Entry, WireRecord, may_expire
+from jmsaio.transport.waiting import Waiters
 
 _log = logging.getLogger(__name__)
 _TYPES: Final = {
@@ -97,6 +98,8 @@ class Consumer:
         self._grouping: asyncio.TimerHandle | None = None
         self._receipts: set[asyncio.Future[dict[str, object]]] = set()
         self._refused: JMSError | None = None
+        self._changed = Waiters()  # it is registered, or has failed
+        self._first: WireId | None = None  # after a seek into a batch: earlier records of it are acknowledged
         self._closed = False
 
     async def open(self, timeout: float) -> None:
@@ -128,6 +131,7 @@ class Consumer:
                 connection.send_request(Command.CLOSE_CONSUMER, consumer_id=number)
             raise
         self._connection = connection
+        self._changed.wake()
         self._used = 0
         if not self._stopped:
             self._flow(self._permits)
@@ -138,6 +142,7 @@ class Consumer:
     def failed(self, error: JMSError) -> None:
         """End with an error, which the next receive raises."""
         self.failure = error
+        self._changed.wake()
         self._woken()
 
     # the connection's side
@@ -182,7 +187,9 @@ class Consumer:
                 self._incarnation, delivery.redelivery_count,
             )  # fmt: skip
             self._entries[key] = entry
-            queued: Iterable[int] = range(size) if delivery.ack_set is None else _queued(entry)
+            if self._first is not None and key == self._first[:2]:
+                self._leave_out(entry, self._first.batch_index)
+            queued: Iterable[int] = _queued(entry)
         else:
             entry = known
             entry.data, entry.incarnation, entry.broker_count = data, self._incarnation, delivery.redelivery_count
@@ -213,6 +220,14 @@ class Consumer:
                 self._bury(record, count)
             else:
                 self._ready.append(record)
+
+    def _leave_out(self, entry: Entry, first: int) -> None:
+        """Acknowledge the records of a batch before the one that the subscription was moved to."""
+        self._first = None
+        for index in _queued(entry):
+            if index < first:
+                life.step(entry.states, index, RecordEvent.ACKNOWLEDGED)
+                self._acknowledge_later(entry)
 
     def _damaged(self, delivery: Delivery, error: ProtocolError) -> None:
         """Report an entry that can't be read. It stays unacknowledged: the broker keeps it."""
@@ -446,11 +461,18 @@ class Consumer:
             raise refused
 
     async def _request(self, what: str, timeout: float, command: Command, **fields: object) -> None:
-        connection = self._connection
         what = f"{what} {self._subscription.name} of {self.topic}"
-        if connection is None:
-            raise TransportError(f"{what}: not connected to the broker", "NotConnected")
-        await connection.request(what, max(0.01, timeout), command, consumer_id=self._id, **fields)
+        deadline = self._client.loop.time() + timeout
+        try:
+            async with asyncio.timeout(max(0.01, timeout)):
+                while self._connection is None:  # for example after another seek, which closes the consumer
+                    if self.failure is not None:
+                        raise self.failure
+                    await self._changed.wait()
+        except TimeoutError:
+            raise OperationTimeoutError(f"{what}: not connected to the broker within {timeout:g} s") from None
+        left = max(0.01, deadline - self._client.loop.time())
+        await self._connection.request(what, left, command, consumer_id=self._id, **fields)
 
     async def unsubscribe(self, timeout: float) -> None:
         """Delete the subscription. Raises as ``Receiver.unsubscribe``."""
@@ -467,6 +489,7 @@ class Consumer:
         """Move the subscription. Raises as ``Receiver.seek``."""
         self.flush()
         moved = self._incarnation
+        self._first = position if isinstance(position, WireId) and position.batch_index > 0 else None
         if isinstance(position, WireId):
             place: Mapping[str, object] = {
                 "ledger_id": position.ledger, "entry_id": position.entry, "batch_index": position.batch_index,

@@ -195,7 +195,7 @@ async def test_a_consumer_that_the_broker_closes_subscribes_anew(peer: Peer, tra
 async def test_subscribing_survives_garbage(
     peer: Peer, transport: WireTransport, where: Command, answered: bool
 ) -> None:
-    """T6, T13: instead of the answer, or in the same breath."""
+    """Instead of the answer, or in the same breath."""
 
     def garbage(link: Link, fields: Fields) -> bytes:
         return (peer.usual(link, where, fields) if answered else b"") + b"\xff" * 64

@@ -121,7 +121,7 @@ async def test_a_receipt_above_the_expected_one_ends_the_connection(peer: Peer, 
 
 
 async def test_a_drop_while_it_opens_leaves_the_sequence_ids(peer: Peer, transport: WireTransport) -> None:
-    """T6: the attempt that succeeds is the second."""
+    """The attempt that succeeds is the second."""
     outcomes: list[Outcome] = []
     peer.script(Command.PRODUCER, cut)
     sender = await open_sender(transport, outcomes, initial_sequence_id=41)
