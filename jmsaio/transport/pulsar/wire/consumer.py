@@ -19,14 +19,14 @@ from jmsaio.protocol import acks
 from jmsaio.protocol.batch import Span, split
 from jmsaio.protocol.codes import InitialPosition, SubType
 from jmsaio.protocol.commands import Command, encode_command, key_values
-from jmsaio.protocol.framing import Frame, entry_of
+from jmsaio.protocol.framing import Frame
 from jmsaio.protocol.messages import Delivery
-from jmsaio.protocol.metadata import decode_metadata
 from jmsaio.rules import record_life as life
 from jmsaio.rules.record_life import Action, RecordEvent
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.wire.answers import error_of
+from jmsaio.transport.pulsar.wire.arriving import read_arrival
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper
@@ -93,6 +93,7 @@ class Consumer:
         self._ready: list[WireRecord] = []
         self._taken = 0
         self._entries: dict[EntryId, Entry] = {}
+        self._most = _MOST_ENTRIES
         self._numbers = 0  # entries of a non-persistent topic so far
         self._acked: dict[Entry, None] = {}
         self._grouping: asyncio.TimerHandle | None = None
@@ -164,10 +165,7 @@ class Consumer:
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         """Take an entry."""
         try:
-            parts = entry_of(frame)
-            metadata = decode_metadata(parts.data, parts.metadata, parts.payload)
-            data = parts.data[parts.payload :]
-            spans = None if metadata.num_messages_in_batch is None else split(data, 0, metadata.num_messages_in_batch)
+            metadata, data, spans = read_arrival(frame)
         except ProtocolError as error:
             self._damaged(delivery, error)
             return
@@ -187,6 +185,8 @@ class Consumer:
                 self._incarnation, delivery.redelivery_count,
             )  # fmt: skip
             self._entries[key] = entry
+            if len(self._entries) > self._most:
+                self._forget_some()
             if self._first is not None and key == self._first[:2]:
                 self._leave_out(entry, self._first.batch_index)
             queued: Iterable[int] = _queued(entry)
@@ -331,6 +331,13 @@ class Consumer:
         for entry, left in entries:
             if life.confirm(entry.states, left):
                 self._forget(entry)
+
+    def _forget_some(self) -> None:
+        """Forget entries of which nothing is held or waits here: perhaps another consumer has them now."""
+        for key, entry in list(self._entries.items()):
+            if life.forgettable(entry.states) and life.ACKED not in entry.states:
+                del self._entries[key]
+        self._most = max(_MOST_ENTRIES, 2 * len(self._entries))
 
     def _forget(self, entry: Entry) -> None:
         key = entry.ledger, entry.number

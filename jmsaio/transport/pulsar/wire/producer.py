@@ -62,7 +62,6 @@ class Producer:
         options: those of the sender.
         window: counts the records of the sender without an outcome.
         sequence_ids: the sender's sequence ids.
-        full: number of the first sequence id, see ``Sender.last_sequence_ids``.
 
     Attributes:
         topic: as above.
@@ -70,10 +69,10 @@ class Producer:
     """
 
     __slots__ = (
-        "_body", "_client", "_config", "_connection", "_deadline", "_epoch", "_expiry", "_first", "_id", "_keeper",
-        "_latest", "_limit", "_metadata", "_name", "_named", "_partition", "_producing", "_scheduled", "_schema",
-        "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_size", "_tokens", "_window", "failure",
-        "topic",
+        "_batches", "_body", "_client", "_config", "_connection", "_deadline", "_epoch", "_expiry", "_first", "_id",
+        "_keeper", "_latest", "_limit", "_metadata", "_name", "_named", "_partition", "_producing", "_scheduled",
+        "_schema", "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_size", "_tokens",
+        "_window", "failure", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +83,7 @@ class Producer:
         self.failure: JMSError | None = None
         self._client = client
         self._config = config
+        self._batches = config.batches and config.batcher_builder != "KEY_BASED"  # a batch goes to one consumer
         self._settled = options.settled
         self._schema = options.schema
         self._metadata = {CLIENT: process_name(), **config.properties, **options.metadata}
@@ -152,6 +152,7 @@ class Producer:
 
     def failed(self, error: JMSError) -> None:
         """End with an error: all records fail."""
+        self.flush()
         self.failure = error
         for batch in self._producing.end():
             self._report_failure(batch, error)
@@ -216,7 +217,7 @@ class Producer:
             self._sequence_ids.checked(record.sequence_id)
         self._window.add(size)
         config = self._config
-        alone = record.deliver_at is not None or not config.batches
+        alone = record.deliver_at is not None or not self._batches
         if self._tokens and (alone or self._size + size > config.batching_max_bytes):
             self.flush()
         tokens = self._tokens

@@ -12,15 +12,14 @@ from typing import Any, Final
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError, ProtocolError, TransportError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, ReceivedRecord, WireId
-from jmsaio.protocol.batch import split
 from jmsaio.protocol.codes import SubType
 from jmsaio.protocol.commands import Command, encode_command, key_values
-from jmsaio.protocol.framing import Frame, entry_of
+from jmsaio.protocol.framing import Frame
 from jmsaio.protocol.messages import Delivery
-from jmsaio.protocol.metadata import decode_metadata
 from jmsaio.transport.base import ReaderOptions, StartPosition
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.wire.answers import passes
+from jmsaio.transport.pulsar.wire.arriving import read_arrival
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper
@@ -171,11 +170,7 @@ class WireReader:
         """Take an entry."""
         before, size = len(self._ready), 1
         try:
-            parts = entry_of(frame)
-            metadata = decode_metadata(parts.data, parts.metadata, parts.payload)
-            data = parts.data[parts.payload :]
-            count = metadata.num_messages_in_batch
-            spans = None if count is None else split(data, 0, count)
+            metadata, data, spans = read_arrival(frame)
         except ProtocolError as error:
             place = f"ID:{delivery.ledger}:{delivery.entry}"
             _log.warning("an entry of %s can't be read and is left out (%s): %s", self.topic, place, error)

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from jmsaio.config import Configuration, ConsumerConfig
+from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
 from jmsaio.errors import (
     BrokerUnavailableError,
+    ConfigurationError,
     IllegalStateError,
     InvalidDestinationError,
     JMSError,
@@ -99,8 +100,12 @@ class WireTransport:
             raise last or BrokerUnavailableError(f"no broker answers at {self._config.service_url}") from None
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
-        """Open a sender within ``operation_timeout``. See ``Transport.open_sender``."""
+        """Open a sender within ``operation_timeout``. See ``Transport.open_sender``.
+
+        Raises also ConfigurationError for options that this transport does not keep yet: compression and chunking.
+        """
         self._client.check()
+        _check(options.config)
         sender = WireSender(self._client, topic, options, self._forget)
         await self._opened(sender, sender.start)
         return sender
@@ -189,6 +194,17 @@ class WireTransport:
         await self._client.pool.aclose(max(0.1, deadline - self._client.loop.time()))
         if self._admin is not None:
             await self._admin.aclose()
+
+
+def _check(config: ProducerConfig) -> None:
+    """Refuse options that only pulsar-client keeps."""
+    for key, asked in {
+        "compressionType": config.compression_type.upper() != "NONE",
+        "chunkingEnabled": config.chunking_enabled,
+    }.items():
+        if asked:
+            reason = f"option producerConfig.{key}: transport=wire does not keep it; use transport=pulsar-client"
+            raise ConfigurationError(reason, key=f"producerConfig.{key}")
 
 
 async def open_transport(config: Configuration) -> WireTransport:

@@ -14,6 +14,8 @@ from jmsaio.model.wire import ReceivedRecord
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.pulsar.wire import consumer as module
+from jmsaio.transport.pulsar.wire.receiver import WireReceiver
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import texts
 from tests.transport.pulsar.wire.conftest import TOPIC
@@ -255,3 +257,22 @@ async def test_seek_forgets_what_came_before(peer: Peer, transport: WireTranspor
     box.receiver.acknowledge([first])
     peer.deliver(0, "a")
     assert texts(await box.take(1)) == ["a"]
+
+
+async def test_what_was_returned_is_not_remembered_for_ever(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other consumers receive it."""
+    monkeypatch.setattr(module, "_MOST_ENTRIES", 10)
+    box = await subscribe(transport)
+    for number in range(30):
+        peer.deliver(number, str(number))
+        records = await box.take(1)
+        box.receiver.negative_acknowledge(records, 0.0)
+        await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, number + 1)
+    peer.deliver(30, "held")
+    held = await box.take(1)
+    assert isinstance(box.receiver, WireReceiver)
+    [consumer] = box.receiver._consumers
+    assert len(consumer._entries) <= 20
+    assert consumer.find(held[0]) is not None

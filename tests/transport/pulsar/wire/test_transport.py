@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import Any
 
 import pytest
 
 import jmsaio
 from jmsaio.config import ProducerConfig, load
-from jmsaio.errors import BrokerUnavailableError, ForkError, IllegalStateError, ObjectClosedError, OperationTimeoutError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ConfigurationError,
+    ForkError,
+    IllegalStateError,
+    ObjectClosedError,
+    OperationTimeoutError,
+)
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import SenderOptions
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from jmsaio.transport.registry import open_transport as open_any
+from tests.kit.records import record
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Peer
 
@@ -68,3 +77,21 @@ async def test_a_child_process_is_refused(transport: WireTransport, monkeypatch:
     monkeypatch.setattr(os, "getpid", lambda: -1)
     with pytest.raises(ForkError):
         await transport.ping(5)
+
+
+@pytest.mark.parametrize(
+    "options", [{"compression_type": "LZ4"}, {"chunking_enabled": True, "batching_enabled": False}], ids=str
+)
+async def test_options_that_it_does_not_keep_are_refused(transport: WireTransport, options: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="use transport=pulsar-client"):
+        await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(**options), lambda *_: None))
+
+
+async def test_records_of_groups_share_no_batch(peer: Peer, transport: WireTransport) -> None:
+    """A broker hands a batch to one consumer."""
+    options = SenderOptions(ProducerConfig(batcher_builder="KEY_BASED"), lambda *_: None)
+    sender = await transport.open_sender(TOPIC, options)
+    for key in "ab":
+        sender.send(record("x", key=key), None)
+    await sender.drain(5)
+    assert [metadata.partition_key for metadata, _ in peer.entries.values()] == [b"a", b"b"]

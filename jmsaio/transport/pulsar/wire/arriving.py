@@ -1,0 +1,62 @@
+"""An entry as it arrives: its metadata, its payload as sent, and where the records of a batch are."""
+
+from __future__ import annotations
+
+import zlib
+from typing import NamedTuple
+
+from jmsaio.errors import ProtocolError
+from jmsaio.protocol.batch import Span, split
+from jmsaio.protocol.codes import CompressionType
+from jmsaio.protocol.framing import Frame, entry_of
+from jmsaio.protocol.metadata import Metadata, decode_metadata
+
+
+class Arrival(NamedTuple):
+    """A readable entry.
+
+    Attributes:
+        metadata: what its records share.
+        data: its payload, not compressed.
+        spans: where each record of a batch is; None if it is no batch.
+    """
+
+    metadata: Metadata
+    data: bytes
+    spans: list[Span] | None
+
+
+def read_arrival(frame: Frame) -> Arrival:
+    """Read the entry of a MESSAGE.
+
+    Raises:
+        ProtocolError: it is damaged; or this transport can't read it: it is encrypted, a chunk, or compressed otherwise
+            than with ZLIB.
+    """
+    parts = entry_of(frame)
+    metadata = decode_metadata(parts.data, parts.metadata, parts.payload)
+    if metadata.encrypted:
+        raise ProtocolError("it is encrypted")
+    if (metadata.num_chunks_from_msg or 1) > 1:
+        raise ProtocolError("it is a chunk of a message; transport=pulsar-client receives messages in chunks")
+    data = _expanded(parts.data[parts.payload :], metadata)
+    count = metadata.num_messages_in_batch
+    return Arrival(metadata, data, None if count is None else split(data, 0, count))
+
+
+def _expanded(data: bytes, metadata: Metadata) -> bytes:
+    """Return a payload without its compression; it is never larger than announced."""
+    kind, size = metadata.compression, metadata.uncompressed_size
+    if kind == CompressionType.NONE:
+        return data
+    if kind != CompressionType.ZLIB:
+        name = CompressionType(kind).name if kind in set(CompressionType) else str(kind)
+        raise ProtocolError(f"it is compressed with {name}; transport=pulsar-client receives such messages")
+    expanding = zlib.decompressobj()
+    try:
+        expanded = expanding.decompress(data, size + 1)
+    except zlib.error as error:
+        raise ProtocolError(f"it is not compressed as it says: {error}") from error
+    if len(expanded) != size:
+        raise ProtocolError(f"it announces {size} bytes, and has {'more' if len(expanded) > size else len(expanded)}")
+    return expanded

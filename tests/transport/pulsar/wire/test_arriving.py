@@ -1,0 +1,58 @@
+"""An entry is read whole, or refused with the reason: never as something else."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any
+
+import pytest
+
+from jmsaio.errors import ProtocolError
+from jmsaio.protocol.batch import Batch
+from jmsaio.protocol.codes import CompressionType
+from jmsaio.protocol.framing import Framing
+from jmsaio.protocol.messages import send
+from jmsaio.protocol.metadata import Metadata, encode_metadata
+from jmsaio.transport.pulsar.wire.arriving import Arrival, read_arrival
+
+
+def arrival(payload: bytes, **metadata: Any) -> Arrival:
+    [frame] = Framing().feed(send(1, 0, encode_metadata(Metadata("p", 0, 1, **metadata)), payload))
+    return read_arrival(frame)
+
+
+def test_an_entry_is_one_record_or_a_batch() -> None:
+    assert arrival(b"body")[1:] == (b"body", None)
+    batch = Batch()
+    batch.add(b"", b"a")
+    batch.add(b"", b"b")
+    found = arrival(batch.body(), num_messages_in_batch=2)
+    assert found.spans is not None
+    assert [found.data[span.payload : span.stop] for span in found.spans] == [b"a", b"b"]
+
+
+def test_a_compressed_payload_is_expanded() -> None:
+    body = b"x" * 1000
+    kind = CompressionType.ZLIB
+    assert arrival(zlib.compress(body), compression=kind, uncompressed_size=1000).data == body
+
+
+@pytest.mark.parametrize(
+    ("payload", "metadata", "words"),
+    [
+        (
+            zlib.compress(b"x" * 10_000_000),
+            {"compression": 2, "uncompressed_size": 10},
+            "announces 10 bytes, and has more",
+        ),
+        (zlib.compress(b"xy"), {"compression": 2, "uncompressed_size": 10}, "announces 10 bytes, and has 2"),
+        (b"nonsense", {"compression": 2, "uncompressed_size": 10}, "not compressed as it says"),
+        (b"x", {"compression": 3, "uncompressed_size": 10}, "compressed with ZSTD; transport=pulsar-client"),
+        (b"x", {"compression": 99}, "compressed with 99"),
+        (b"x", {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 2, "chunk_id": 0}, "a chunk"),
+        (b"x", {"num_messages_in_batch": 2}, "a batch of 2 messages"),
+    ],
+)
+def test_what_can_not_be_read_says_why(payload: bytes, metadata: dict[str, Any], words: str) -> None:
+    with pytest.raises(ProtocolError, match=words):
+        arrival(payload, **metadata)
