@@ -9,6 +9,7 @@ from itertools import count
 from jmsaio.config import Configuration
 from jmsaio.errors import ForkError, ObjectClosedError
 from jmsaio.transport.clock import Clock, clock_of
+from jmsaio.transport.pulsar.wire.link import Link
 from jmsaio.transport.pulsar.wire.pool import Pool
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 from jmsaio.transport.pulsar.wire.topics import Topics
@@ -22,6 +23,7 @@ class Client:
         loop: the event loop of everything here.
         clock: the clock of that loop.
         tasks: owner of all background tasks.
+        link: whether there is a connection.
         pool: the connections.
         topics: finds the brokers of topics.
         ids: numbers of producers and consumers, which are never used twice.
@@ -33,7 +35,8 @@ class Client:
         self.loop = asyncio.get_running_loop()
         self.clock: Clock = clock_of(self.loop)
         self.tasks = Tasks()
-        self.pool = Pool(config, self.tasks)
+        self.link = Link(config.service_url, self.tasks)
+        self.pool = Pool(config, self.tasks, lambda error: self.link.lost(self.pool, error))
         listener = config.client.get("listener_name")
         self.topics = Topics(self.pool, config.operation_timeout, listener if isinstance(listener, str) else None)
         self.ids = count(1)

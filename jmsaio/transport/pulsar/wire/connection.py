@@ -79,7 +79,10 @@ class Connection(asyncio.Protocol):
         consumers: the consumers on it by their ids.
     """
 
-    def __init__(self, address: Address, introduction: Introduction, challenged: Callable[[Connection], None]) -> None:
+    def __init__(
+        self, address: Address, introduction: Introduction, challenged: Callable[[Connection], None],
+        ended: Callable[[Connection], None] = lambda connection: None,
+    ) -> None:  # fmt: skip
         self.address = address
         self.error: JMSError | None = None
         self.max_message_size = MAX_MESSAGE_SIZE
@@ -87,6 +90,7 @@ class Connection(asyncio.Protocol):
         self.consumers: dict[int, ConsumerPart] = {}
         self._introduction = introduction
         self._challenged = challenged
+        self._ended = ended
         self._loop = asyncio.get_running_loop()
         self._framing = Framing()
         self._handshake = Handshake()
@@ -336,6 +340,7 @@ class Connection(asyncio.Protocol):
         self.consumers.clear()
         for part in parts:
             part.ended(error, "")
+        self._ended(self)
 
 
 #: Commands that need no reaction, and answers to requests that had no id.

@@ -12,7 +12,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from jmsaio.errors import ConsumerBusyError, JMSError, OperationTimeoutError, ProtocolError, TransportError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ConsumerBusyError,
+    JMSError,
+    OperationTimeoutError,
+    ProtocolError,
+    TransportError,
+)
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, PlainWireId, SetAside, WireId
 from jmsaio.protocol import acks
@@ -127,6 +134,8 @@ class Consumer:
                 replicate_subscription_state=config.replicate_subscription_state or None,
                 subscription_properties=key_values(wanted.properties),
             )  # fmt: skip
+            if number not in connection.consumers:
+                raise BrokerUnavailableError(f"the broker closed the consumer of {self.topic} again at once")
         except BaseException:
             if connection.consumers.pop(number, None) is not None:  # the broker might still open it
                 connection.send_request(Command.CLOSE_CONSUMER, consumer_id=number)

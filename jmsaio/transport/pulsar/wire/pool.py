@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
@@ -37,13 +38,16 @@ class Pool:
     Args:
         config: service URL, credentials, TLS options and time limits.
         tasks: owner of the tasks that open connections.
+        lost: called with its error when the last connection is lost.
 
     Attributes:
         service: URLs of the brokers or proxies to ask first, in turn.
         tls: whether connections use TLS.
     """
 
-    def __init__(self, config: Configuration, tasks: Tasks) -> None:
+    def __init__(
+        self, config: Configuration, tasks: Tasks, lost: Callable[[JMSError], object] = lambda error: None
+    ) -> None:
         scheme, _, hosts = config.service_url.partition("://")
         self.service = [f"{scheme}://{host}" for host in hosts.split(",")]
         self.tls = config.scheme == "pulsar+ssl"
@@ -55,6 +59,7 @@ class Pool:
         assert isinstance(timeout, int)  # checked by the configuration
         self._timeout = timeout / 1000
         self._tasks = tasks
+        self._lost = lost
         self._introduction = Introduction(_VERSION, self._identify)
         self._open: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Future[Connection]] = {}
@@ -103,6 +108,14 @@ class Pool:
             self._tasks.start(self._open_one(address, opening))
         return await asyncio.shield(opening)
 
+    def _ended(self, connection: Connection) -> None:
+        """Forget a connection that has ended."""
+        if self._open.get(connection.address) is not connection:
+            return  # it was never accepted
+        del self._open[connection.address]
+        if not self._open and not self._closed and connection.error is not None:
+            self._lost(connection.error)
+
     def _found(self, address: Address) -> Connection | None:
         """Return the connection to a broker, unless there is none or it is lost."""
         found = self._open.get(address)
@@ -146,7 +159,7 @@ class Pool:
                 identity = await self._identify()
                 loop = asyncio.get_running_loop()
                 _, connection = await loop.create_connection(
-                    partial(Connection, address, self._introduction, self._challenged),
+                    partial(Connection, address, self._introduction, self._challenged, self._ended),
                     host, port, ssl=context, server_hostname=host if context is not None else None,
                 )  # fmt: skip
                 await connection.introduce(identity)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from jmsaio.errors import (
+    BrokerUnavailableError,
     JMSError,
     JMSSecurityError,
     MessageFormatError,
@@ -130,6 +131,8 @@ class Producer:
                 schema=_schema_fields(self._schema),
                 producer_access_mode=int(ProducerAccessMode[self._config.access_mode]),
             )  # fmt: skip
+            if self._id not in connection.producers:
+                raise BrokerUnavailableError(f"the broker closed the producer to {self.topic} again at once")
         except BaseException:
             if connection.producers.pop(self._id, None) is not None:  # the broker might still open it
                 connection.send_request(Command.CLOSE_PRODUCER, producer_id=self._id)

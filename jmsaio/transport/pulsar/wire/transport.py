@@ -54,7 +54,6 @@ class WireTransport:
         self._opener = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self.open_receiver)
         self._open: dict[_Part, None] = {}
-        self.link_listeners: set[LinkListener] = set()
 
     def __repr__(self) -> str:
         state = "closed" if self._client.closed else f"{len(self._open)} open"
@@ -78,6 +77,11 @@ class WireTransport:
     def clock(self) -> Clock:
         """The clock of the event loop."""
         return self._client.clock
+
+    @property
+    def link_listeners(self) -> set[LinkListener]:
+        """Functions called when the connection to the broker is lost or restored."""
+        return self._client.link.listeners
 
     async def check_reachable(self) -> None:
         """Wait up to ``connect_timeout`` until a broker accepts this client.

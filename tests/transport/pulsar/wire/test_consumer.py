@@ -276,3 +276,17 @@ async def test_what_was_returned_is_not_remembered_for_ever(
     [consumer] = box.receiver._consumers
     assert len(consumer._entries) <= 20
     assert consumer.find(held[0]) is not None
+
+
+async def test_a_close_in_the_same_breath_as_the_answer_is_not_overlooked(peer: Peer, transport: WireTransport) -> None:
+    def close(link: Link, fields: Fields) -> bytes:
+        number = fields["consumer_id"]
+        return peer.usual(link, Command.SUBSCRIBE, fields) + encode_command(
+            Command.CLOSE_CONSUMER, consumer_id=number, request_id=0
+        )
+
+    peer.script(Command.SUBSCRIBE, close)
+    box = await subscribe(transport)
+    assert len(peer.all(Command.SUBSCRIBE)) == 2
+    peer.deliver(0, "a")
+    assert texts(await box.take(1)) == ["a"]

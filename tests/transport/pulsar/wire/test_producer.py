@@ -238,3 +238,35 @@ async def test_a_message_above_the_brokers_limit_is_refused(peer: Peer, transpor
     sender = await open_sender(transport, [])
     with pytest.raises(MessageTooLargeError, match="accepts up to"):
         sender.send(record("x" * 100_000), 0)
+
+
+async def test_a_close_in_the_same_breath_as_the_answer_is_not_overlooked(peer: Peer, transport: WireTransport) -> None:
+    def close(link: Link, fields: Fields) -> bytes:
+        number = fields["producer_id"]
+        return peer.usual(link, Command.PRODUCER, fields) + encode_command(
+            Command.CLOSE_PRODUCER, producer_id=number, request_id=0
+        )
+
+    peer.script(Command.PRODUCER, close)
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes)
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    assert outcomes[0][2] is None and len(peer.all(Command.PRODUCER)) == 2
+
+
+async def test_records_of_an_open_batch_fail_with_their_producer(peer: Peer, transport: WireTransport) -> None:
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, send_timeout=0)
+    peer.script(
+        Command.PRODUCER,
+        lambda link, fields: encode_command(
+            Command.ERROR, request_id=fields["request_id"], error=ServerError.TopicNotFound, message="gone"
+        ),
+    )
+    peer.links[-1].cut()
+    while not sender.outdated:
+        sender.send(record("x"), len(outcomes)) if not outcomes else None
+        await asyncio.sleep(0)
+    await sender.drain(5)
+    assert outcomes and all(isinstance(error, SendError) for _, _, error in outcomes)

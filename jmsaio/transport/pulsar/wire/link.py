@@ -1,0 +1,62 @@
+"""Whether there is a connection to the broker: losses are reported, and ended by connecting again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from random import random
+
+import attrs
+
+from jmsaio.errors import BrokerUnavailableError, JMSError
+from jmsaio.protocol import backoff
+from jmsaio.transport.base import LinkChange, LinkListener
+from jmsaio.transport.pulsar.wire.pool import Pool
+from jmsaio.transport.pulsar.wire.tasks import Tasks
+
+_log = logging.getLogger(__name__)
+
+
+@attrs.define(eq=False)
+class Link:
+    """The connection of one client as a whole: it is lost while no broker is connected.
+
+    Attributes:
+        url: where it connects, for texts.
+        listeners: functions called with its changes.
+    """
+
+    url: str
+    _tasks: Tasks
+    listeners: set[LinkListener] = attrs.field(factory=set, init=False)
+    _lost: bool = attrs.field(default=False, init=False)
+
+    def lost(self, pool: Pool, error: JMSError) -> None:
+        """Take the loss of the last connection, and connect again."""
+        if self._lost:
+            return
+        self._lost = True
+        text = f"the connection to {self.url} is lost: {error}; it connects again by itself when it can"
+        self._report(LinkChange(text, BrokerUnavailableError(text), whole=True))
+        self._tasks.start(self._connect(pool))
+
+    async def _connect(self, pool: Pool) -> None:
+        loop = asyncio.get_running_loop()
+        begun, failures = loop.time(), 0
+        while True:
+            try:
+                await pool.connect_service()
+                break
+            except JMSError:
+                failures += 1
+                await asyncio.sleep(backoff.delay(failures, random()))
+        self._lost = False
+        seconds = loop.time() - begun
+        self._report(LinkChange(f"the connection to {self.url} is back after {seconds:.0f} s", whole=True))
+
+    def _report(self, change: LinkChange) -> None:
+        for listener in list(self.listeners):
+            try:
+                listener(change)
+            except Exception:  # an error of one listener must not keep the others from knowing
+                _log.exception("a listener of the connection to %s failed", self.url)
