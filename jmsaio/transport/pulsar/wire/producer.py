@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import zlib
 from collections.abc import Iterator
 from typing import Final
 
@@ -27,7 +28,7 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.protocol.batch import Batch as Body
-from jmsaio.protocol.codes import ProducerAccessMode, SchemaType
+from jmsaio.protocol.codes import CompressionType, ProducerAccessMode, SchemaType
 from jmsaio.protocol.commands import Command, key_values
 from jmsaio.protocol.messages import SendReceipt, send
 from jmsaio.protocol.metadata import Metadata, encode_metadata
@@ -70,10 +71,10 @@ class Producer:
     """
 
     __slots__ = (
-        "_batches", "_body", "_client", "_config", "_connection", "_deadline", "_epoch", "_expiry", "_first", "_id",
-        "_keeper", "_latest", "_limit", "_metadata", "_name", "_named", "_partition", "_producing", "_scheduled",
-        "_schema", "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_size", "_tokens",
-        "_window", "failure", "topic",
+        "_batches", "_body", "_client", "_compression", "_config", "_connection", "_deadline", "_epoch", "_expiry",
+        "_first", "_id", "_keeper", "_latest", "_limit", "_metadata", "_name", "_named", "_partition", "_producing",
+        "_scheduled", "_schema", "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_size",
+        "_tokens", "_window", "failure", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +86,7 @@ class Producer:
         self._client = client
         self._config = config
         self._batches = config.batches and config.batcher_builder != "KEY_BASED"  # a batch goes to one consumer
+        self._compression = CompressionType[config.compression_type.upper()]
         self._settled = options.settled
         self._schema = options.schema
         self._metadata = {CLIENT: process_name(), **config.properties, **options.metadata}
@@ -273,24 +275,29 @@ class Producer:
 
     def _frame(self, record: OutgoingRecord, sequence: int, body: Body) -> bytes:
         """Return the SEND of a record that is alone in its entry."""
-        payload = record.payload
+        payload = record.payload or b""
         metadata = Metadata(
             self._name, sequence, int(self._client.clock.now() * 1000), record.packed,
-            partition_key=None if record.key is None else record.key.encode(), event_time=record.event_time,
-            schema_version=self._schema_version, deliver_at_time=record.deliver_at, null_value=payload is None,
+            partition_key=None if record.key is None else record.key.encode(), compression=self._compression,
+            uncompressed_size=len(payload), event_time=record.event_time, schema_version=self._schema_version,
+            deliver_at_time=record.deliver_at, null_value=record.payload is None,
         )  # fmt: skip
-        return send(self._id, sequence, encode_metadata(metadata), payload or b"")
+        return send(self._id, sequence, encode_metadata(metadata), self._compressed(payload))
+
+    def _compressed(self, payload: bytes) -> bytes:
+        return zlib.compress(payload) if self._compression else payload
 
     def _batch_frame(self, first: OutgoingRecord, sequence: int, body: Body) -> bytes:
         count = body.count
         metadata = Metadata(
             self._name, sequence, int(self._client.clock.now() * 1000),
-            partition_key=None if first.key is None else first.key.encode(), uncompressed_size=body.size,
+            partition_key=None if first.key is None else first.key.encode(), compression=self._compression,
+            uncompressed_size=body.size,
             num_messages_in_batch=count, schema_version=self._schema_version,
             highest_sequence_id=sequence + count - 1,
         )  # fmt: skip
         return send(
-            self._id, sequence, encode_metadata(metadata), body.body(), messages=count,
+            self._id, sequence, encode_metadata(metadata), self._compressed(body.body()), messages=count,
             highest_sequence_id=sequence + count - 1,
         )  # fmt: skip
 

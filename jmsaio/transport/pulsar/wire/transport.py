@@ -106,7 +106,8 @@ class WireTransport:
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
         """Open a sender within ``operation_timeout``. See ``Transport.open_sender``.
 
-        Raises also ConfigurationError for options that this transport does not keep yet: compression and chunking.
+        Raises also ConfigurationError for options that this transport does not keep yet: compression other
+        than ZLIB, and chunking.
         """
         self._client.check()
         _check(options.config)
@@ -203,7 +204,7 @@ class WireTransport:
 def _check(config: ProducerConfig) -> None:
     """Refuse options that only pulsar-client keeps."""
     for key, asked in {
-        "compressionType": config.compression_type.upper() != "NONE",
+        "compressionType": config.compression_type.upper() not in ("NONE", "ZLIB"),
         "chunkingEnabled": config.chunking_enabled,
     }.items():
         if asked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from typing import Any
 
 import attrs
@@ -270,3 +271,15 @@ async def test_records_of_an_open_batch_fail_with_their_producer(peer: Peer, tra
         await asyncio.sleep(0)
     await sender.drain(5)
     assert outcomes and all(isinstance(error, SendError) for _, _, error in outcomes)
+
+
+async def test_compressed_entries_say_what_they_hold(peer: Peer, transport: WireTransport) -> None:
+    sender = await open_sender(transport, [], compression_type="ZLIB")
+    for text in ("a" * 500, "b" * 500):
+        sender.send(record(text), None)
+    await sender.drain(5)
+    sender.send(record("c" * 500), None)
+    await sender.drain(5)
+    for metadata, payload in peer.entries.values():
+        assert metadata.compression == 2 and len(payload) < 100
+        assert len(zlib.decompress(payload)) == metadata.uncompressed_size
