@@ -40,6 +40,7 @@ class WireReceiver:
         self._letters = letters
         self._on_closed = closed
         self._consumers: list[Consumer] = []
+        self._by_topic: dict[str, Consumer] = {}
         self.after_close: Callable[[float], Awaitable[None]] | None = None
         self._first = 0  # the consumer that is asked first
         self._growth: asyncio.Task[None] | None = None
@@ -88,6 +89,7 @@ class WireReceiver:
             for consumer in consumers:
                 consumer.stop()
         self._consumers += consumers
+        self._by_topic.update((consumer.topic, consumer) for consumer in consumers)
         self._client.loop.call_soon(self._woken)
 
     async def _grow(self, interval: float) -> None:
@@ -95,8 +97,7 @@ class WireReceiver:
         while True:
             await asyncio.sleep(interval)
             try:
-                known = {consumer.topic for consumer in self._consumers}
-                new = [name for name in await self._partitions() if name not in known]
+                new = [name for name in await self._partitions() if name not in self._by_topic]
                 if new:
                     await self._add(new, self._client.config.operation_timeout)
             except JMSError as error:
@@ -131,8 +132,7 @@ class WireReceiver:
     def _of(self, record: SetAside) -> Consumer | None:
         """Return the consumer of a record."""
         if isinstance(record, WireRecord):
-            topic = record.entry.topic
-            return next((consumer for consumer in self._consumers if consumer.topic == topic), None)
+            return self._by_topic.get(record.entry.topic)
         return next((consumer for consumer in self._consumers if consumer.find(record) is not None), None)
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
