@@ -328,7 +328,10 @@ async def test_no_batch_fails_where_the_newest_ledger_is_empty(pulsar: Seam, pul
                 earliest = await Follower.begin(pulsar, topic, startingOffsets="earliest")
                 assert await earliest.reads() == sent
     assert unused not in from_json(follower.offset)
-    assert len((await admin.log(used)).ledgers) == 1
+    async with asyncio.timeout(60):
+        while len((await admin.log(used)).ledgers) > 1:  # a reader that was still open held the broker's trimming up
+            await unload(pulsar_broker, topic)
+    assert await follower.reads() == []
     await pulsar.send(used, "f")
     assert await follower.reads() == ["f"]
 
