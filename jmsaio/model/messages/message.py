@@ -396,7 +396,7 @@ class Message(Properties):
             InvalidDestinationError: this message has no JMSReplyTo.
             IllegalStateError: no consumer received it.
             ObjectClosedError: the session is closed.
-            Otherwise as ``producer.send``.
+            JMSError: as ``producer.send``.
 
         Cancelling: it is unknown whether the answer was sent.
         """
