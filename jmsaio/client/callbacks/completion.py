@@ -6,7 +6,6 @@ Jakarta Messaging 3.1, 7.3.3 Message order and 7.3.8 Use of the CompletionListen
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -16,6 +15,7 @@ import anyio
 import attrs
 
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
+from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.callbacks.worker import CallbackWorker, run_inside
 from jmsaio.client.senders.pending import PendingSend, Receipt
 from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDoubtError
@@ -24,8 +24,6 @@ from jmsaio.model.messages.bytes_message import BytesMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.public import public
-
-_log = logging.getLogger(__name__)
 
 
 def checked(listener: CompletionListener | FunctionPair) -> CompletionListener:
@@ -91,6 +89,7 @@ class Completions:
     session: object
     connection: object
     callbacks: CallbackWorker
+    reports: ExceptionReports  # logs what listeners raise
     where: Callable[[], Mapping[str, object]] = dict  # returns the session's fields of log records
     _expected: deque[_Expected] = attrs.field(factory=deque, init=False)
     _ready: deque[_Expected] = attrs.field(factory=deque, init=False)  # the outcome is known
@@ -156,9 +155,7 @@ class Completions:
             failed = await run_inside(callback, expected.listener.on_completion, message, in_thread=False)
         if failed is not None:
             which = f"{message.jms_message_id} to {message.jms_destination!r}" if isinstance(message, Message) else ""
-            text = str(failed) or type(failed).__name__
             about = {**self.where()}
             if isinstance(message, Message):
                 about |= log_fields(destination=message.jms_destination, message_id=message.jms_message_id)
-            what = f"the completion listener of message {which}".rstrip()
-            _log.error("%s: %s", what, text, exc_info=failed, extra=about)
+            self.reports.log(failed, f"the completion listener of message {which}".rstrip(), about)

@@ -74,8 +74,6 @@ class ExceptionReports:
     ) -> None:
         """Log a problem now and report it to the listener later, unless ``lost`` has already reported it.
 
-        An error that the same line of code raises again is logged with its number in place of the traceback.
-
         Args:
             circumstances: prefix of the log entry.
             logged: whether the problem is already logged.
@@ -84,12 +82,21 @@ class ExceptionReports:
         if error is self._lost:
             return
         if not logged:
-            text = str(error) or type(error).__name__
-            text = f"{circumstances}: {text}" if circumstances else text
-            number = self._number(error)
-            again = "" if number == 1 else f" ({number} times from the same line; its first traceback is above)"
-            _log.error("%s%s", text, again, exc_info=error if number == 1 else None, extra={**self.where(), **about})
+            self.log(error, circumstances, about)
         self._report_later(error)
+
+    def log(self, error: Exception, circumstances: str, about: Mapping[str, object]) -> None:
+        """Log a problem; if the same line of code raised it before, with its number in place of the traceback.
+
+        Args:
+            circumstances: prefix of the log entry.
+            about: more fields of the log record.
+        """
+        text = str(error) or type(error).__name__
+        text = f"{circumstances}: {text}" if circumstances else text
+        number = self._number(error)
+        again = "" if number == 1 else f" ({number} times from the same line; its first traceback is above)"
+        _log.error("%s%s", text, again, exc_info=error if number == 1 else None, extra={**self.where(), **about})
 
     def _number(self, error: Exception) -> int:
         """Return how often an error like this one has been logged, with this time; 1 without a traceback."""

@@ -68,7 +68,7 @@ class SessionRuntime:
         self.inboxes = SessionInboxes(connection.transport, ledger, self.callbacks.wake)
         self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, reply, connection.configuration)
         self.listeners = Listeners(self.deliveries, connection.reports, connection, self, self.where)
-        self.completions = Completions(self, connection, self.callbacks, self.where)
+        self.completions = Completions(self, connection, self.callbacks, connection.reports, self.where)
         self.sends = PendingSends(lambda: connection.states.outage)
         self.children: dict[Closable, None] = {}
         self.drains: dict[Inbox, Callable[[Deadline], Awaitable[None]]] = {}

@@ -12,6 +12,8 @@ import pytest
 
 import jmsaio
 from jmsaio.client.callbacks.completion import Completions, Functions
+from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.serial_calls import SerialCalls
 from jmsaio.client.callbacks.worker import CallbackWorker
 from jmsaio.client.senders.pending import PendingSend, PendingSends, SendOrigin
 from jmsaio.client.senders.pool import SenderPool
@@ -315,7 +317,7 @@ async def test_what_a_listener_of_a_foreign_message_raises_is_logged(
         if failure is not None:
             raise failure
 
-    completions = Completions("session", "connection", CallbackWorker(lambda: None))
+    completions = Completions("session", "connection", CallbackWorker(lambda: None), ExceptionReports(SerialCalls()))
     completions.expect(Sent(), Functions(listen, listen), None, unanswered())  # type: ignore[arg-type]  # what a caller may send
     assert len(completions) == 1
     await completions.finish(1.0)
@@ -326,7 +328,7 @@ async def test_a_listener_that_hangs_at_the_end_is_told_of() -> None:
     async def hang(*_: object) -> None:
         await asyncio.sleep(3600)
 
-    completions = Completions("session", "connection", CallbackWorker(lambda: None))
+    completions = Completions("session", "connection", CallbackWorker(lambda: None), ExceptionReports(SerialCalls()))
     completions.expect(jmsaio.TextMessage("x"), Functions(hang, hang), None, unanswered())
     with pytest.raises(jmsaio.OperationTimeoutError, match=r"did not return within 0\.1 s"):
         await completions.finish(0.1)

@@ -125,7 +125,7 @@ async def test_a_listener_that_fails_again_is_counted_after_one_traceback(
 async def test_a_listener_that_fails_is_one_log_record(
     session: jmsaio.Session, name: Callable[[str], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The record has destination, message id and traceback; for completion listeners, too."""
+    """The record has destination, message id and traceback; a completion listener's second has a count instead."""
     queue, done = session.create_queue(name("failing")), asyncio.Event()
 
     def listener(message: jmsaio.Message) -> None:
@@ -152,13 +152,17 @@ async def test_a_listener_that_fails_is_one_log_record(
 
     await consumer.close()
     caplog.clear()
-    message = session.create_text_message("coffee")
-    await producer.send_async(message, completion_listener=(failing, failing))
+    messages = [session.create_text_message("coffee") for _ in range(2)]
+    for message in messages:
+        await producer.send_async(message, completion_listener=(failing, failing))
     await producer.close()
-    [record] = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert record.exc_info is not None
-    assert record.message == f"the completion listener of message {message.jms_message_id} to {queue!r}: no one cares"
-    assert fields(record) == {**here, "jms_destination": queue.name, "jms_message_id": message.jms_message_id}
+    records = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [record.exc_info is not None for record in records] == [True, False]
+    again = " (2 times from the same line; its first traceback is above)"
+    for message, record, end in zip(messages, records, ("", again), strict=True):
+        which = f"message {message.jms_message_id} to {queue!r}"
+        assert record.message == f"the completion listener of {which}: no one cares{end}"
+        assert fields(record) == {**here, "jms_destination": queue.name, "jms_message_id": message.jms_message_id}
 
 
 async def test_a_broker_that_is_gone_is_told_to_a_service_that_only_consumes(
