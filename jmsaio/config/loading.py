@@ -210,7 +210,9 @@ def without_effect(source: Mapping[str, object], keywords: Mapping[str, object])
     names = [*flatten(source), *flatten(maps)]
     for prefix, section in _PREFIXES.items():
         names = [section + name.removeprefix(prefix) if name.startswith(prefix) else name for name in names]
-    return tuple(idle for idle in _IDLE if any(f"{name}.".startswith(f"{idle}.") for name in names))
+    # A name begins with an option's if that is all of its first parts; no option has more than three.
+    begun = {".".join(parts[:depth]) for parts in (name.split(".", 3) for name in names) for depth in (1, 2, 3)}
+    return tuple(idle for idle in _IDLE if idle in begun)
 
 
 def _overlay(parts: _Parts, keywords: Mapping[str, object]) -> None:
