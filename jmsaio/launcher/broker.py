@@ -6,6 +6,7 @@ state directory stores everything needed to find it again.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import http.client
 import json
@@ -43,6 +44,14 @@ _TAKEN = "Address already in use"  # in the log of a broker that can't listen on
 
 # Child processes of this process: they must be waited for, or they stay as zombies.
 _children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@atexit.register
+def _let_run() -> None:
+    """Mark the brokers that outlive this process, as they should: Popen would emit a ResourceWarning for each."""
+    for process in _children.values():
+        if process.poll() is None:
+            process.returncode = 0
 
 
 def fetch(progress: Progress = silent) -> Path:

@@ -6,6 +6,7 @@ import http.server
 import os
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import uuid
@@ -423,6 +424,18 @@ def serve() -> Serve:
             thread.join()
 
     return run
+
+
+def test_a_broker_that_outlives_its_starter_is_no_warning(tmp_path: Path) -> None:
+    program = (
+        "import pathlib, sys; from jmsaio.launcher.broker import _spawn; "
+        "print(_spawn(['sleep', '600'], pathlib.Path(sys.argv[1])).pid)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", program, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    os.kill(int(done.stdout), signal.SIGKILL)  # it was still running
+    assert done.stderr == ""
 
 
 def test_free_ports_differ() -> None:
