@@ -1,9 +1,17 @@
-"""The cause of a failed connection."""
+"""The causes of failures: those that soon pass, and that of a failed connection."""
 
 from __future__ import annotations
 
 import os
 import socket
+
+#: Codes of a broker's answers to a request that can succeed within seconds (``JMSError.error_code``).
+PASSING = frozenset(
+    {
+        "BrokerMetadataError", "BrokerPersistenceError", "LookupError", "ServiceUnitNotReady",
+        "TooManyLookupRequestException",
+    }
+)  # fmt: skip
 
 
 def cause_of(error: BaseException) -> str:

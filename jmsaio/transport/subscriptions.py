@@ -17,14 +17,11 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType, Transport
+from jmsaio.transport.causes import PASSING
 from jmsaio.transport.clock import Clock, LoopTimers
 
 #: Seconds between two attempts.
 _PAUSE = 1.0
-#: Result codes of a broker that will soon be ready.
-_PASSING_CODES = frozenset(
-    {"ServiceUnitNotReady", "LookupError", "BrokerMetadataError", "BrokerPersistenceError", "Retryable"}
-)
 #: REST statuses of transient failures: request time-out, too many requests; 500 and above count, too.
 _PASSING_STATUSES = (408, 429)
 #: A broker's answers, with status 412: while it moves the subscription's cursor for another request, and while it stops
@@ -113,7 +110,7 @@ def passes(error: BaseException) -> bool:
         if error.status in _PASSING_STATUSES or error.status >= 500:
             return True
         return error.status == 412 and any(answer in str(error) for answer in _PASSING_ANSWERS)
-    return isinstance(error, JMSError) and error.error_code in _PASSING_CODES
+    return isinstance(error, JMSError) and error.error_code in PASSING
 
 
 async def _create(transport: Transport, config: Configuration, topic: str, subscription: str) -> bool:

@@ -24,6 +24,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.causes import PASSING
 from jmsaio.transport.clock import LoopTimers, ManualClock
 from jmsaio.transport.subscriptions import passes, precreate
 from tests.kit.inside import admin_of
@@ -93,7 +94,7 @@ class Transport:
         TransportError("the ledger is closed", "BrokerPersistenceError"),
         AdminError("refused"), AdminError("busy", 503), AdminError("broken", 500), AdminError("many", 429),
         AdminError("slow", 408), BrokerUnavailableError("away"), OperationTimeoutError("silent"),
-        TransportError("moving", "ServiceUnitNotReady"),
+        *(TransportError("moving", code) for code in sorted(PASSING)),
     ],
 )  # fmt: skip
 def test_what_may_pass(error: JMSError) -> None:

@@ -13,6 +13,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.protocol.codes import ServerError
+from jmsaio.transport.causes import PASSING
 from jmsaio.transport.pulsar.wire.answers import ANSWERS, error_of, passes
 
 pytestmark = pytest.mark.fast
@@ -28,6 +29,7 @@ PASSES_AGAIN = PASSES | {
 def test_every_error_of_the_protocol_has_its_own_code() -> None:
     assert set(ANSWERS) == set(ServerError)
     assert len({answer.code for answer in ANSWERS.values()}) == len(ANSWERS)
+    assert {answer.code for answer in ANSWERS.values() if answer.passes} == PASSING - {"LookupError"}
 
 
 @pytest.mark.parametrize("number", ServerError)

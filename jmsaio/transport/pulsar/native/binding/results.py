@@ -24,12 +24,15 @@ from jmsaio.errors import (
     SendInDoubtError,
     TransportError,
 )
+from jmsaio.transport.causes import PASSING
 from jmsaio.transport.pulsar.native.binding.handles import Result
 
 #: Code of success.
 OK = 0
 #: Code of a request whose connection broke before its answer; pulsar-client's Python part has no name for it.
 DISCONNECTED = 46
+#: Names of the results of a request whose connection broke, or that had none.
+_UNCONNECTED = ("Disconnected", "NotConnected")
 _Result = _pulsar.Result
 #: Codes of requests that ended without an answer of the broker.
 NO_ANSWER = {int(_Result.Timeout), int(_Result.ConnectError), int(_Result.ReadError), int(_Result.NotConnected)} | {
@@ -45,13 +48,11 @@ class Meaning:
         error: class of jmsaio's error.
         text: what happened, and what to do about it.
         not_stored: whether a sent message with this result is certainly not stored.
-        passes: whether it is transient: the same request might succeed within seconds.
     """
 
     error: Callable[[str], JMSError]
     text: str
     not_stored: bool = False
-    passes: bool = False
 
 
 _QUOTA = Meaning(ResourceAllocationError, "the topic's backlog quota is used up; consume, or raise the quota", True)
@@ -59,22 +60,18 @@ _MEANINGS: dict[str, Meaning] = {
     "UnknownError": Meaning(TransportError, "the broker reported an error it does not name; its log has the cause"),
     "InvalidConfiguration": Meaning(ConfigurationError, "pulsar-client refused the configuration", True),
     "Timeout": Meaning(OperationTimeoutError, "no answer in time; the broker might be unreachable or overloaded"),
-    "LookupError": Meaning(
-        TransportError, "the broker could not find out which broker serves the topic; try again", passes=True
-    ),
+    "LookupError": Meaning(TransportError, "the broker could not find out which broker serves the topic; try again"),
     "ConnectError": Meaning(BrokerUnavailableError, "no connection to the broker"),
     "ReadError": Meaning(BrokerUnavailableError, "the connection to the broker broke"),
     "AuthenticationError": Meaning(JMSSecurityError, "the credentials were refused; check authPlugin and authParams"),
     "AuthorizationError": Meaning(JMSSecurityError, "the credentials have no right to do this", True),
     "ErrorGettingAuthenticationData": Meaning(JMSSecurityError, "no credentials; check authPlugin and authParams"),
-    "BrokerMetadataError": Meaning(TransportError, "the broker can't reach its metadata store", passes=True),
-    "BrokerPersistenceError": Meaning(TransportError, "the broker could not store it; check the bookies", passes=True),
+    "BrokerMetadataError": Meaning(TransportError, "the broker can't reach its metadata store"),
+    "BrokerPersistenceError": Meaning(TransportError, "the broker could not store it; check the bookies"),
     "ChecksumError": Meaning(TransportError, "the message was damaged in transit", True),
     "ConsumerBusy": Meaning(ConsumerBusyError, "the subscription already has its consumer; close that one first"),
-    "NotConnected": Meaning(BrokerUnavailableError, "not connected to the broker", passes=True),
-    "Disconnected": Meaning(
-        BrokerUnavailableError, "the connection to the broker broke before the answer", passes=True
-    ),
+    "NotConnected": Meaning(BrokerUnavailableError, "not connected to the broker"),
+    "Disconnected": Meaning(BrokerUnavailableError, "the connection to the broker broke before the answer"),
     "AlreadyClosed": Meaning(ObjectClosedError, "closed"),
     "InvalidMessage": Meaning(MessageFormatError, "pulsar-client refused the message", True),
     "ConsumerNotInitialized": Meaning(TransportError, "the consumer is not connected"),
@@ -84,12 +81,10 @@ _MEANINGS: dict[str, Meaning] = {
         "a producer with this name is already connected (producerConfig.producerName); close it, or use another name",
         True,
     ),
-    "TooManyLookupRequestException": Meaning(
-        ResourceAllocationError, "too many look-ups at once; try again", passes=True
-    ),
+    "TooManyLookupRequestException": Meaning(ResourceAllocationError, "too many look-ups at once; try again"),
     "InvalidTopicName": Meaning(InvalidDestinationError, "not a topic name that Pulsar accepts", True),
     "InvalidUrl": Meaning(ConfigurationError, "not a service URL: pulsar://host:port or pulsar+ssl://host:port"),
-    "ServiceUnitNotReady": Meaning(TransportError, "the topic is moving between brokers; try again", passes=True),
+    "ServiceUnitNotReady": Meaning(TransportError, "the topic is moving between brokers; try again"),
     "OperationNotSupported": Meaning(TransportError, "the broker or pulsar-client does not offer this"),
     "ProducerBlockedQuotaExceededError": _QUOTA,
     "ProducerBlockedQuotaExceededException": _QUOTA,
@@ -141,8 +136,7 @@ def translate(result: Result, what: str, detail: str = "") -> JMSError:
 
 def passes(error: JMSError) -> bool:
     """Return whether an error from ``translate`` is transient, so that a retry makes sense."""
-    meaning = _MEANINGS.get(error.error_code or "")
-    return meaning is not None and meaning.passes
+    return error.error_code in PASSING or error.error_code in _UNCONNECTED
 
 
 def translate_send(result: Result, what: str, alone: bool) -> JMSError:
