@@ -268,6 +268,7 @@ async def test_dead_letters_of_an_exclusive_subscription(url: str, name: Name, d
             letter = await graveyard.receive(timeout=20)
             assert letter is not None
             assert (letter.get_body(str), letter.get_int_property("a")) == ("bad", 1)
+            assert letter.get_int_property("JMS_jmsaio_failed_deliveries") == 3
             await session.acknowledge()
             assert await consumer.receive(timeout=0.5) is None
 

@@ -461,6 +461,7 @@ class Inbox:
         for record in records:
             match self.redelivery.next(record):
                 case Next.DEAD_LETTER:
+                    self.receiver.count_delivery((record,))  # the letter says how many deliveries failed
                     self.receiver.dead_letter(record, record.properties)
                     self.redelivery.forget(record)
                 case Next.AT_ONCE:
