@@ -142,7 +142,7 @@ class Consumer:
             raise
         self._connection = connection
         self._changed.wake()
-        self._used = 0
+        self._used = self._permits if self._stopped else 0  # ``resume`` gives what was held back
         if not self._stopped:
             self._flow(self._permits)
 

@@ -290,3 +290,15 @@ async def test_a_close_in_the_same_breath_as_the_answer_is_not_overlooked(peer: 
     assert len(peer.all(Command.SUBSCRIBE)) == 2
     peer.deliver(0, "a")
     assert texts(await box.take(1)) == ["a"]
+
+
+async def test_what_is_lost_while_it_is_stopped_receives_again_after_resume(
+    peer: Peer, transport: WireTransport
+) -> None:
+    box = await subscribe(transport, receiver_queue_size=10)
+    await box.receiver.stop(5)
+    peer.links[-1].cut()
+    await peer.seen(Command.SUBSCRIBE, 2)
+    await transport.ping(5)
+    await box.receiver.resume(5)
+    assert [fields["message_permits"] for fields in await peer.seen(Command.FLOW, 2)] == [10, 10]
