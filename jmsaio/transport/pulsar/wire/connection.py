@@ -188,11 +188,6 @@ class Connection(asyncio.Protocol):
         if out:
             self._transport.write(b"".join(out) if len(out) > 1 else out[0])
 
-    @property
-    def congested(self) -> bool:
-        """Whether the network takes less than is written."""
-        return self._paused
-
     def start_request(self, command: Command, **fields: Any) -> asyncio.Future[dict[str, Any]]:
         """Send a request, and return the future of its answer's fields. Cancelling it ignores the answer.
 

@@ -37,7 +37,7 @@ from jmsaio.transport.pulsar.wire.arriving import read_arrival
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper
-from jmsaio.transport.pulsar.wire.record import Entry, WireRecord, may_expire
+from jmsaio.transport.pulsar.wire.record import ENDS, Entry, WireRecord, may_expire
 from jmsaio.transport.waiting import Waiters
 
 _log = logging.getLogger(__name__)
@@ -55,8 +55,6 @@ _MOST_IDS: Final = 1000
 _MOST_ENTRIES: Final = 20_000
 #: The broker's words where a subscription has other consumers.
 _OTHERS: Final = "shared consumer attempting to unsubscribe"
-_EARLIEST: Final = {"ledger_id": (1 << 64) - 1, "entry_id": (1 << 64) - 1}
-_LATEST: Final = {"ledger_id": (1 << 63) - 1, "entry_id": (1 << 63) - 1}
 
 
 class Consumer:
@@ -512,8 +510,7 @@ class Consumer:
             }  # fmt: skip
             await self._request("seek", timeout, Command.SEEK, message_id=place)
         elif isinstance(position, StartPosition):
-            ends = _EARLIEST if position is StartPosition.EARLIEST else _LATEST
-            await self._request("seek", timeout, Command.SEEK, message_id=ends)
+            await self._request("seek", timeout, Command.SEEK, message_id=ENDS[position])
         else:
             await self._request("seek", timeout, Command.SEEK, message_publish_time=position)
         self._ready.clear()

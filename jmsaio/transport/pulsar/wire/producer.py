@@ -266,19 +266,19 @@ class Producer:
         self._new_batch()
         sequence = self._sequence + 1 if first.sequence_id is None else first.sequence_id
         self._sequence = max(self._sequence, sequence + count - 1)
-        frame = self._frame(first, sequence, body) if count == 1 else self._batch_frame(first, sequence, body)
+        frame = self._frame(first, sequence) if count == 1 else self._batch_frame(first, sequence, body)
         data = self._producing.add(Batch(sequence, tokens, size, frame, deadline))
         if self._connection is not None and data:
             self._connection.write(data)
         if self._expiry is None and deadline != math.inf:
             self._expiry = self._client.loop.call_at(deadline, self._expire)
 
-    def _frame(self, record: OutgoingRecord, sequence: int, body: Body) -> bytes:
+    def _frame(self, record: OutgoingRecord, sequence: int) -> bytes:
         """Return the SEND of a record that is alone in its entry."""
         payload = record.payload or b""
         metadata = Metadata(
             self._name, sequence, int(self._client.clock.now() * 1000), record.packed,
-            partition_key=None if record.key is None else record.key.encode(), compression=self._compression,
+            partition_key=_key_of(record, self.topic), compression=self._compression,
             uncompressed_size=len(payload), event_time=record.event_time, schema_version=self._schema_version,
             deliver_at_time=record.deliver_at, null_value=record.payload is None,
         )  # fmt: skip
@@ -291,7 +291,7 @@ class Producer:
         count = body.count
         metadata = Metadata(
             self._name, sequence, int(self._client.clock.now() * 1000),
-            partition_key=None if first.key is None else first.key.encode(), compression=self._compression,
+            partition_key=_key_of(first, self.topic), compression=self._compression,
             uncompressed_size=body.size,
             num_messages_in_batch=count, schema_version=self._schema_version,
             highest_sequence_id=sequence + count - 1,

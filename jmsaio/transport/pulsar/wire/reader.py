@@ -23,7 +23,7 @@ from jmsaio.transport.pulsar.wire.arriving import read_arrival
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper
-from jmsaio.transport.pulsar.wire.record import Entry, WireRecord, may_expire
+from jmsaio.transport.pulsar.wire.record import ENDS, Entry, WireRecord, may_expire
 
 _log = logging.getLogger(__name__)
 
@@ -35,8 +35,6 @@ _PAUSE: Final = 0.1
 _LATEST_TIME: Final = 2**63 - 1
 #: Above each index in a batch.
 _WHOLE: Final = 2**31
-_EARLIEST: Final = {"ledger_id": (1 << 64) - 1, "entry_id": (1 << 64) - 1}
-_LATEST: Final = {"ledger_id": _LATEST_TIME, "entry_id": _LATEST_TIME}
 
 
 class WireReader:
@@ -127,7 +125,7 @@ class WireReader:
         place = self._read or (start if isinstance(start, WireId) else None)
         if place is not None:
             return {"ledger_id": place.ledger % (1 << 64), "entry_id": place.entry % (1 << 64), "batch_index": 0}
-        return _LATEST if start is StartPosition.LATEST else _EARLIEST
+        return ENDS[StartPosition.LATEST if start is StartPosition.LATEST else StartPosition.EARLIEST]
 
     async def _seek(self, connection: Connection, number: int, timeout: float) -> None:
         assert self._since is not None  # it starts at a time

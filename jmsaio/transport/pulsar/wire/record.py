@@ -10,7 +10,13 @@ from jmsaio.model.packed import find_packed, pack_name, unpack
 from jmsaio.model.wire import EXPIRATION, WireId
 from jmsaio.protocol.batch import Span
 from jmsaio.protocol.metadata import Metadata
+from jmsaio.transport.base import StartPosition
 
+#: The id with which the protocol names each end of a topic.
+ENDS: Final = {
+    StartPosition.EARLIEST: {"ledger_id": (1 << 64) - 1, "entry_id": (1 << 64) - 1},
+    StartPosition.LATEST: {"ledger_id": (1 << 63) - 1, "entry_id": (1 << 63) - 1},
+}
 _NAME: Final = EXPIRATION.encode()
 
 
