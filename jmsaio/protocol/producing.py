@@ -2,7 +2,7 @@
 
 Every batch goes through these states; ``TRANSITIONS`` is the whole of it. A batch that was written and has no answer
 might be stored, or not: it is written again, with the same bytes and sequence ids, until it has an answer or its time
-is over.
+is over. A message in chunks is one batch of several entries, each with an answer; it is written again whole.
 
 An answer names its batch by the sequence id alone, so the ids that are written and not answered must grow. Ids of user
 code might not: the broker answers a duplicate before what was sent ahead of it, and two batches might have one id. Such
@@ -75,9 +75,12 @@ class Batch(Generic[Token]):
         sequence: sequence id of the first record, by which the broker answers.
         tokens: one for each record, in order.
         size: bytes counted in the sender's window.
-        frame: the SEND command, whole.
+        frame: the SEND command, whole; of a message in chunks, one for each chunk.
         deadline: steady time after which it fails, not before that of the batch ahead; infinity: never.
+        entries: number of commands in ``frame``.
         state: where it is.
+        left: number of its entries that have no receipt, while it is written.
+        duplicate: whether the broker reported an entry as stored before.
     """
 
     sequence: int
@@ -85,7 +88,10 @@ class Batch(Generic[Token]):
     size: int
     frame: bytes
     deadline: float
+    entries: int = 1
     state: State = attrs.field(default=State.WAITING, init=False)
+    left: int = attrs.field(default=0, init=False)
+    duplicate: bool = attrs.field(default=False, init=False)
 
     def take(self, event: Event) -> State:
         """Change the state by an event, and return it."""
@@ -106,6 +112,7 @@ class Producing(Generic[Token]):
     unanswered: int = attrs.field(default=0, init=False)
     _held: int = attrs.field(default=0, init=False)  # batches, the last ones, that are held back
     _highest: int = attrs.field(default=-1, init=False)  # the last id written on this connection, until it is answered
+    _left: int = attrs.field(default=0, init=False)  # answers to come for that id
     _batches: deque[Batch[Token]] = attrs.field(factory=deque, init=False)
 
     def __len__(self) -> int:
@@ -129,6 +136,7 @@ class Producing(Generic[Token]):
         batch.take(Event.WRITE)
         self.unanswered += 1
         self._highest = batch.sequence
+        self._left = batch.left = batch.entries
         return batch.frame
 
     def connect(self) -> list[bytes]:
@@ -158,30 +166,40 @@ class Producing(Generic[Token]):
         for batch in self._batches:
             batch.take(Event.LOST)
 
-    def receipt(self, sequence: int) -> Batch[Token] | None:
+    def receipt(self, sequence: int, duplicate: bool = False) -> Batch[Token] | None:
         """Take a receipt of the broker; then write what ``release`` returns.
 
+        Args:
+            sequence: its sequence id.
+            duplicate: whether it says that the entry was stored before.
+
         Returns:
-            The batch that is stored, or was stored before, removed; None for an answer that came before, or whose batch
-            has failed meanwhile.
+            The batch that is stored, or was stored before, removed; None while entries of it have no receipt, and for
+            an answer that came before, or whose batch has failed meanwhile.
 
         Raises:
             ProtocolError: an earlier batch has no answer. The connection must be closed: nothing else tells its fate.
         """
-        return self._answered(sequence, Event.RECEIPT)
+        return self._answered(sequence, Event.RECEIPT, duplicate)
 
     def refuse(self, sequence: int) -> Batch[Token] | None:
         """Take an error of the broker about a batch. Returns and raises as ``receipt``."""
-        return self._answered(sequence, Event.ERROR)
+        return self._answered(sequence, Event.ERROR, False)
 
-    def _answered(self, sequence: int, event: Event) -> Batch[Token] | None:
+    def _answered(self, sequence: int, event: Event, duplicate: bool) -> Batch[Token] | None:
         if sequence >= self._highest:
-            self._highest = -1  # also if that batch's time was over
+            self._left -= 1
+            if self._left <= 0:
+                self._highest = -1  # also if that batch's time was over
         first = self._batches[0] if self._batches else None
         if first is None or sequence < first.sequence or first.state not in UNANSWERED:
             return None
         if sequence > first.sequence:
             raise ProtocolError(f"an answer to sequence id {sequence}, where {first.sequence} is to be answered first")
+        first.left -= 1
+        first.duplicate |= duplicate
+        if first.left and event is Event.RECEIPT:
+            return None
         self._batches.popleft()
         self.unanswered -= 1
         first.take(event)

@@ -34,7 +34,7 @@ class ProducingMachine(RuleBasedStateMachine):
         super().__init__()
         self.producing: Producing[int] = Producing()
         self.sent: list[Sent] = []
-        self.on_wire: list[Sent] = []  # written on this connection, and not answered by the broker
+        self.on_wire: list[Sent] = []  # each entry written on this connection, and not answered by the broker
         self.answered: list[int] = []  # ids that the broker has answered on this connection
         self.now = 0.0
         self.tokens = 0
@@ -56,7 +56,7 @@ class ProducingMachine(RuleBasedStateMachine):
             if self.on_wire:
                 assert self.sent.index(self.on_wire[-1]) < self.sent.index(sent)
                 assert self.on_wire[-1].batch.sequence < sent.batch.sequence
-            self.on_wire.append(sent)
+            self.on_wire += [sent] * sent.batch.entries
 
     def ended(self, batch: Batch[int], expected: set[State]) -> None:
         """A batch has its outcome: the first of all that have none, once, and a true one."""
@@ -72,14 +72,14 @@ class ProducingMachine(RuleBasedStateMachine):
         self.on_wire.clear()
         self.answered.clear()
 
-    @rule(sequence=st.none() | st.integers(0, 5), count=st.integers(1, 3))
-    def add(self, sequence: int | None, count: int) -> None:
+    @rule(sequence=st.none() | st.integers(0, 5), count=st.integers(1, 3), entries=st.sampled_from([1, 1, 3]))
+    def add(self, sequence: int | None, count: int, entries: int) -> None:
         """The next ids, or one that user code gives: it need not grow, and can be that of another batch."""
         if sequence is None:
             sequence = max((sent.batch.sequence + len(sent.batch.tokens) for sent in self.sent), default=0)
         tokens = list(range(self.tokens, self.tokens + count))
         self.tokens += count
-        batch = Batch(sequence, tokens, 10, str(len(self.sent)).encode(), self.now + self.timeout)
+        batch = Batch(sequence, tokens, 10, str(len(self.sent)).encode(), self.now + self.timeout, entries)
         self.sent.append(Sent(batch))
         frame = self.producing.add(batch)
         self.written([frame] if frame else [])
@@ -93,7 +93,7 @@ class ProducingMachine(RuleBasedStateMachine):
     def lose(self, stored: int) -> None:
         """The connection breaks; the broker has stored some of what was written, and no answer arrives."""
         for sent in self.on_wire[:stored]:
-            sent.stored = True
+            sent.stored = sent not in self.on_wire[stored:]
         self.cut()
 
     @precondition(lambda self: self.on_wire)
@@ -102,13 +102,14 @@ class ProducingMachine(RuleBasedStateMachine):
         """The broker answers what was written first, also if its time was over."""
         sent = self.on_wire.pop(0)
         repeated = sent.batch.state is State.REPEATED
+        more = sent in self.on_wire
         self.answered.append(sent.batch.sequence)
         if refused:
             batch = self.producing.refuse(sent.batch.sequence)
         else:
-            sent.stored = True
+            sent.stored = sent.stored or not more
             batch = self.producing.receipt(sent.batch.sequence)
-        if sent.outcome is not None:
+        if sent.outcome is not None or (more and not refused):
             assert batch is None
         else:
             assert batch is sent.batch
@@ -124,11 +125,11 @@ class ProducingMachine(RuleBasedStateMachine):
                 answered = self.producing.refuse if refused else self.producing.receipt
                 assert answered(sequence) is None
 
-    @precondition(lambda self: len(self.on_wire) > 1 and self.on_wire[0].outcome is None)
+    @precondition(lambda self: len(set(self.on_wire)) > 1 and self.on_wire[0].outcome is None)
     @rule()
     def answer_out_of_order(self) -> None:
         with pytest.raises(ProtocolError, match="is to be answered first"):
-            self.producing.receipt(self.on_wire[1].batch.sequence)
+            self.producing.receipt(self.on_wire[-1].batch.sequence)
         self.cut()
 
     @rule(seconds=st.integers(1, 4))
@@ -152,7 +153,7 @@ class ProducingMachine(RuleBasedStateMachine):
         assert self.producing.deadline == (pending[0].batch.deadline if pending else None)
         waiting = [sent.batch for sent in pending if sent.batch.state in UNANSWERED]
         assert self.producing.unanswered == len(waiting)
-        assert [sent.batch for sent in self.on_wire if sent.outcome is None] == waiting
+        assert list(dict.fromkeys(sent.batch for sent in self.on_wire if sent.outcome is None)) == waiting
         if self.producing.connected and not self.on_wire:
             assert not pending, "what was held back is written when nothing is unanswered"
 
@@ -206,3 +207,14 @@ def test_a_batch_held_back_is_unsent_when_its_time_is_over() -> None:
     assert [ended.state for ended in producing.expire(1.0)] == [State.IN_DOUBT, State.UNSENT]
     assert producing.unanswered == 0
     assert producing.add(batch(6)) == b"frame 6"
+
+
+def test_an_early_answer_about_the_last_chunk_still_says_that_it_was_stored_before() -> None:
+    """The broker answers a duplicate at once, ahead of the chunks before it."""
+    producing: Producing[str] = Producing()
+    producing.connect()
+    chunked: Batch[str] = Batch(5, ["token"], 1, b"three", math.inf, 3)
+    producing.add(chunked)
+    assert producing.receipt(5, duplicate=True) is None
+    assert producing.receipt(5) is None
+    assert producing.receipt(5) is chunked and chunked.duplicate
