@@ -2,7 +2,8 @@
 
 The records of one turn of the event loop are a batch, which leaves at once while few batches have no answer; while the
 broker is busy it grows until the next answer, at most for ``batchingMaxPublishDelayMicros``. A record that is alone in
-its turn, or has a delivery time, leaves as an entry of its own, in order.
+its turn, or has a delivery time, leaves as an entry of its own, in order; with ``chunkingEnabled``, as several entries
+if it is larger than the broker accepts.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.protocol.batch import Batch as Body
+from jmsaio.protocol.chunks import cut
 from jmsaio.protocol.codes import CompressionType, ProducerAccessMode, SchemaType
 from jmsaio.protocol.commands import Command, key_values
 from jmsaio.protocol.messages import SendReceipt, send
@@ -71,10 +73,10 @@ class Producer:
     """
 
     __slots__ = (
-        "_batches", "_body", "_client", "_compression", "_config", "_connection", "_deadline", "_epoch", "_expiry",
-        "_first", "_id", "_keeper", "_latest", "_limit", "_metadata", "_name", "_named", "_partition", "_producing",
-        "_scheduled", "_schema", "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_size",
-        "_tokens", "_window", "failure", "topic",
+        "_batches", "_body", "_chunks", "_client", "_compression", "_config", "_connection", "_deadline", "_epoch",
+        "_expiry", "_first", "_id", "_keeper", "_latest", "_limit", "_metadata", "_name", "_named", "_partition",
+        "_producing", "_scheduled", "_schema", "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled",
+        "_size", "_tokens", "_window", "failure", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +88,7 @@ class Producer:
         self._client = client
         self._config = config
         self._batches = config.batches and config.batcher_builder != "KEY_BASED"  # a batch goes to one consumer
+        self._chunks = config.chunking_enabled and not topic.startswith("non-persistent:")
         self._compression = CompressionType[config.compression_type.upper()]
         self._settled = options.settled
         self._schema = options.schema
@@ -172,14 +175,15 @@ class Producer:
 
     def stored(self, receipt: SendReceipt) -> None:
         """Take a receipt: the records of its batch are stored, and the next batch can leave."""
-        batch = self._producing.receipt(receipt.sequence_id)
+        batch = self._producing.receipt(receipt.sequence_id, receipt.ledger < 0)
         self._release()
         if batch is None:
             return
         tokens = batch.tokens
         index = 0 if len(tokens) > 1 else -1
+        ledger, entry = (-1, -1) if batch.duplicate else (receipt.ledger, receipt.entry)
         self._sequence_ids.confirm(self.topic, batch.sequence)
-        self._report(batch, tokens, WireId(receipt.ledger, receipt.entry, self._partition, index), None)
+        self._report(batch, tokens, WireId(ledger, entry, self._partition, index), None)
         if self._tokens and not self._scheduled:
             self.flush()
 
@@ -213,10 +217,10 @@ class Producer:
             raise self.failure
         packed, payload, key = record.packed, record.payload, _key_of(record, self.topic)
         size = len(packed) + (0 if payload is None else len(payload))
-        if size > _SMALL and size > self._limit:
+        if size > _SMALL and (len(packed) + len(key or b"") if self._chunks else size) > self._limit:
             raise MessageTooLargeError(
                 f"a message of {size} bytes to {self.topic}: the broker accepts up to {self._limit};"
-                " compress it (producerConfig.compressionType) or send it in parts"
+                " send it in chunks (producerConfig.chunkingEnabled) or compressed (producerConfig.compressionType)"
             )
         if record.sequence_id is not None:
             self._sequence_ids.checked(record.sequence_id)
@@ -266,15 +270,15 @@ class Producer:
         self._new_batch()
         sequence = self._sequence + 1 if first.sequence_id is None else first.sequence_id
         self._sequence = max(self._sequence, sequence + count - 1)
-        frame = self._frame(first, sequence) if count == 1 else self._batch_frame(first, sequence, body)
-        data = self._producing.add(Batch(sequence, tokens, size, frame, deadline))
+        entries, frame = self._single(first, sequence) if count == 1 else (1, self._batch_frame(first, sequence, body))
+        data = self._producing.add(Batch(sequence, tokens, size, frame, deadline, entries))
         if self._connection is not None and data:
             self._connection.write(data)
         if self._expiry is None and deadline != math.inf:
             self._expiry = self._client.loop.call_at(deadline, self._expire)
 
-    def _frame(self, record: OutgoingRecord, sequence: int) -> bytes:
-        """Return the SEND of a record that is alone in its entry."""
+    def _single(self, record: OutgoingRecord, sequence: int) -> tuple[int, bytes]:
+        """Return the SEND of a record that is alone in its entry, or of each chunk of it, and their number."""
         payload = record.payload or b""
         metadata = Metadata(
             self._name, sequence, int(self._client.clock.now() * 1000), record.packed,
@@ -282,7 +286,15 @@ class Producer:
             uncompressed_size=len(payload), event_time=record.event_time, schema_version=self._schema_version,
             deliver_at_time=record.deliver_at, null_value=record.payload is None,
         )  # fmt: skip
-        return send(self._id, sequence, encode_metadata(metadata), self._compressed(payload))
+        encoded, payload = encode_metadata(metadata), self._compressed(payload)
+        most = self._limit + _OVERHEAD - len(encoded)  # the broker allows more for the rest
+        if len(payload) <= most or not self._chunks:
+            return 1, send(self._id, sequence, encoded, payload)
+        frames = [
+            send(self._id, sequence, encode_metadata(chunk), part, chunk=True)
+            for chunk, part in cut(metadata, payload, most)
+        ]
+        return len(frames), b"".join(frames)
 
     def _compressed(self, payload: bytes) -> bytes:
         return zlib.compress(payload) if self._compression else payload

@@ -107,7 +107,7 @@ class WireTransport:
         """Open a sender within ``operation_timeout``. See ``Transport.open_sender``.
 
         Raises also ConfigurationError for options that this transport does not keep yet: compression other
-        than ZLIB, and chunking.
+        than ZLIB.
         """
         self._client.check()
         _check(options.config)
@@ -205,7 +205,6 @@ def _check(config: ProducerConfig) -> None:
     """Refuse options that only pulsar-client keeps."""
     for key, asked in {
         "compressionType": config.compression_type.upper() not in ("NONE", "ZLIB"),
-        "chunkingEnabled": config.chunking_enabled,
     }.items():
         if asked:
             reason = f"option producerConfig.{key}: transport=wire does not keep it; use transport=pulsar-client"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import zlib
 from typing import Any
 
@@ -283,3 +284,73 @@ async def test_compressed_entries_say_what_they_hold(peer: Peer, transport: Wire
     for metadata, payload in peer.entries.values():
         assert metadata.compression == 2 and len(payload) < 100
         assert len(zlib.decompress(payload)) == metadata.uncompressed_size
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+async def test_a_large_message_is_sent_in_chunks_and_again_from_the_first(
+    peer: Peer, transport: WireTransport, lost: int
+) -> None:
+    """Whatever the broker stored before the link broke: the same bytes and uuid, and the place of the last chunk."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, batching_enabled=False, chunking_enabled=True, producer_name="me")
+    peer.script(Command.SEND, *[lambda link, fields: peer.usual(link, Command.SEND, fields)] * lost, cut)
+    body = bytes(range(256)) * 1000
+    sender.send(record(body, {"n": "v"}, "key"), 0)
+    sender.send(record("small"), 1)
+    await sender.drain(5)
+    sent = peer.all(Command.SEND)[-4:]
+    assert [(fields["sequence_id"], fields.get("is_chunk", False)) for fields in sent] == [
+        (0, True), (0, True), (0, True), (1, False),
+    ]  # fmt: skip
+    assert all(one == two for one, two in zip(peer.all(Command.SEND)[: lost + 1], sent, strict=False))
+    chunks = [fields["metadata"] for fields in sent[:3]]
+    assert [(one.uuid, one.chunk_id, one.num_chunks_from_msg, one.total_chunk_msg_size) for one in chunks] == [
+        ("me-0", number, 3, len(body)) for number in range(3)
+    ]
+    assert {(one.partition_key, one.packed, one.num_messages_in_batch) for one in chunks} == {
+        (b"key", b"\n\x06\n\x01n\x12\x01v", None)
+    }
+    assert b"".join(fields["payload"] for fields in sent[:3]) == body
+    last = len(peer.entries) - 1
+    assert outcomes == [(0, WireId(1, last - 1), None), (1, WireId(1, last), None)]
+
+
+async def test_compression_comes_before_the_chunks_and_small_messages_need_none(
+    peer: Peer, transport: WireTransport
+) -> None:
+    outcomes: list[Outcome] = []
+    options = {"batching_enabled": False, "chunking_enabled": True, "compression_type": "ZLIB"}
+    sender = await open_sender(transport, outcomes, **options)
+    body = random.Random(1).randbytes(150_000)
+    sender.send(record(b"x" * 1_000_000), 0)
+    sender.send(record(body), 1)
+    await sender.drain(5)
+    (first, _), *chunks = peer.entries.values()
+    assert first.uuid is None and first.uncompressed_size == 1_000_000
+    assert [metadata.uncompressed_size for metadata, _ in chunks] == [len(body)] * 2
+    assert zlib.decompress(b"".join(payload for _, payload in chunks)) == body
+
+
+async def test_one_refused_chunk_fails_the_message_and_no_other(peer: Peer, transport: WireTransport) -> None:
+    """The answers to its other chunks are not those of the next message with its sequence id."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, batching_enabled=False, chunking_enabled=True)
+
+    def refuse(link: Link, fields: Fields) -> bytes:
+        return encode_command(
+            Command.SEND_ERROR, producer_id=fields["producer_id"], sequence_id=fields["sequence_id"],
+            error=ServerError.NotAllowedError, message="no",
+        )  # fmt: skip
+
+    peer.script(Command.SEND, refuse)
+    sender.send(record(b"x" * 250_000, sequence_id=7), 0)
+    sender.send(record("next", sequence_id=7), 1)
+    await sender.drain(5)
+    assert [type(error) for _, _, error in outcomes] == [SendError, type(None)]
+    assert peer.entries[len(peer.entries) - 1][1] == b"next"
+
+
+async def test_only_properties_that_fit_into_a_chunk_are_sent(peer: Peer, transport: WireTransport) -> None:
+    sender = await open_sender(transport, [], batching_enabled=False, chunking_enabled=True)
+    with pytest.raises(MessageTooLargeError):
+        sender.send(record(b"x", {"large": "y" * 100_000}), 0)

@@ -79,9 +79,7 @@ async def test_a_child_process_is_refused(transport: WireTransport, monkeypatch:
         await transport.ping(5)
 
 
-@pytest.mark.parametrize(
-    "options", [{"compression_type": "LZ4"}, {"chunking_enabled": True, "batching_enabled": False}], ids=str
-)
+@pytest.mark.parametrize("options", [{"compression_type": "LZ4"}], ids=str)
 async def test_options_that_it_does_not_keep_are_refused(transport: WireTransport, options: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="use transport=pulsar-client"):
         await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(**options), lambda *_: None))
