@@ -8,11 +8,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import jmsaio
 from benchmarks.layer.peer import ENTRIES, GROUP, fill, map_records, registered, split
 from jmsaio.bench import scenarios
 from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task, Workload
+from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task
 from jmsaio.model.packed import pack, pack_name, pack_value
 from jmsaio.model.wire import CONNECTION_ID, DELIVERY_TIME, MESSAGE_ID, MESSAGE_TYPE, ReceivedRecord, WireId
 
@@ -20,8 +19,6 @@ _CONNECTION: Final = "6ed4cbc1-4f0b-4d3c-9a4e-1d6b6f3e2a90"
 _SAME: Final = pack({MESSAGE_TYPE: "text", CONNECTION_ID: _CONNECTION})
 _ID, _REGION, _AMOUNT, _KIND = pack_name(MESSAGE_ID), pack_name(REGION), pack_name(AMOUNT), pack_name(KIND)
 _INT: Final = pack({f"{AMOUNT}_jsmtype": "int"})
-#: Seconds after which a listener's missing message is reported.
-_GUARD: Final = 60.0
 
 
 async def send(task: Task) -> Metrics:
@@ -45,28 +42,9 @@ async def receive(task: Task) -> Metrics:
 
 async def listener(task: Task) -> Metrics:
     """Return the same through a listener, a plain function."""
-    work = task.workload
-    fill(work)
-    reading, done = _Reading(), asyncio.Event()
-
-    def listen(message: jmsaio.Message) -> None:
-        assert isinstance(message, jmsaio.TextMessage)
-        reading.add(message.text or "", message.get_int_property(AMOUNT))
-        if reading.messages == work.messages:
-            done.set()
-
+    fill(task.workload)
     with registered():
-        async with (
-            jmsaio.connect(scenarios.tuned_url(task)) as connection,
-            connection.create_session() as session,
-            session.create_consumer(session.create_queue(task.topic)) as consumer,
-        ):
-            with Meter() as meter:
-                consumer.set_message_listener(listen)
-                async with asyncio.timeout(_GUARD):
-                    await done.wait()
-    reading.check(work)
-    return meter.metrics(work.messages)
+        return await scenarios.listen(task)
 
 
 async def bare_send(task: Task) -> Metrics:
@@ -148,7 +126,7 @@ def bare_receive_maps(task: Task) -> Metrics:
 def _bare_receive(task: Task, records_of: Callable[[bytes, int], Sequence[ReceivedRecord]]) -> Metrics:
     work = task.workload
     fill(work)
-    reading, acknowledged = _Reading(), 0
+    reading, acknowledged = scenarios.Reading(), 0
     with Meter() as meter:
         for number, entry in enumerate(ENTRIES):
             records = records_of(entry, number)
@@ -159,23 +137,3 @@ def _bare_receive(task: Task, records_of: Callable[[bytes, int], Sequence[Receiv
             acknowledged += len(records)
     reading.check(work)
     return meter.metrics(acknowledged)
-
-
-class _Reading:
-    """Sums of what was read."""
-
-    __slots__ = ("_characters", "_total", "messages")
-
-    def __init__(self) -> None:
-        self.messages = self._characters = self._total = 0
-
-    def add(self, text: str, amount: int) -> None:
-        """One more message."""
-        self.messages += 1
-        self._characters += len(text)
-        self._total += amount
-
-    def check(self, work: Workload) -> None:
-        """Raise RuntimeError when a message is missing, double or another one."""
-        if self._total != work.check_sum() or self._characters != work.messages * work.characters:
-            raise RuntimeError(f"sum {self._total} instead of {work.check_sum()}, {self._characters} characters")

@@ -39,6 +39,14 @@ GOALS = (
     Goal("receive.jmsaio", 2.0, "receive.pulsar-asyncio"),
     Goal("latency.jmsaio", 1.05, "latency.raw", at_most=True),
     Goal("latency.jmsaio", 1.3, "latency.raw", at_most=True, metric="cpu_us"),
+    Goal("send.wire", 4.4, "send.raw"),
+    Goal("send.wire", 1.2, "send.java"),
+    Goal("send.wire-workers", 2.4, "send.raw"),
+    Goal("receive.wire", 2.4, "receive.raw"),
+    Goal("receive.wire", 1.0, "receive.java"),
+    Goal("receive.wire-listener", 1.6, "receive.raw"),
+    Goal("latency.wire", 1.05, "latency.raw", at_most=True),
+    Goal("latency.wire", 1.3, "latency.raw", at_most=True, metric="cpu_us"),
     Goal("layer.send", 2.5, "layer.bare-send", at_most=True),
     Goal("layer.workers", 3.5, "layer.bare-send", at_most=True),
     Goal("layer.receive", 2.7, "layer.bare-receive", at_most=True),
@@ -83,13 +91,20 @@ def embedded_scenarios() -> list[Scenario]:
 
 
 def broker_scenarios(url: str) -> list[Scenario]:
-    """Return the rows of jmsaio on the broker at ``url``."""
+    """Return the rows of jmsaio on the broker at ``url``, on each transport."""
+    wire = f"{url}{'&' if '?' in url else '?'}transport=wire"
+    return [*_transport_scenarios("jmsaio", "jmsaio", url), *_transport_scenarios("wire", "wire", wire)]
+
+
+def _transport_scenarios(name: str, title: str, url: str) -> list[Scenario]:
     return [
-        Scenario("send.jmsaio", "jmsaio send_async", Block.SEND, f"{_HERE}:futures", url),
-        Scenario("send.jmsaio-workers", "jmsaio, workers await send", Block.SEND, f"{_HERE}:workers", url),
-        Scenario("receive.jmsaio", "jmsaio receive, AUTO", Block.RECEIVE, f"{_HERE}:receive", url,
+        Scenario(f"send.{name}", f"{title} send_async", Block.SEND, f"{_HERE}:futures", url),
+        Scenario(f"send.{name}-workers", f"{title} workers await send", Block.SEND, f"{_HERE}:workers", url),
+        Scenario(f"receive.{name}", f"{title} receive, AUTO", Block.RECEIVE, f"{_HERE}:receive", url,
                  prepare=f"{_HERE}:fill"),
-        Scenario("latency.jmsaio", "jmsaio", Block.LATENCY, f"{_HERE}:latency", url),
+        Scenario(f"receive.{name}-listener", f"{title} listener, AUTO", Block.RECEIVE, f"{_HERE}:listen", url,
+                 prepare=f"{_HERE}:fill"),
+        Scenario(f"latency.{name}", title, Block.LATENCY, f"{_HERE}:latency", url),
     ]  # fmt: skip
 
 

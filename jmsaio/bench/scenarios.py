@@ -126,6 +126,53 @@ async def receive(task: Task) -> Metrics:
     return meter.metrics(task.workload.messages)
 
 
+async def listen(task: Task) -> Metrics:
+    """Receive the same through a listener, a plain function. Raises TimeoutError if a message is missing."""
+    work = task.workload
+    reading, done = Reading(), asyncio.Event()
+
+    def listener(message: jmsaio.Message) -> None:
+        assert isinstance(message, jmsaio.TextMessage)
+        if reading.messages == 0:
+            meter.start()
+        reading.add(message.text or "", message.get_int_property(AMOUNT))
+        if reading.messages == work.messages:
+            meter.stop()
+            done.set()
+
+    async with (
+        jmsaio.connect(tuned_url(task)) as connection,
+        connection.create_session() as session,
+        session.create_consumer(session.create_queue(task.topic)) as consumer,
+    ):
+        meter = Meter()
+        consumer.set_message_listener(listener)
+        async with asyncio.timeout(2 * _GUARD):
+            await done.wait()
+    reading.check(work)
+    return meter.metrics(work.messages)
+
+
+class Reading:
+    """Sums of what was read."""
+
+    __slots__ = ("_characters", "_total", "messages")
+
+    def __init__(self) -> None:
+        self.messages = self._characters = self._total = 0
+
+    def add(self, text: str, amount: int) -> None:
+        """One more message."""
+        self.messages += 1
+        self._characters += len(text)
+        self._total += amount
+
+    def check(self, work: Workload) -> None:
+        """Raise RuntimeError when a message is missing, double or another one."""
+        if self._total != work.check_sum() or self._characters != work.messages * work.characters:
+            raise RuntimeError(f"sum {self._total} instead of {work.check_sum()}, {self._characters} characters")
+
+
 async def fill_and_receive(task: Task) -> Metrics:
     """Fill and receive in one process, for the embedded broker."""
     work = task.workload
@@ -140,19 +187,16 @@ async def fill_and_receive(task: Task) -> Metrics:
 
 async def receive_all(consumer: MessageConsumer, work: Workload) -> Meter:
     """Receive the workload. Raises RuntimeError if a message is missing, duplicated or wrong."""
-    total = characters = 0
-    meter = Meter()
+    reading, meter = Reading(), Meter()
     for number in range(work.messages):
         message = await consumer.receive(_GUARD)
         if number == 0:
             meter.start()
         if not isinstance(message, jmsaio.TextMessage):
             raise RuntimeError(f"message {number} was not received, or is not text: {message!r}")
-        characters += len(message.text or "")
-        total += message.get_int_property(AMOUNT)
+        reading.add(message.text or "", message.get_int_property(AMOUNT))
     meter.stop()
-    if total != work.check_sum() or characters != work.messages * work.characters:
-        raise RuntimeError(f"sum {total} instead of {work.check_sum()}, {characters} characters")
+    reading.check(work)
     return meter
 
 

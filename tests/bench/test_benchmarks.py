@@ -64,10 +64,11 @@ def test_only_jmsaio_rows_name_the_web_address() -> None:
     from benchmarks.catalog import all_scenarios
 
     rows = all_scenarios(URL, "http://broker:1", "classes")
-    told = {row.name for row in rows if row.url.endswith("?webServiceUrl=http://broker:1")}
-    assert told == {
-        "send.jmsaio", "send.jmsaio-workers", "receive.jmsaio", "latency.jmsaio", "filter.client", "filter.broker",
-    }  # fmt: skip
+    told = {row.name for row in rows if "?webServiceUrl=http://broker:1" in row.url}
+    ours = ("send.{}", "send.{}-workers", "receive.{}", "receive.{}-listener", "latency.{}")
+    on_wire = {row.name for row in rows if row.url.endswith("&transport=wire")}
+    assert on_wire == {name.format("wire") for name in ours}
+    assert told == {"filter.client", "filter.broker"} | on_wire | {name.format("jmsaio") for name in ours}
 
 
 @pytest.mark.usefixtures("root_on_path")
