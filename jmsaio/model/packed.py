@@ -102,7 +102,7 @@ def _property(packed: bytes, place: int, end: int) -> tuple[str, str, int]:
 def find_packed(data: bytes, place: int, end: int, packed_name: bytes) -> str | None:
     """Return one property of the list ``data[place:end]``, or None; of a repeated name, the last.
 
-    The other properties are only stepped over.
+    The properties before it are only stepped over.
 
     Args:
         data: bytes with the list.
@@ -111,30 +111,45 @@ def find_packed(data: bytes, place: int, end: int, packed_name: bytes) -> str | 
         packed_name: as returned by ``pack_name``; callers cache it.
 
     Raises:
-        MessageFormatError: the bytes are not such a list, or the value is not UTF-8. Damage is not noticed if the name
-            is nowhere in the bytes.
+        MessageFormatError: the bytes are not such a list, or the value is not UTF-8. Damage behind the last place of
+            the name is not noticed.
     """
-    if data.find(packed_name, place, end) < 0:
+    candidate = data.rfind(packed_name, place, end)
+    if candidate < 0:
         return None
-    found = None
-    while place < end:
-        if data[place] != _TAG:
-            raise MessageFormatError(f"packed properties: no tag {_PROPERTY.hex()} at byte {place}")
-        if place + 1 < end and data[place + 1] < _SHORTS:
-            inner = place + 2
-            place = inner + data[place + 1]
-        else:
-            part, place = _field(data, place, end, _PROPERTY)
-            inner = place - len(part)
-        if data.startswith(packed_name, inner, place):
-            found = inner, place
-    if found is None:
-        return None
-    value, _ = _field(data, found[0] + len(packed_name) - 1, found[1], _VALUE)
+    value = _value_at(data, place, end, candidate, candidate + len(packed_name))
+    if value is None:
+        value = _last_value(data, place, end, packed_name)
     try:
-        return value.decode()
+        return None if value is None else value.decode()
     except UnicodeDecodeError as error:
-        raise MessageFormatError(f"packed properties: no UTF-8 before byte {found[1]}") from error
+        raise MessageFormatError(f"packed properties: no UTF-8 in the value of the name at byte {candidate}") from error
+
+
+def _value_at(data: bytes, place: int, end: int, name: int, middle: int) -> bytes | None:
+    """Return the value of the property whose packed name is ``data[name:middle]``, or None if another way must tell.
+
+    A value can contain the bytes of a name: only steps from the beginning of the list tell whether it is one. All
+    properties up to this one must be shorter than 128 bytes, as nearly all are.
+    """
+    inner = place + 2
+    while inner < name and data[inner - 2] == _TAG and data[inner - 1] < _SHORTS:
+        inner += data[inner - 1] + 2
+    if inner == name and data[inner - 2] == _TAG and data[inner - 1] < _SHORTS:
+        stop = name + data[inner - 1]
+        if middle < stop <= end and data[middle] == stop - middle - 1:
+            return data[middle + 1 : stop]
+    return None
+
+
+def _last_value(data: bytes, place: int, end: int, packed_name: bytes) -> bytes | None:
+    """Return the value of the last property with this name, or None, in one pass over all."""
+    value = None
+    while place < end:
+        part, place = _field(data, place, end, _PROPERTY)
+        if part.startswith(packed_name):
+            value, _ = _field(part, len(packed_name) - 1, len(part), _VALUE)
+    return value
 
 
 def _field(packed: bytes, place: int, end: int, tag: bytes) -> tuple[bytes, int]:

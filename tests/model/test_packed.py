@@ -77,8 +77,13 @@ def test_a_lone_surrogate_is_refused_with_its_name() -> None:
         pack({"region": "a\ud800"})
 
 
+#: Values that contain the bytes of a property named ``a``.
+LIKE_A_NAME = st.sampled_from(["\n\x01a\x12", "\n\x01a\x12\x01b", "\n\x06\n\x01a\x12\x01b" * 30])
+
+
 @given(
-    st.lists(st.tuples(st.sampled_from(["a", "ab", "n\u00fc", "x" * 200]), TEXTS), max_size=6), st.binary(max_size=3)
+    st.lists(st.tuples(st.sampled_from(["a", "ab", "n\u00fc", "x" * 200]), TEXTS | LIKE_A_NAME), max_size=6),
+    st.binary(max_size=3),
 )
 def test_one_property_is_found_as_in_the_map(pairs: list[tuple[str, str]], beside: bytes) -> None:
     packed = b"".join(pack({name: value}) for name, value in pairs)
