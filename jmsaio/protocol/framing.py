@@ -127,8 +127,10 @@ class EntryParts(NamedTuple):
     broker_entry: bytes
 
 
-def entry_of(frame: Frame) -> EntryParts:
-    """Return the entry of a frame, its checksum verified. Pulsar allows an entry without one.
+def entry_of(frame: Frame, *, damaged: bool = False) -> EntryParts:
+    """Return the entry of a frame, its checksum verified unless it is known to be damaged.
+
+    Pulsar allows an entry without a checksum.
 
     Raises:
         ProtocolError: a size is wrong, or the checksum. Only this entry is damaged: the next frame can be read.
@@ -147,7 +149,7 @@ def entry_of(frame: Frame) -> EntryParts:
         place += _SIZE
     start, payload = _sized(data, place, end)
     entry = data[place:end]
-    if expected is not None and crc32c(entry) != expected:
+    if expected is not None and not damaged and crc32c(entry) != expected:
         raise ProtocolError(f"an entry of {len(entry)} bytes does not match its checksum")
     return EntryParts(entry, start - place, payload - place, broker_entry)
 

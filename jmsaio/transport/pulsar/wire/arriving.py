@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import zlib
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol.batch import Span, split
 from jmsaio.protocol.codes import CompressionType
 from jmsaio.protocol.framing import Frame, entry_of
 from jmsaio.protocol.metadata import Metadata, decode_metadata
+
+#: Maximum records of a batch, unless its sender has another limit.
+_USUAL: Final = 1000
 
 
 class Arrival(NamedTuple):
@@ -42,6 +45,16 @@ def read_arrival(frame: Frame) -> Arrival:
     data = _expanded(parts.data[parts.payload :], metadata)
     count = metadata.num_messages_in_batch
     return Arrival(metadata, data, None if count is None else split(data, 0, count))
+
+
+def announced(frame: Frame) -> int:
+    """Return how many records an entry that can't be read has: as it says, or else the most that are usual."""
+    try:
+        parts = entry_of(frame, damaged=True)
+        count = decode_metadata(parts.data, parts.metadata, parts.payload).num_messages_in_batch
+    except ProtocolError:
+        return _USUAL
+    return min(max(1, count or 1), 100 * _USUAL)
 
 
 def _expanded(data: bytes, metadata: Metadata) -> bytes:

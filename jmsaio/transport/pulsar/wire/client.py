@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from itertools import count
 
 from jmsaio.config import Configuration
-from jmsaio.errors import ForkError, ObjectClosedError
+from jmsaio.errors import ForkError, ObjectClosedError, TransportError
+from jmsaio.rules.share import Share
+from jmsaio.transport.base import LinkChange
 from jmsaio.transport.clock import Clock, clock_of
 from jmsaio.transport.pulsar.wire.link import Link
 from jmsaio.transport.pulsar.wire.pool import Pool
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 from jmsaio.transport.pulsar.wire.topics import Topics
+
+_log = logging.getLogger(__name__)
 
 
 class Client:
@@ -26,6 +31,7 @@ class Client:
         link: whether there is a connection.
         pool: the connections.
         topics: finds the brokers of topics.
+        share: bytes that all receivers together can have sent ahead.
         ids: numbers of producers and consumers, which are never used twice.
         closed: whether the transport is closed.
     """
@@ -39,9 +45,16 @@ class Client:
         self.pool = Pool(config, self.tasks, lambda error: self.link.lost(self.pool, error))
         listener = config.client.get("listener_name")
         self.topics = Topics(self.pool, config.operation_timeout, listener if isinstance(listener, str) else None)
+        self.share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
         self.ids = count(1)
         self.closed = False
         self._process = os.getpid()
+
+    def report(self, text: str) -> None:
+        """Report a loss that no call reports: to the listeners, or else in the log."""
+        if not self.link.listeners:
+            _log.error("%s", text)
+        self.link.report(LinkChange(text, TransportError(text)))
 
     def check(self) -> None:
         """Raise ObjectClosedError after close, and ForkError in a child process."""

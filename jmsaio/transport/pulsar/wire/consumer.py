@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from bisect import insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from jmsaio.errors import (
-    BrokerUnavailableError,
     ConsumerBusyError,
     JMSError,
     OperationTimeoutError,
@@ -33,10 +31,11 @@ from jmsaio.rules.record_life import Action, RecordEvent
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.wire.answers import error_of
-from jmsaio.transport.pulsar.wire.arriving import read_arrival
+from jmsaio.transport.pulsar.wire.arriving import announced, read_arrival
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
-from jmsaio.transport.pulsar.wire.keeper import Keeper
+from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
+from jmsaio.transport.pulsar.wire.permits import Permits
 from jmsaio.transport.pulsar.wire.record import ENDS, Entry, WireRecord, may_expire
 from jmsaio.transport.waiting import Waiters
 
@@ -53,6 +52,10 @@ ACK_GROUP_TIME: Final = 0.005
 _MOST_IDS: Final = 1000
 #: Entries kept although they are with the broker, for their counts.
 _MOST_ENTRIES: Final = 20_000
+#: Seconds after which the broker is asked again for an entry that arrived damaged, one after the other.
+_AGAIN: Final = (0.1, 1.0, 10.0)
+#: Delayed records that one consumer keeps, where the broker does not delay them; the last one can exceed the bytes.
+_MOST_EARLY, _MOST_EARLY_BYTES = 10_000, 64 * 1024 * 1024
 #: The broker's words where a subscription has other consumers.
 _OTHERS: Final = "shared consumer attempting to unsubscribe"
 
@@ -64,7 +67,7 @@ class Consumer:
         client: the transport's part that all share.
         topic: full name of the topic without partitions, or of the partition.
         subscription: what is subscribed.
-        permits: number of records that the broker can send ahead.
+        queue_size: number of records that the broker can send ahead; 0: one, while a receive waits.
         woken: called when records might be available, or it has failed.
         dying: called with a record whose failures exceed the dead-letter policy's limit.
 
@@ -74,7 +77,7 @@ class Consumer:
     """
 
     def __init__(
-        self, client: Client, topic: str, subscription: Subscription, permits: int, woken: Callable[[], object],
+        self, client: Client, topic: str, subscription: Subscription, queue_size: int, woken: Callable[[], object],
         dying: Callable[[Consumer, WireRecord, int], object],
     ) -> None:  # fmt: skip
         self.topic = topic
@@ -92,11 +95,14 @@ class Consumer:
         self._incarnation = 0
         self._keeper = Keeper(self, client.topics, client.tasks)
         self._connection: Connection | None = None
-        self._permits = max(1, permits)
-        self._used = 0
+        self._permits = Permits(queue_size, client.share)
         self._stopped = False
         self._ready: list[WireRecord] = []
         self._taken = 0
+        self._early: dict[int, list[WireRecord]] = {}  # by their delivery times
+        self._early_count = self._early_bytes = 0
+        self._paused = False  # too many records are early
+        self._damages: dict[EntryId, int] = {}  # how often each entry arrived damaged
         self._entries: dict[EntryId, Entry] = {}
         self._most = _MOST_ENTRIES
         self._numbers = 0  # entries of a non-persistent topic so far
@@ -119,10 +125,9 @@ class Consumer:
         wanted, config = self._subscription, self._subscription.config
         number = self._id = next(self._client.ids)  # what the last one still brings is dropped
         self._incarnation += 1
-        connection.consumers[number] = self
         metadata = {CLIENT: process_name(), **config.properties, **wanted.metadata}
         earliest = wanted.position is StartPosition.EARLIEST
-        try:
+        with registering(connection, connection.consumers, number, self, Command.SUBSCRIBE, self.topic):
             await connection.request(
                 f"subscribe {wanted.name} of {self.topic}", self._client.config.operation_timeout, Command.SUBSCRIBE,
                 topic=self.topic, subscription=wanted.name, sub_type=int(_TYPES[wanted.type]), consumer_id=number,
@@ -132,20 +137,10 @@ class Consumer:
                 replicate_subscription_state=config.replicate_subscription_state or None,
                 subscription_properties=key_values(wanted.properties),
             )  # fmt: skip
-            if number not in connection.consumers:
-                raise BrokerUnavailableError(f"the broker closed the consumer of {self.topic} again at once")
-        except BaseException:
-            if connection.consumers.pop(number, None) is not None:  # the broker might still open it
-                connection.send_request(Command.CLOSE_CONSUMER, consumer_id=number)
-            raise
         self._connection = connection
         self._changed.wake()
-        self._used = self._permits if self._stopped else 0  # ``resume`` gives what was held back
-        if not self._stopped:
-            self._flow(self._permits)
-
-    def lost(self, error: JMSError) -> None:
-        """Take the loss of the connection, which ``ended`` has carried out."""
+        self._permits.begin(connection, number)
+        self._fill()
 
     def failed(self, error: JMSError) -> None:
         """End with an error, which the next receive raises."""
@@ -158,12 +153,18 @@ class Consumer:
     def ended(self, error: JMSError, assigned: str) -> None:
         """Take the end on this connection: the broker sends everything unacknowledged again on the next one."""
         self._connection = None
-        self._ready.clear()
-        self._taken = 0
+        self._permits.end()
+        self._clear()
         self._acked.clear()
         for entry in self._entries.values():
             life.step_all(entry.states, RecordEvent.LINK_LOST)
         self._keeper.ended(error, assigned)
+
+    def _clear(self) -> None:
+        self._ready.clear()
+        self._taken = 0
+        self._early.clear()
+        self._early_count = self._early_bytes = 0
 
     def topic_ended(self) -> None:
         """Take that nothing follows: the topic is terminated."""
@@ -174,7 +175,9 @@ class Consumer:
         try:
             metadata, data, spans = read_arrival(frame)
         except ProtocolError as error:
+            self._permits.used(announced(frame), 0)
             self._damaged(delivery, error)
+            self._fill()
             return
         size = 1 if spans is None else len(spans)
         if self._persistent:
@@ -203,9 +206,14 @@ class Consumer:
             queued, repeated = life.arrived_again(entry.states, delivery.ack_set)
             if repeated:
                 self._acknowledge_later(entry)
-        before = len(self._ready)
+        damages = self._damages.pop(key, 0) if self._damages else 0
+        entry.returns += damages
         self._queue(entry, spans, queued)
-        self._give_back_permits(size - (len(self._ready) - before))
+        if damages and self._ordered:
+            self._sort()
+        left = delivery.ack_set
+        self._permits.used(size if left is None else (left & (1 << size) - 1).bit_count(), len(data))
+        self._fill()
 
     def _queue(self, entry: Entry, spans: Sequence[Span] | None, indexes: Iterable[int]) -> None:
         """Add records of an entry that has arrived to the queue, unless they are early or die."""
@@ -217,12 +225,17 @@ class Consumer:
         base = life.redelivery_count(0, entry.broker_count, entry.returns)
         due = entry.metadata.deliver_at_time if self._ordered else None
         delay = 0.0 if due is None else due / 1000 - self._client.clock.now()
+        compacted = self._subscription.config.read_compacted
         for index in indexes:
+            if compacted and spans is not None and spans[index].single.compacted_out:
+                life.step(entry.states, index, RecordEvent.ACKNOWLEDGED)  # there is no message any more
+                self._acknowledge_later(entry)
+                continue
             count = failures.get(index, 0) + base if failures else base
             record = WireRecord(entry, index, None if spans is None else spans[index], count, expires)
             if delay > 0:
                 life.step(entry.states, index, RecordEvent.EARLY)
-                self._client.loop.call_later(delay, self._due_here, record)
+                self._keep_early(record, due or 0, delay)
             elif self._dead_after is not None and count > self._dead_after:
                 self._bury(record, count)
             else:
@@ -236,31 +249,61 @@ class Consumer:
                 life.step(entry.states, index, RecordEvent.ACKNOWLEDGED)
                 self._acknowledge_later(entry)
 
+    def _keep_early(self, record: WireRecord, due: int, delay: float) -> None:
+        """Keep a record until its delivery time; the broker sends later ones meanwhile, unless too many are kept."""
+        if due not in self._early:
+            self._early[due] = []
+            self._client.loop.call_later(delay, self._due_early, due)
+        self._early[due].append(record)
+        self._early_count += 1
+        self._early_bytes += record.size
+        if not self._paused and (self._early_count >= _MOST_EARLY or self._early_bytes >= _MOST_EARLY_BYTES):
+            self._paused = self._permits.held = True
+            _log.warning(
+                "receiving from %s pauses: %d delayed messages of %d bytes are kept in the client, the maximum; later "
+                "messages wait until some are due. The broker itself delays on shared subscriptions (for simple topic "
+                "consumers: jms.useExclusiveSubscriptionsForSimpleConsumers=false)",
+                self.topic, self._early_count, self._early_bytes,
+            )  # fmt: skip
+
+    def _due_early(self, due: int) -> None:
+        for record in self._early.pop(due, ()):
+            self._early_count -= 1
+            self._early_bytes -= record.size
+            self._due_here(record)
+        if self._paused and 2 * self._early_count < _MOST_EARLY and 2 * self._early_bytes < _MOST_EARLY_BYTES:
+            self._paused = self._permits.held = False
+            self._fill()
+
     def _damaged(self, delivery: Delivery, error: ProtocolError) -> None:
-        """Report an entry that can't be read. It stays unacknowledged: the broker keeps it."""
-        _log.warning(
-            "an entry of %s can't be read and stays unacknowledged (ID:%d:%d): %s",
-            self.topic, delivery.ledger, delivery.entry, error,
-        )  # fmt: skip
-        self._give_back_permits(1)
+        """Ask again for an entry that can't be read, since it could be damaged in transit; in the end report it.
+
+        It stays unacknowledged: the broker keeps it.
+        """
+        key, damages = (delivery.ledger, delivery.entry), self._damages
+        times = damages[key] = damages.get(key, 0) + 1
+        if len(damages) > _MOST_IDS:
+            del damages[next(iter(damages))]
+        text = f"an entry of {self.topic} can't be read (ID:{key[0]}:{key[1]}): {error}"
+        if self._persistent and times <= len(_AGAIN):
+            if times == 1:
+                _log.warning("%s; it is requested again", text)
+            self._client.loop.call_later(_AGAIN[times - 1], self._request_again, key, self._incarnation)
+        elif times == len(_AGAIN) + 1 or not self._persistent:
+            kept = "it stays unacknowledged" if self._persistent else "the topic does not store it"
+            self._client.report(f"{text}; {kept}; see 'jmsaio guide reliability' for how to look at it")
+
+    def _request_again(self, key: EntryId, incarnation: int) -> None:
+        if incarnation == self._incarnation and self._connection is not None:  # else it comes by itself
+            self._send_redeliver([{"ledger_id": key[0], "entry_id": key[1]}])
 
     def announce(self) -> None:
         """Report what arrived."""
         if len(self._ready) > self._taken:
             self._woken()
 
-    # permits
-
-    def _flow(self, permits: int) -> None:
-        """Allow the broker to send more records: never 0, which ends the connection."""
-        if self._connection is not None and permits > 0:
-            self._connection.write(encode_command(Command.FLOW, consumer_id=self._id, message_permits=permits))
-
-    def _give_back_permits(self, records: int) -> None:
-        used = self._used = self._used + records
-        if used >= (self._permits + 1) // 2 and not self._stopped:
-            self._used = 0
-            self._flow(used)
+    def _fill(self, waiting: bool = False) -> None:
+        self._permits.fill(len(self._ready) - self._taken, waiting)
 
     def take(self, limit: int) -> list[WireRecord]:
         """Return up to ``limit`` records for the application."""
@@ -280,8 +323,8 @@ class Consumer:
             del ready[:taken]
             taken = 0
         self._taken = taken
+        self._fill(len(found) < limit)
         if found:
-            self._give_back_permits(len(found))
             timeout = self._subscription.config.ack_timeout
             if timeout is not None:
                 self._client.loop.call_later(timeout, self._overdue, found)
@@ -403,10 +446,15 @@ class Consumer:
         if self._closed or record.entry.states[record.index] not in (life.RETURNED, life.EARLY):
             return
         life.step(record.entry.states, record.index, RecordEvent.DUE_HERE)
+        self._ready.append(record)
+        self._sort()
+        self._woken()
+
+    def _sort(self) -> None:
+        """Put the queue into the topic's order."""
         del self._ready[: self._taken]
         self._taken = 0
-        insort(self._ready, record, key=_place)
-        self._woken()
+        self._ready.sort(key=_place)
 
     def _redeliver(self, entries: Iterable[Entry]) -> None:
         """Have the broker redeliver entries; acknowledgements of their other records go first."""
@@ -416,10 +464,12 @@ class Consumer:
             return
         for entry in chosen:
             entry.returns += 1
-        ids = [{"ledger_id": entry.ledger, "entry_id": entry.number} for entry in chosen]
-        self._connection.write(
-            encode_command(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, consumer_id=self._id, message_ids=ids)
-        )
+        self._send_redeliver([{"ledger_id": entry.ledger, "entry_id": entry.number} for entry in chosen])
+
+    def _send_redeliver(self, ids: list[dict[str, int]]) -> None:
+        assert self._connection is not None  # checked by the callers
+        command = Command.REDELIVER_UNACKNOWLEDGED_MESSAGES
+        self._connection.write(encode_command(command, consumer_id=self._id, message_ids=ids))
 
     def _overdue(self, records: list[WireRecord]) -> None:
         """Return records whose acknowledgement timeout is over."""
@@ -513,8 +563,7 @@ class Consumer:
             await self._request("seek", timeout, Command.SEEK, message_id=ENDS[position])
         else:
             await self._request("seek", timeout, Command.SEEK, message_publish_time=position)
-        self._ready.clear()
-        self._taken = 0
+        self._clear()
         for key, entry in list(self._entries.items()):
             if entry.incarnation <= moved:
                 life.step_all(entry.states, RecordEvent.MOVED)
@@ -525,7 +574,7 @@ class Consumer:
 
         The broker redelivers whole entries: other consumers would also receive what is handed out here.
         """
-        self._stopped = True
+        self._stopped = self._permits.held = True
         left = [entry for entry in self._entries.values() if life.HELD not in entry.states]
         self._redeliver(entry for entry in left if life.step_all(entry.states, RecordEvent.STOPPED))
         self._ready = [one for one in self._ready[self._taken :] if one.entry.states[one.index] == life.QUEUED]
@@ -533,9 +582,8 @@ class Consumer:
 
     def resume(self) -> None:
         """Receive again."""
-        self._stopped = False
-        used, self._used = self._used, 0
-        self._flow(used)
+        self._stopped = self._permits.held = False
+        self._fill()
 
     async def aclose(self, timeout: float) -> None:
         """Close it at the broker, which redelivers what is not acknowledged. Idempotent."""
@@ -543,6 +591,7 @@ class Consumer:
             return
         self._closed = True
         self.flush()
+        self._permits.close()
         await self._keeper.aclose()
         connection, self._connection = self._connection, None
         self._ready.clear()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from random import random
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
-from jmsaio.errors import JMSError, OperationTimeoutError
+from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError
 from jmsaio.protocol import backoff
+from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire.answers import passes
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.tasks import Tasks
@@ -15,6 +18,10 @@ from jmsaio.transport.pulsar.wire.topics import Topics
 
 #: Seconds of being registered after which the next attempt follows at once, and failures are counted from 0 again.
 _STABLE: Final = 1.0
+#: The commands that close what could not be registered, with the field of its number.
+_CLOSING: Final = {Command.PRODUCER: (Command.CLOSE_PRODUCER, "producer_id"),
+                   Command.SUBSCRIBE: (Command.CLOSE_CONSUMER, "consumer_id")}  # fmt: skip
+_Part = TypeVar("_Part")
 
 
 class Part(Protocol):
@@ -30,11 +37,37 @@ class Part(Protocol):
         Raises TransportError or JMSSecurityError; then nothing of it is left on the connection.
         """
 
-    def lost(self, error: JMSError) -> None:
-        """Take the loss of its registration; it will be registered again."""
-
     def failed(self, error: JMSError) -> None:
         """Take the error that ends it for good."""
+
+
+@contextmanager
+def registering(
+    connection: Connection, parts: dict[int, _Part], number: int, part: _Part, command: Command, topic: str
+) -> Iterator[None]:
+    """Register a part on a connection under its number; if that fails, nothing of it is left, here or at the broker.
+
+    Args:
+        connection: the connection.
+        parts: its producers or its consumers.
+        number: the number of the part.
+        part: the producer or consumer.
+        command: PRODUCER or SUBSCRIBE.
+        topic: its topic, for texts.
+
+    Raises:
+        BrokerUnavailableError: the broker closed it again at once.
+    """
+    parts[number] = part
+    try:
+        yield
+        if number not in parts:
+            raise BrokerUnavailableError(f"the broker closed what was opened on {topic} again at once")
+    except BaseException:
+        if parts.pop(number, None) is not None:  # the broker might still open it
+            closing, field = _CLOSING[command]
+            connection.send_request(closing, **{field: number})
+        raise
 
 
 class Keeper:
@@ -106,8 +139,7 @@ class Keeper:
             begun = self._loop.time()
             if not self._opened.done():
                 self._opened.set_result(None)
-            loss, assigned = await self._ended
-            self._part.lost(loss)
+            _, assigned = await self._ended
             failures = 0 if self._loop.time() - begun >= _STABLE else failures + 1
 
     def _fail(self, error: JMSError) -> None:

@@ -37,7 +37,7 @@ class Link:
             return
         self._lost = True
         text = f"the connection to {self.url} is lost: {error}; it connects again by itself when it can"
-        self._report(LinkChange(text, BrokerUnavailableError(text), whole=True))
+        self.report(LinkChange(text, BrokerUnavailableError(text), whole=True))
         self._tasks.start(self._connect(pool))
 
     async def _connect(self, pool: Pool) -> None:
@@ -52,9 +52,10 @@ class Link:
                 await asyncio.sleep(backoff.delay(failures, random()))
         self._lost = False
         seconds = loop.time() - begun
-        self._report(LinkChange(f"the connection to {self.url} is back after {seconds:.0f} s", whole=True))
+        self.report(LinkChange(f"the connection to {self.url} is back after {seconds:.0f} s", whole=True))
 
-    def _report(self, change: LinkChange) -> None:
+    def report(self, change: LinkChange) -> None:
+        """Call the listeners with a change, or with what no call reports."""
         for listener in list(self.listeners):
             try:
                 listener(change)

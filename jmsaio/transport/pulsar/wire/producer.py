@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from typing import Final
 
 from jmsaio.errors import (
-    BrokerUnavailableError,
     JMSError,
     JMSSecurityError,
     MessageFormatError,
@@ -41,7 +40,7 @@ from jmsaio.transport.pulsar.sending.window import Window
 from jmsaio.transport.pulsar.wire.answers import passes
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
-from jmsaio.transport.pulsar.wire.keeper import Keeper
+from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
 from jmsaio.transport.sending import SequenceIds
 from jmsaio.transport.waiting import SLICE
 
@@ -127,8 +126,7 @@ class Producer:
     async def register(self, connection: Connection) -> None:
         """Open the producer at a broker; what has no answer is sent again. Raises TransportError."""
         self._epoch += 1
-        connection.producers[self._id] = self
-        try:
+        with registering(connection, connection.producers, self._id, self, Command.PRODUCER, self.topic):
             answer = await connection.request(
                 f"open a producer to {self.topic}", self._client.config.operation_timeout, Command.PRODUCER,
                 topic=self.topic, producer_id=self._id, producer_name=self._name or None,
@@ -136,12 +134,6 @@ class Producer:
                 schema=_schema_fields(self._schema),
                 producer_access_mode=int(ProducerAccessMode[self._config.access_mode]),
             )  # fmt: skip
-            if self._id not in connection.producers:
-                raise BrokerUnavailableError(f"the broker closed the producer to {self.topic} again at once")
-        except BaseException:
-            if connection.producers.pop(self._id, None) is not None:  # the broker might still open it
-                connection.send_request(Command.CLOSE_PRODUCER, producer_id=self._id)
-            raise
         self._name = answer["producer_name"]
         self._schema_version = answer.get("schema_version") or None
         opened, self._limit = self._limit > 0, connection.max_message_size - _OVERHEAD
@@ -153,11 +145,6 @@ class Producer:
         for frame in self._producing.connect():
             connection.write(frame)
 
-    def lost(self, error: JMSError) -> None:
-        """Take the loss of the connection; the next one takes the batches up."""
-        self._connection = None
-        self._producing.lose()
-
     def failed(self, error: JMSError) -> None:
         """End with an error: all records fail."""
         self.flush()
@@ -168,7 +155,7 @@ class Producer:
     # the connection's side
 
     def ended(self, error: JMSError, assigned: str) -> None:
-        """Take the end on this connection."""
+        """Take the end on this connection; the next one takes the batches up."""
         self._producing.lose()
         self._connection = None
         self._keeper.ended(error, assigned)

@@ -13,16 +13,17 @@ from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError, Pr
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, ReceivedRecord, WireId
 from jmsaio.protocol.codes import SubType
-from jmsaio.protocol.commands import Command, encode_command, key_values
+from jmsaio.protocol.commands import Command, key_values
 from jmsaio.protocol.framing import Frame
 from jmsaio.protocol.messages import Delivery
 from jmsaio.transport.base import ReaderOptions, StartPosition
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.wire.answers import passes
-from jmsaio.transport.pulsar.wire.arriving import read_arrival
+from jmsaio.transport.pulsar.wire.arriving import announced, read_arrival
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
-from jmsaio.transport.pulsar.wire.keeper import Keeper
+from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
+from jmsaio.transport.pulsar.wire.permits import Permits
 from jmsaio.transport.pulsar.wire.record import ENDS, Entry, WireRecord, may_expire
 
 _log = logging.getLogger(__name__)
@@ -61,8 +62,9 @@ class WireReader:
         self._client = client
         self._options = options
         self._on_closed = closed
-        self._permits = max(1, options.config.receiver_queue_size) if receiving else 0
-        self._used = 0
+        self._receiving = receiving
+        self._permits = Permits(max(1, options.config.receiver_queue_size), client.share)
+        self._permits.held = not receiving
         self._partition = split_partition(options.topic)[1]
         self._id = next(client.ids)
         self._keeper = Keeper(self, client.topics, client.tasks)
@@ -93,12 +95,11 @@ class WireReader:
         """Subscribe at a broker. Raises TransportError."""
         timeout, what = self._client.config.operation_timeout, f"read {self.topic}"
         number = self._id = next(self._client.ids)  # what the last one still brings is dropped
-        connection.consumers[number] = self
         if not self._moved:
             prefix = self._options.prefix and f"{self._options.prefix}-"
             self._name = f"{prefix}reader-{uuid.uuid4().hex[:10]}"
         self._moved = False
-        try:
+        with registering(connection, connection.consumers, number, self, Command.SUBSCRIBE, self.topic):
             await connection.request(
                 what, timeout, Command.SUBSCRIBE,
                 topic=self.topic, subscription=self._name,
@@ -107,17 +108,12 @@ class WireReader:
             )  # fmt: skip
             if not self._sought:
                 await self._seek(connection, number, timeout)
-            elif self._options.start is StartPosition.LATEST and self._read is None and self._permits:
+            elif self._options.start is StartPosition.LATEST and self._read is None and self._receiving:
                 await self._remember_begin(connection, number, timeout)
-        except BaseException:
-            if connection.consumers.pop(number, None) is not None:  # the broker might still open it
-                connection.send_request(Command.CLOSE_CONSUMER, consumer_id=number)
-            raise
-        if connection.consumers.get(number) is self:
-            self._connection = connection
-            self._used = 0
-            self._flow(self._permits)
-            self._arrival.set()
+        self._connection = connection
+        self._permits.begin(connection, number)
+        self._fill()
+        self._arrival.set()
 
     def _place(self) -> dict[str, int]:
         """Return where the broker is to start: it sends that entry whole, of which the rest is taken here."""
@@ -142,9 +138,6 @@ class WireReader:
             if answer.get("consumer_mark_delete_position") is not None:
                 self._read = WireId(*self._places(answer)[1], self._partition, _WHOLE)
 
-    def lost(self, error: JMSError) -> None:
-        """Take the loss of the connection, which ``ended`` has carried out."""
-
     def failed(self, error: JMSError) -> None:
         """End with an error, which the next call raises."""
         self._failure = error
@@ -155,6 +148,7 @@ class WireReader:
     def ended(self, error: JMSError, assigned: str) -> None:
         """Take the end on this connection: the next one starts behind the last record read."""
         self._connection = None
+        self._permits.end()
         if self._ready:
             first = self._ready[0].entry
             self._arrived = (first.ledger, first.number - 1)
@@ -166,14 +160,15 @@ class WireReader:
 
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         """Take an entry."""
-        before, size = len(self._ready), 1
         try:
             metadata, data, spans = read_arrival(frame)
         except ProtocolError as error:
+            self._permits.used(announced(frame), 0)
             place = f"ID:{delivery.ledger}:{delivery.entry}"
-            _log.warning("an entry of %s can't be read and is left out (%s): %s", self.topic, place, error)
+            _log.error("an entry of %s can't be read and is left out (%s): %s", self.topic, place, error)
         else:
             size = 1 if spans is None else len(spans)
+            self._permits.used(size, len(data))
             entry = Entry(
                 delivery.ledger, delivery.entry, self._partition, self.topic, metadata, data, bytearray(size), 0, 0
             )  # fmt: skip
@@ -186,7 +181,10 @@ class WireReader:
                     if self._wanted(record.message_id) and not (span is not None and span.single.compacted_out):
                         self._ready.append(record)
         self._arrived = delivery.ledger, delivery.entry
-        self._give_back_permits(size - (len(self._ready) - before))
+        self._fill()
+
+    def _fill(self) -> None:
+        self._permits.fill(len(self._ready))
 
     def _wanted(self, place: WireId) -> bool:
         if self._read is not None:
@@ -197,17 +195,6 @@ class WireReader:
     def announce(self) -> None:
         """Wake who waits for what arrived."""
         self._arrival.set()
-
-    def _flow(self, permits: int) -> None:
-        """Allow the broker to send more records: never 0, which ends the connection."""
-        if self._connection is not None and permits > 0:
-            self._connection.write(encode_command(Command.FLOW, consumer_id=self._id, message_permits=permits))
-
-    def _give_back_permits(self, records: int) -> None:
-        used = self._used = self._used + records
-        if used >= (self._permits + 1) // 2:
-            self._used = 0
-            self._flow(used)
 
     # the application's side
 
@@ -221,7 +208,7 @@ class WireReader:
         found: list[ReceivedRecord] = [ready.popleft() for _ in range(min(limit, len(ready)))]
         if found:
             self._read = found[-1].message_id
-            self._give_back_permits(len(found))
+            self._fill()
         elif self._failure is not None:
             raise self._failure
         return found
@@ -313,6 +300,7 @@ class WireReader:
 
     async def _close(self, timeout: float) -> None:
         await self._keeper.aclose()
+        self._permits.close()
         connection, self._connection = self._connection, None
         self._ready.clear()
         if connection is None or connection.consumers.pop(self._id, None) is None:

@@ -75,10 +75,8 @@ class WireReceiver:
     async def _add(self, names: list[str], timeout: float) -> None:
         config = self.subscription.config
         total = config.max_total_receiver_queue_size_across_partitions
-        permits = min(config.receiver_queue_size, max(1, total // max(1, len(names))))
-        consumers = [
-            Consumer(self._client, name, self.subscription, permits, self._woken, self._bury) for name in names
-        ]
+        size = min(config.receiver_queue_size, max(1, total // max(1, len(names))))
+        consumers = [Consumer(self._client, name, self.subscription, size, self._woken, self._bury) for name in names]
         try:
             await together(consumer.open(timeout) for consumer in consumers)
         except BaseException:

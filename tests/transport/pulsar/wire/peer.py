@@ -10,11 +10,10 @@ from typing import Any
 
 from jmsaio.config import Configuration, load
 from jmsaio.protocol import messages
-from jmsaio.protocol.batch import Batch
 from jmsaio.protocol.codes import LookupType
 from jmsaio.protocol.commands import Command, decode_command, encode_command
 from jmsaio.protocol.framing import Framing, entry_of
-from jmsaio.protocol.metadata import Metadata, decode_metadata, encode_metadata
+from jmsaio.protocol.metadata import Metadata, SingleMetadata, decode_metadata, encode_metadata, encode_single
 
 Fields = dict[str, Any]
 #: Handles one command in place of the peer: returns the frames to answer with.
@@ -154,18 +153,29 @@ class Peer:
         number: int = self.all(Command.SUBSCRIBE)[-1]["consumer_id"]
         return number
 
-    def deliver(self, entry: int, *texts: str, count: int = 0, published: int = 1, damage: bool = False) -> None:
-        """Send an entry to the last consumer: a batch if there are several texts."""
+    def deliver(
+        self, entry: int, *texts: str, count: int = 0, published: int = 1, damage: bool = False,
+        compacted: tuple[int, ...] = (), left: int | None = None, due: int | None = None,
+    ) -> None:  # fmt: skip
+        """Send an entry to the last consumer: a batch if there are several texts.
+
+        Of a batch, ``compacted`` are the messages that compaction left out, and ``left`` is the ack set.
+        """
         bodies = [text.encode() for text in texts]
-        batch = Batch()
-        for body in bodies:
-            batch.add(b"", body)
         many = len(bodies) if len(bodies) > 1 else None
-        payload = batch.body() if many else bodies[0]
-        frame = messages.send(1, 0, encode_metadata(Metadata("p", 0, published, num_messages_in_batch=many)), payload)
+        payload = bodies[0]
+        if many:
+            singles = [
+                encode_single(SingleMetadata(len(body), compacted_out=index in compacted))
+                for index, body in enumerate(bodies)
+            ]
+            pairs = zip(singles, bodies, strict=True)
+            payload = b"".join(len(single).to_bytes(4) + single + body for single, body in pairs)
+        metadata = Metadata("p", 0, published, num_messages_in_batch=many, deliver_at_time=due)
+        frame = messages.send(1, 0, encode_metadata(metadata), payload)
         command = encode_command(
             Command.MESSAGE, consumer_id=self.consumer, message_id={"ledger_id": 1, "entry_id": entry},
-            redelivery_count=count,
+            redelivery_count=count, ack_set=[] if left is None else [left],
         )[8:]  # fmt: skip
         tail = frame[8 + int.from_bytes(frame[4:8]) :]
         if damage:
@@ -174,7 +184,8 @@ class Peer:
         self.links[-1].write(size.to_bytes(4) + len(command).to_bytes(4) + command + tail)
 
     def config(self, **options: Any) -> Configuration:
-        """How to reach it."""
+        """How to reach it; the bytes of received records matter only where a test sets their limit."""
+        options = {"receive_buffer_bytes": 2**30} | options
         return load(self.url, use_pulsar_admin=False, operation_timeout=5.0, close_timeout=2.0, **options)
 
 
