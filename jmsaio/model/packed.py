@@ -31,6 +31,21 @@ def pack_name(name: str) -> bytes:
     return _NAME + varint(len(encoded)) + encoded + _VALUE
 
 
+class _Names(dict[str, bytes]):
+    """Packed names, each made once: an application has few, and always the same ones."""
+
+    def __missing__(self, name: str) -> bytes:
+        packed = pack_name(name)
+        if len(self) < _MOST_NAMES and len(packed) < _SHORTS:
+            self[name] = packed
+        return packed
+
+
+_MOST_NAMES: Final = 1000
+#: ``pack_name`` of each name that occurred.
+PACKED_NAMES: Final = _Names()
+
+
 def pack_value(packed_name: bytes, value: bytes) -> bytes:
     """Encode one property.
 
@@ -52,12 +67,18 @@ def pack(properties: Mapping[str, str]) -> bytes:
     Raises:
         MessageFormatError: a name or value that is not Unicode (a lone surrogate).
     """
-    made = []
+    made: list[bytes] = []
     for name, value in properties.items():
         try:
-            made.append(pack_value(pack_name(name), value.encode()))
+            packed_name, encoded = PACKED_NAMES[name], value.encode()
         except UnicodeEncodeError as error:
             raise MessageFormatError(f"property {shown(name)} has a lone surrogate at {error.start}") from error
+        length = len(encoded)
+        size = len(packed_name) + length + 1
+        if length < _SHORTS and size < _SHORTS:  # as ``pack_value``, without its call and its join
+            made += _PROPERTY, SHORT[size], packed_name, SHORT[length], encoded
+        else:
+            made.append(pack_value(packed_name, encoded))
     return b"".join(made)
 
 
@@ -108,7 +129,7 @@ def find_packed(data: bytes, place: int, end: int, packed_name: bytes) -> str | 
         data: bytes with the list.
         place: where it begins.
         end: where it ends.
-        packed_name: as returned by ``pack_name``; callers cache it.
+        packed_name: of ``PACKED_NAMES``.
 
     Raises:
         MessageFormatError: the bytes are not such a list, or the value is not UTF-8. Damage behind the last place of

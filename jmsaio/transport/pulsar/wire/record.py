@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jmsaio.errors import MalformedMessageError, MessageFormatError
-from jmsaio.model.packed import find_packed, pack_name, unpack
+from jmsaio.model.packed import PACKED_NAMES, find_packed, pack_name, unpack
 from jmsaio.model.wire import EXPIRATION, WireId
 from jmsaio.protocol.batch import Span
 from jmsaio.protocol.metadata import Metadata
@@ -20,18 +20,6 @@ ENDS: Final = {
 _NAME: Final = EXPIRATION.encode()
 
 
-class _Names(dict[str, bytes]):
-    """Packed names, each made once: few are looked up, and always the same ones."""
-
-    def __missing__(self, name: str) -> bytes:
-        packed = pack_name(name)
-        if len(self) < _MOST_NAMES:
-            self[name] = packed
-        return packed
-
-
-_MOST_NAMES: Final = 1000
-_NAMES: Final = _Names()
 #: Bytes of a record's objects in memory, about.
 _OVERHEAD = 300
 
@@ -121,8 +109,8 @@ class WireRecord:
         try:
             if span is None:
                 packed = entry.metadata.packed
-                return find_packed(packed, 0, len(packed), _NAMES[name])
-            return find_packed(entry.data, span.start, span.middle, _NAMES[name])
+                return find_packed(packed, 0, len(packed), PACKED_NAMES[name])
+            return find_packed(entry.data, span.start, span.middle, PACKED_NAMES[name])
         except MessageFormatError as error:
             raise MalformedMessageError(f"the properties of {self.message_id}: {error}", self) from error
 
