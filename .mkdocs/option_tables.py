@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from jmsaio.config.consumer import ConsumerConfig
 from jmsaio.config.declaring import SectionField, directory, groups
 from jmsaio.config.keywords import KEYWORDS
-from jmsaio.config.options import EVERYWHERE, ON_MEMORY, Kind, Option, Section, Status
+from jmsaio.config.options import EVERYWHERE, ON_MEMORY, ON_PULSAR, Kind, Option, Section, Status
 
 #: Lines that enclose the generated part of the guide.
 BEGIN = "<!-- option tables: written by python .mkdocs/option_tables.py -->"
@@ -56,7 +56,7 @@ _TYPES = {
     Kind.DURATION: "Duration",
     Kind.MAP: "Mapping[str, str]",
 }
-_CLIENT_DOC = "Other settings of pulsar-client, by their ``pulsar.Client`` keyword."
+_CLIENT_DOC = "Other settings of Pulsar's clients, by their ``pulsar.Client`` keyword."
 #: The keyword that ``connect`` declares itself, in addition to the options.
 _OWN_OF_CONNECT = "client_id"
 
@@ -138,9 +138,19 @@ def _doc(option: Option) -> str:
 
 def _only_on(option: Option) -> str:
     """Return a remark if the option has an effect only on some transports, else ""."""
+    refused = ""
+    if option.refused_on:
+        all_others = {*option.transports, *option.refused_on} == set(EVERYWHERE)
+        refused = ", refused elsewhere" if all_others else f", refused with {_place(*option.refused_on)}"
     if option.transports == EVERYWHERE:
         return ""
-    return "; embedded broker only" if option.transports == ON_MEMORY else "; Pulsar only"
+    if option.transports == ON_PULSAR:
+        return f"; Pulsar only{refused}"
+    return f"; {' and '.join(map(_place, option.transports))} only{refused}"
+
+
+def _place(transport: str) -> str:
+    return "embedded broker" if (transport,) == ON_MEMORY else f"transport={transport}"
 
 
 def _cell(text: str) -> str:

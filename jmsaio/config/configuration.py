@@ -1,17 +1,18 @@
 """``Configuration``: every option of a connection factory in one frozen object, which reads no URLs or files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Literal
 
 import attrs
 
 from jmsaio.config import fieldless
 from jmsaio.config.consumer import ConsumerConfig
-from jmsaio.config.declaring import check_fields, declares, directory, group, groups, option
+from jmsaio.config.declaring import check_fields, declares, directory, group, groups, idle_on, option
 from jmsaio.config.mapping import read_section
-from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, Section
+from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section
 from jmsaio.config.producer import ProducerConfig
 from jmsaio.config.schemes import SCHEMES
+from jmsaio.config.values import default, refuse_on
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
 
@@ -22,7 +23,7 @@ _TOKEN_PLUGINS = ("token", "AuthenticationToken")
 @declares(Section.CLIENT)
 @attrs.frozen(kw_only=True)
 class ClientOptions:
-    """Settings of pulsar-client by its keywords; ``Configuration.client`` holds those that were given."""
+    """Settings of Pulsar's clients by pulsar-client's keywords; ``Configuration.client`` holds those given."""
 
     stats_interval_in_seconds: int = option(
         0, "statsIntervalSeconds", "interval of pulsar-client's statistics in the log; 0: none (Starlight: 60)",
@@ -35,7 +36,12 @@ class ClientOptions:
         1, "numListenerThreads", "callback threads of pulsar-client", low=1, high=1000, transports=ON_PULSAR_CLIENT
     )
     concurrent_lookup_requests: int = option(
-        5000, "concurrentLookupRequest", "maximum number of concurrent lookups", low=1, transports=ON_PULSAR
+        5000,
+        "concurrentLookupRequest",
+        "maximum number of concurrent lookups",
+        low=1,
+        high=1_000_000,
+        transports=ON_PULSAR,
     )
     connection_timeout_ms: int = option(
         10000,
@@ -65,14 +71,14 @@ class Configuration:
         web_service_named: whether ``web_service_url`` was given; False if it is derived from ``service_url``.
         transport: name of the transport, if the URL's scheme has several; None: its first one.
         fallback: whether the embedded broker is used because no broker was configured.
-        without_effect: names of the given options that have no effect here; the factory logs them.
+        without_effect: names of the given options that have no effect on the transport; the factory logs them.
         ignored: a sentence for each invalid value of the environment; the factory logs them as warnings.
         producer: options of senders.
         consumer: options of receivers and readers, which a session or a destination can override.
-        client: the given settings of pulsar-client, by their ``pulsar.Client`` keyword.
+        client: the given settings of Pulsar's clients, by their ``pulsar.Client`` keyword.
 
     Raises:
-        ConfigurationError: a value is invalid.
+        ConfigurationError: a value is invalid, or the transport refuses an option.
     """
 
     scheme: str = "memory"
@@ -84,7 +90,10 @@ class Configuration:
         transports=ON_PULSAR,
     )  # fmt: skip
     web_service_named: bool = False
-    transport: str | None = None
+    transport: Literal["pulsar-client", "wire"] | None = option(
+        None, "", "transport to a Pulsar broker; default: pulsar-client. What each has: 'jmsaio guide configuration', "
+        "'Transports'", exact=True, transports=ON_PULSAR,
+    )  # fmt: skip
     fallback: bool = False
     without_effect: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -188,6 +197,26 @@ class Configuration:
     operation_timeout: float = option(
         30.0, "operationTimeoutMs", "maximum time for a request to the broker", unit="ms", low=1
     )
+    keep_alive_interval: float = option(
+        30.0, "keepAliveIntervalSeconds", "silence after which the broker is asked whether it is there; a connection "
+        "that stays silent for as long again is given up", unit="s", low=1, transports=ON_WIRE,
+    )  # fmt: skip
+    connections_per_broker: int = option(
+        1, "connectionsPerBroker", "number of connections to each broker, which its producers and consumers share; 0 "
+        "counts as 1", low=0, high=1000, transports=ON_WIRE,
+    )  # fmt: skip
+    initial_backoff: float = option(
+        0.1, "initialBackoffIntervalNanos", "pause before the second attempt to reach a broker or a topic; each "
+        "further one is twice as long", unit="ns", low=1_000_000, transports=ON_WIRE,
+    )  # fmt: skip
+    max_backoff: float = option(
+        10.0, "maxBackoffIntervalNanos", "longest of these pauses (Starlight: 60 s)", unit="ns", low=1_000_000,
+        transports=ON_WIRE,
+    )  # fmt: skip
+    max_lookup_redirects: int = option(
+        20, "maxLookupRedirects", "how often brokers can refer the lookup of a topic to another broker", low=0,
+        transports=ON_WIRE,
+    )  # fmt: skip
     send_window_bytes: int = option(
         64 * MIB, "memoryLimitBytes", "maximum number of sent, unconfirmed bytes per sender; 0: no limit", unit="bytes",
         low=0,
@@ -256,6 +285,23 @@ class Configuration:
             elif not isinstance(value, each.kind):
                 raise ConfigurationError(f"option {field} needs a {each.kind.__name__} or a map", key=field)
         self._check_together()
+        object.__setattr__(self, "without_effect", tuple(dict.fromkeys((*self.without_effect, *self._idle()))))
+
+    def _idle(self) -> Iterator[str]:
+        """Yield the names of the given options without an effect on the transport; raise if it refuses one."""
+        transport = self.used_transport
+        for each in directory(Section.CLIENT).options:
+            value = self.client.get(each.field)
+            if transport not in each.transports and value not in (None, default(each)):
+                refuse_on(transport, each, value)
+                yield each.name
+        for held in (self, self.producer, self.consumer):
+            yield from idle_on(transport, held)
+
+    @property
+    def used_transport(self) -> str:
+        """The name of the transport: the given one, else the first one of the scheme."""
+        return SCHEMES[self.scheme].transport(self.transport).name
 
     def _check_together(self) -> None:
         """Check the rules that involve several options."""

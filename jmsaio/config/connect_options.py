@@ -21,6 +21,9 @@ class ConnectOptions(TypedDict, total=False):
     web_service_url: str
     """URL of the broker's REST interface; default: port 8080 (with TLS 8443) of the broker's first host; Pulsar
     only."""
+    transport: Literal["pulsar-client", "wire"] | None
+    """Transport to a Pulsar broker; default: pulsar-client. What each has: 'jmsaio guide configuration', 'Transports';
+    Pulsar only."""
     system_namespace: str
     """Tenant/namespace of destinations with short names."""
     queue_subscription_name: str
@@ -84,6 +87,19 @@ class ConnectOptions(TypedDict, total=False):
     """PEM file of the client's certificate; Pulsar only."""
     operation_timeout: Duration
     """Maximum time for a request to the broker."""
+    keep_alive_interval: Duration
+    """Silence after which the broker is asked whether it is there; a connection that stays silent for as long again is
+    given up; transport=wire only."""
+    connections_per_broker: int
+    """Number of connections to each broker, which its producers and consumers share; 0 counts as 1; transport=wire
+    only."""
+    initial_backoff: Duration
+    """Pause before the second attempt to reach a broker or a topic; each further one is twice as long; transport=wire
+    only."""
+    max_backoff: Duration
+    """Longest of these pauses (Starlight: 60 s); transport=wire only."""
+    max_lookup_redirects: int
+    """How often brokers can refer the lookup of a topic to another broker; transport=wire only."""
     send_window_bytes: int
     """Maximum number of sent, unconfirmed bytes per sender; 0: no limit."""
     strict_client_id: bool
@@ -127,11 +143,11 @@ class ConnectOptions(TypedDict, total=False):
     consumer: ConsumerConfig | Mapping[str, object]
     """Options of receivers."""
     stats_interval_in_seconds: int
-    """Interval of pulsar-client's statistics in the log; 0: none (Starlight: 60); Pulsar only."""
+    """Interval of pulsar-client's statistics in the log; 0: none (Starlight: 60); transport=pulsar-client only."""
     io_threads: int
-    """Network threads of pulsar-client; Pulsar only."""
+    """Network threads of pulsar-client; transport=pulsar-client only."""
     message_listener_threads: int
-    """Callback threads of pulsar-client; Pulsar only."""
+    """Callback threads of pulsar-client; transport=pulsar-client only."""
     concurrent_lookup_requests: int
     """Maximum number of concurrent lookups; Pulsar only."""
     connection_timeout_ms: int
@@ -160,6 +176,9 @@ class ConnectOptions(TypedDict, total=False):
     """Partitions of messages without a group id: all in turn, or one chosen at random by each sender."""
     initial_sequence_id: int | None
     """Sequence id that precedes that of the first message."""
+    initial_subscription_name: str | None
+    """Subscription to create together with a topic that the producer creates; transport=wire only, refused
+    elsewhere."""
     batcher_builder: Literal["DEFAULT", "KEY_BASED"]
     """KEY_BASED: one batch per group id, for Key_Shared; Pulsar only."""
     receiver_queue_size: int
@@ -174,10 +193,16 @@ class ConnectOptions(TypedDict, total=False):
     ack_receipt_enabled: bool
     """Acknowledge, commit and process wait for the broker's confirmation; receives and listeners in AUTO and DUPS_OK
     mode don't."""
+    acknowledgements_group_time: Duration
+    """Maximum wait of an acknowledgement for others that leave with it; 0: until the end of the event loop's turn
+    (pulsar-client: up to 130 ms; Starlight: 100 ms); transport=wire only."""
     batch_index_ack_enabled: bool
     """Acknowledge messages of a batch individually (Starlight: false); Pulsar only."""
     consumer_name: str | None
     """Name in the broker's statistics; default: `app@host:pid` with a number."""
+    priority_level: int
+    """Shared subscriptions: a consumer of a higher level receives only what those of lower ones have no room for;
+    failover: the lowest one is active; transport=wire only, refused elsewhere."""
     read_compacted: bool
     """Read the compacted topic; Pulsar only."""
     pattern_auto_discovery_period: Duration
@@ -187,11 +212,11 @@ class ConnectOptions(TypedDict, total=False):
     replicate_subscription_state: bool
     """Geo-replicate the subscription's position; Pulsar only."""
     max_pending_chunked_message: int
-    """Maximum number of chunked messages assembled at the same time; Pulsar only."""
+    """Maximum number of chunked messages assembled at the same time; transport=pulsar-client only."""
     auto_ack_oldest_chunked_message_on_queue_full: bool
-    """Drop the oldest incomplete message at that limit; Pulsar only."""
+    """Drop the oldest incomplete message at that limit; transport=pulsar-client only."""
     crypto_failure_action: Literal["FAIL", "DISCARD", "CONSUME"]
-    """Handling of a message that can't be decrypted; Pulsar only."""
+    """Handling of a message that can't be decrypted; transport=pulsar-client only, refused with transport=wire."""
     use_schema: bool
     """Decode messages that have a schema; false: only texts of a STRING schema."""
     negative_ack_backoff: Backoff | Mapping[str, object] | None
@@ -201,7 +226,7 @@ class ConnectOptions(TypedDict, total=False):
     dead_letter: DeadLetterPolicy | Mapping[str, object] | None
     """When to move a repeatedly failing message, and to which topic; default: unlimited redeliveries."""
     client: Mapping[str, object]
-    """Other settings of pulsar-client, by their ``pulsar.Client`` keyword."""
+    """Other settings of Pulsar's clients, by their ``pulsar.Client`` keyword."""
 
 
 class FactoryOptions(ConnectOptions, total=False):

@@ -8,7 +8,7 @@ import attrs
 from jmsaio.config import fieldless
 from jmsaio.config.declaring import check_fields, declares, described, directory, group, groups, option
 from jmsaio.config.mapping import read_section, take_group
-from jmsaio.config.options import ON_PULSAR, Section
+from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section
 from jmsaio.config.values import names_only
 from jmsaio.errors import ConfigurationError
 
@@ -118,6 +118,11 @@ class ConsumerConfig:
         False, "ackReceiptEnabled", "acknowledge, commit and process wait for the broker's confirmation; receives "
         "and listeners in AUTO and DUPS_OK mode don't",
     )  # fmt: skip
+    acknowledgements_group_time: float = option(
+        0.005, "acknowledgementsGroupTimeMicros", "maximum wait of an acknowledgement for others that leave with it; "
+        "0: until the end of the event loop's turn (pulsar-client: up to 130 ms; Starlight: 100 ms)", unit="us",
+        transports=ON_WIRE,
+    )  # fmt: skip
     batch_index_ack_enabled: bool = option(
         True,
         "batchIndexAckEnabled",
@@ -132,6 +137,11 @@ class ConsumerConfig:
     consumer_name: str | None = option(
         None, "consumerName", "name in the broker's statistics; default: `app@host:pid` with a number"
     )
+    priority_level: int = option(
+        0, "priorityLevel", "shared subscriptions: a consumer of a higher level receives only what those of lower ones "
+        "have no room for; failover: the lowest one is active", low=0, transports=ON_WIRE,
+        refused_on=ON_MEMORY + ON_PULSAR_CLIENT,
+    )  # fmt: skip
     read_compacted: bool = option(False, "readCompacted", "read the compacted topic", transports=ON_PULSAR)
     pattern_auto_discovery_period: float = option(
         60.0, "patternAutoDiscoveryPeriod", "interval of a pattern's search for new topics", unit="s", low=1,
@@ -159,15 +169,16 @@ class ConsumerConfig:
         "maxPendingChunkedMessage",
         "maximum number of chunked messages assembled at the same time",
         low=0,
-        transports=ON_PULSAR,
+        transports=ON_PULSAR_CLIENT,
     )
     auto_ack_oldest_chunked_message_on_queue_full: bool = option(
         False, "autoAckOldestChunkedMessageOnQueueFull", "drop the oldest incomplete message at that limit",
-        transports=ON_PULSAR,
+        transports=ON_PULSAR_CLIENT,
     )  # fmt: skip
     crypto_failure_action: CryptoFailureAction = option(
-        "FAIL", "cryptoFailureAction", "handling of a message that can't be decrypted", transports=ON_PULSAR
-    )
+        "FAIL", "cryptoFailureAction", "handling of a message that can't be decrypted",
+        transports=ON_PULSAR_CLIENT, refused_on=ON_WIRE,
+    )  # fmt: skip
     use_schema: bool = option(
         False,
         "useSchema",

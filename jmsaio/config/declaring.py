@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import attrs
 
 from jmsaio.config.options import Directory, Kind, Option, Section
-from jmsaio.config.values import SECONDS, given
+from jmsaio.config.values import SECONDS, default, given, refuse_on
 
 T = TypeVar("T")
 
@@ -107,6 +107,20 @@ def check_fields(target: object) -> None:
     for option in _directories[_sections[type(target)]].options:
         if option.field:
             object.__setattr__(target, option.field, given(option, getattr(target, option.field)))
+
+
+def idle_on(transport: str, target: object) -> Iterator[str]:
+    """Yield the names of the options in ``target`` that have no effect on a transport and are not at their default.
+
+    Raises:
+        ConfigurationError: the transport refuses one of them.
+    """
+    for option in _directories[_sections[type(target)]].options:
+        if option.field and transport not in option.transports:
+            value = getattr(target, option.field)
+            if value != default(option):
+                refuse_on(transport, option, value)
+                yield option.name
 
 
 def _options(declaring: type, section: Section) -> Iterator[Option]:

@@ -22,13 +22,13 @@ _KEY_STORES = (
     "openssl pkcs12 -in client.p12 -nodes -out client.pem`. A PKCS12 store needs only openssl"
 )
 _STORE = "belongs to useKeyStoreTls"
-_NATIVE = "pulsar-client has no such setting"
+_NONE = "no transport has such a setting"
 _CALL = "decided by the destination and by the call that creates the consumer, as in Java"
 _PLAIN = "messages are not encrypted; encrypt the body in the application"
 _INTERNAL = "for Pulsar's own use"
 _NO_POOL = "there is no ConnectionConsumer"
-_PROXY = f"{_NATIVE}; a Pulsar proxy needs none: name it in brokerServiceUrl"
-_LEVELS = f"{_NATIVE}: all consumers have priority level 0; leave it out"
+_PROXY = f"{_NONE}; a Pulsar proxy needs none: name it in brokerServiceUrl"
+_LEVELS = f"{_NONE}: all topics of a consumer have its priorityLevel; leave it out"
 _SSL_FACTORY = "org.apache.pulsar.common.util.DefaultPulsarSslFactory"
 _AUTH = "use authPlugin and authParams"
 
@@ -51,15 +51,15 @@ _TOP, _PRODUCER, _CONSUMER = Section.CONNECTION, Section.PRODUCER, Section.CONSU
 CONNECTION = (
     _built(_TOP, "useTls", _F, False, "true: use TLS even if the URL begins with pulsar://, on the port given there"),
     _refused(_TOP, "enableTransaction", _F, False,
-             "pulsar-client has no transactions; jms.emulateTransactions=true emulates them, and the embedded broker "
-             "always has them"),
+             "no transport to Pulsar has transactions yet; jms.emulateTransactions=true emulates them, and the "
+             "embedded broker always has them"),
     _refused(_TOP, "serviceUrl", _T, None, "use brokerServiceUrl, which Java needs, too"),
     _refused(_TOP, "authPluginClassName", _T, None, _AUTH),
     _refused(_TOP, "authParamMap", _M, None, _AUTH),
-    _refused(_TOP, "originalPrincipal", _T, None, f"{_NATIVE}; it is for proxies that act for others"),
-    _refused(_TOP, "tlsCiphers", _L, None, f"{_NATIVE}; limit the ciphers at the broker, and leave it out here"),
+    _refused(_TOP, "originalPrincipal", _T, None, f"{_NONE}; it is for proxies that act for others"),
+    _refused(_TOP, "tlsCiphers", _L, None, f"{_NONE}; limit the ciphers at the broker, and leave it out here"),
     _refused(_TOP, "tlsProtocols", _L, ("TLSv1.2", "TLSv1.3"),
-             f"{_NATIVE}: it speaks TLS 1.2 and 1.3; limit them at the broker, and leave it out here"),
+             f"{_NONE}: both speak TLS 1.2 and 1.3; limit them at the broker, and leave it out here"),
     _refused(_TOP, "sslFactoryPlugin", _C, None, "names a Java class; leave it out", "",
              _SSL_FACTORY, f"com.datastax.oss.pulsar.jms.shaded.{_SSL_FACTORY}"),
     _refused(_TOP, "useKeyStoreTls", _F, False, _KEY_STORES),
@@ -75,8 +75,8 @@ CONNECTION = (
     _accepted(_TOP, "tlsKeyStorePassword", _STORE, _S),
     _accepted(_TOP, "tlsHostnameVerificationEnable", "Starlight, too, reads tlsEnableHostnameVerification instead"),
     _accepted(_TOP, "sslFactoryPluginParams", "belongs to sslFactoryPlugin"),
-    _accepted(_TOP, "sslProvider", "names a Java library; pulsar-client and the REST client use OpenSSL"),
-    _accepted(_TOP, "autoCertRefreshSeconds", _NATIVE),
+    _accepted(_TOP, "sslProvider", "names a Java library; OpenSSL is used"),
+    _accepted(_TOP, "autoCertRefreshSeconds", _NONE),
     _accepted(_TOP, "jms.precreateQueueSubscriptionConsumerQueueSize", "without REST it is always 1"),
     _accepted(_TOP, "jms.sessionListenersThreads", "sessions are tasks of the event loop, not threads"),
     _accepted(_TOP, "jms.maxMessagesLimitsParallelism", _NO_POOL),
@@ -85,23 +85,18 @@ CONNECTION = (
     _accepted(_TOP, "lookupTimeoutMs", "operationTimeoutMs limits a lookup"),
     _accepted(_TOP, "requestTimeoutMs", "operationTimeoutMs limits a REST call"),
     _accepted(_TOP, "readTimeoutMs", "operationTimeoutMs limits a REST call"),
-    _accepted(_TOP, "connectionsPerBroker", f"{_NATIVE}: one connection to each broker"),
-    _accepted(_TOP, "connectionMaxIdleSeconds", f"{_NATIVE}: idle connections stay"),
-    _accepted(_TOP, "useTcpNoDelay", f"{_NATIVE}: it is always on"),
-    _accepted(_TOP, "maxLookupRequest", _NATIVE),
-    _accepted(_TOP, "maxLookupRedirects", f"{_NATIVE}: the maximum is 20"),
-    _accepted(_TOP, "maxNumberOfRejectedRequestPerConnection", _NATIVE),
-    _accepted(_TOP, "keepAliveIntervalSeconds", f"{_NATIVE}: every 30 s"),
-    _accepted(_TOP, "initialBackoffIntervalNanos", f"{_NATIVE}: 0.1 s"),
-    _accepted(_TOP, "maxBackoffIntervalNanos", f"{_NATIVE}: 60 s"),
-    _accepted(_TOP, "enableBusyWait", _NATIVE),
-    _accepted(_TOP, "dnsLookupBindAddress", _NATIVE),
-    _accepted(_TOP, "dnsLookupBindPort", _NATIVE),
-    _accepted(_TOP, "lookupProperties", _NATIVE, _M),
+    _accepted(_TOP, "connectionMaxIdleSeconds", f"{_NONE}: idle connections stay"),
+    _accepted(_TOP, "useTcpNoDelay", f"{_NONE}: it is always on"),
+    _accepted(_TOP, "maxLookupRequest", _NONE),
+    _accepted(_TOP, "maxNumberOfRejectedRequestPerConnection", _NONE),
+    _accepted(_TOP, "enableBusyWait", _NONE),
+    _accepted(_TOP, "dnsLookupBindAddress", _NONE),
+    _accepted(_TOP, "dnsLookupBindPort", _NONE),
+    _accepted(_TOP, "lookupProperties", _NONE, _M),
     _accepted(_TOP, "proxyProtocol", "belongs to proxyServiceUrl"),
     _accepted(_TOP, "socks5ProxyUsername", "belongs to socks5ProxyAddress"),
     _accepted(_TOP, "socks5ProxyPassword", "belongs to socks5ProxyAddress", _S),
-    _accepted(_TOP, "description", _NATIVE),
+    _accepted(_TOP, "description", _NONE),
 )  # fmt: skip
 
 PRODUCER = (
@@ -109,12 +104,10 @@ PRODUCER = (
            "no effect: send always waits for room, without blocking the event loop"),
     _refused(_PRODUCER, "hashingScheme", _C, "JavaStringHash",
              "JavaStringHash, Starlight's default, is used; leave it out in Java, too", "", "JavaStringHash"),
-    _refused(_PRODUCER, "initialSubscriptionName", _T, None,
-             f"{_NATIVE}; send to a Queue, whose subscription is created first, or open its consumer first"),
     _refused(_PRODUCER, "encryptionKeys", _L, None, _PLAIN),
     _refused(_PRODUCER, "cryptoKeyReader", _T, None, _PLAIN),
     _accepted(_PRODUCER, "cryptoFailureAction", "belongs to encryptionKeys"),
-    _accepted(_PRODUCER, "batchingPartitionSwitchFrequencyByPublishDelay", _NATIVE),
+    _accepted(_PRODUCER, "batchingPartitionSwitchFrequencyByPublishDelay", _NONE),
     _accepted(_PRODUCER, "chunkMaxMessageSize", "chunks are as large as the broker allows"),
     _accepted(_PRODUCER, "lazyStartPartitionedProducers", "the producers of all partitions are created together"),
     _accepted(_PRODUCER, "maxPendingMessages", "use send_window_messages"),
@@ -126,21 +119,19 @@ PRODUCER = (
 )  # fmt: skip
 
 CONSUMER = (
-    _refused(_CONSUMER, "priorityLevel", _I, 0, _LEVELS),
     _refused(_CONSUMER, "topicConfigurations", _L, None, _LEVELS),
     _refused(_CONSUMER, "cryptoKeyReader", _T, None, _PLAIN),
     _refused(_CONSUMER, "expireTimeOfIncompleteChunkedMessageMillis", _I, 60000,
              "pulsar-client waits 60 s for the chunks of a message; leave it out", "ms"),
     _refused(_CONSUMER, "retryEnable", _F, False, "there is no retry letter topic; use deadLetterPolicy"),
     _refused(_CONSUMER, "startPaused", _F, False, "use auto_start=False or connection.stop()"),
-    _accepted(_CONSUMER, "acknowledgementsGroupTimeMicros", "acknowledgements are grouped for up to 130 ms"),
-    _accepted(_CONSUMER, "autoScaledReceiverQueueSizeEnabled", _NATIVE),
-    _accepted(_CONSUMER, "maxAcknowledgmentGroupSize", _NATIVE),
+    _accepted(_CONSUMER, "autoScaledReceiverQueueSizeEnabled", _NONE),
+    _accepted(_CONSUMER, "maxAcknowledgmentGroupSize", _NONE),
     _accepted(_CONSUMER, "maxPendingChuckedMessage", "a misspelling; write maxPendingChunkedMessage"),
-    _accepted(_CONSUMER, "negativeAckPrecisionBitCnt", _NATIVE),
+    _accepted(_CONSUMER, "negativeAckPrecisionBitCnt", _NONE),
     _accepted(_CONSUMER, "resetIncludeHead", "JMS can't move a subscription"),
     _accepted(_CONSUMER, "poolMessages", "concerns Java's memory only"),
-    _accepted(_CONSUMER, "tickDurationMillis", _NATIVE),
+    _accepted(_CONSUMER, "tickDurationMillis", _NONE),
     _accepted(_CONSUMER, "topicNames", _CALL),
     _accepted(_CONSUMER, "topicsPattern", _CALL),
     _accepted(_CONSUMER, "subscriptionName", _CALL),

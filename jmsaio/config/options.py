@@ -47,8 +47,8 @@ class Status(enum.Enum):
 
 
 #: Transports on which an option has an effect, by their names in ``jmsaio.config.schemes``.
-ON_MEMORY, ON_PULSAR_CLIENT = ("memory",), ("pulsar-client",)
-ON_PULSAR = (*ON_PULSAR_CLIENT, "wire")
+ON_MEMORY, ON_PULSAR_CLIENT, ON_WIRE = ("memory",), ("pulsar-client",), ("wire",)
+ON_PULSAR = ON_PULSAR_CLIENT + ON_WIRE
 EVERYWHERE = ON_MEMORY + ON_PULSAR
 
 
@@ -70,6 +70,8 @@ class Option:
             None: it can't be disabled.
         doc: a description, or the reason why it is not built or has no effect.
         transports: the transports on which it has an effect.
+        refused_on: the other transports that refuse it, unless it has its default value; the rest accept it without an
+            effect.
         supplied: whether its value can also be a function that returns the text.
     """
 
@@ -87,6 +89,7 @@ class Option:
     off: float | None = None
     doc: str = ""
     transports: tuple[str, ...] = EVERYWHERE
+    refused_on: tuple[str, ...] = ()
     supplied: bool = False
 
     @property

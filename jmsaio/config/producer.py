@@ -8,7 +8,7 @@ import attrs
 from jmsaio.config import fieldless
 from jmsaio.config.declaring import check_fields, declares, directory, option
 from jmsaio.config.mapping import read_section
-from jmsaio.config.options import ON_PULSAR, Section
+from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section
 from jmsaio.config.values import names_only
 from jmsaio.errors import ConfigurationError
 
@@ -70,6 +70,11 @@ class ProducerConfig:
     initial_sequence_id: int | None = option(
         None, "initialSequenceId", "sequence id that precedes that of the first message", low=0, high=2**63 - 1
     )
+    initial_subscription_name: str | None = option(
+        None, "initialSubscriptionName",
+        "subscription to create together with a topic that the producer creates", transports=ON_WIRE,
+        refused_on=ON_MEMORY + ON_PULSAR_CLIENT,
+    )  # fmt: skip
     batcher_builder: Literal["DEFAULT", "KEY_BASED"] = option(
         "DEFAULT", "batcherBuilder", "KEY_BASED: one batch per group id, for Key_Shared", exact=True,
         transports=ON_PULSAR,

@@ -69,6 +69,14 @@ def refuse(option: Option, value: object, why: str) -> ConfigurationError:
     return ConfigurationError(f"option {option.name}{value_shown}: {why}", key=option.name)
 
 
+def refuse_on(transport: str, option: Option, value: object) -> None:
+    """Raise ConfigurationError if a transport refuses an option; the error names the transports that have it."""
+    if transport in option.refused_on:
+        place = "the embedded broker" if transport == "memory" else f"transport={transport}"
+        others = " or ".join(f"transport={name}" for name in option.transports)
+        raise refuse(option, value, f"{place} does not have this option; use {others}, or leave it out")
+
+
 def _if_built(option: Option, value: object, read: Callable[[Option, object], object]) -> object:
     """Convert a value with ``read``, allowing only None, the default or a choice for an option that is not built.
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-#: Seconds before the first repetition, and the longest wait.
-FIRST: Final = 0.1
-LONGEST: Final = 10.0
+import attrs
 
 
-def delay(failures: int, uniform: float) -> float:
-    """Return the seconds to wait after ``failures`` failed attempts in a row, at least one.
+@attrs.frozen
+class Backoff:
+    """The waits between attempts.
 
-    The wait doubles with each failure. Up to a fifth of it is left out at random, so that clients that lost the same
-    broker do not all return in the same moment.
-
-    Args:
-        failures: number of failed attempts since the last that succeeded.
-        uniform: a random number in [0, 1).
+    Attributes:
+        first: seconds before the first repetition.
+        longest: the longest wait, in seconds.
     """
-    longest = min(FIRST * 2.0 ** min(failures - 1, 30), LONGEST)
-    return longest * (1.0 - 0.2 * uniform)
+
+    first: float = 0.1
+    longest: float = 10.0
+
+    def delay(self, failures: int, uniform: float) -> float:
+        """Return the seconds to wait after ``failures`` failed attempts in a row, at least one.
+
+        The wait doubles with each failure. Up to a fifth of it is left out at random, so that clients that lost the
+        same broker do not all return in the same moment.
+
+        Args:
+            failures: number of failed attempts since the last that succeeded.
+            uniform: a random number in [0, 1).
+        """
+        longest = min(self.first * 2.0 ** min(failures - 1, 60), self.longest)
+        return longest * (1.0 - 0.2 * uniform)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from jmsaio.errors import TransportError
 from jmsaio.protocol.codes import LookupType
-
-#: Maximum number of brokers that one look-up asks, as in Pulsar's Java client.
-MOST_REDIRECTS: Final = 20
 
 
 @attrs.frozen
@@ -22,10 +19,12 @@ class Address:
     Attributes:
         broker: URL of the broker that is meant, ``pulsar://host:port``.
         through: URL of the proxy to connect to, which passes everything on to that broker; "" without one.
+        slot: number of the connection, if there are several to one broker.
     """
 
     broker: str
     through: str = ""
+    slot: int = 0
 
 
 class Step(enum.Enum):
@@ -44,6 +43,7 @@ class Lookup:
         service: URL of the broker, or proxy, that is asked first.
         tls: whether the client connects with TLS.
         listener: name of the advertised listener to connect to, or None.
+        most_redirects: how often it can be passed on.
         address: whom to ask now; once found, the broker that serves the topic.
     """
 
@@ -51,6 +51,7 @@ class Lookup:
     service: str
     tls: bool
     listener: str | None = None
+    most_redirects: int = 20
     address: Address = attrs.field(init=False)
     _authoritative: bool = attrs.field(default=False, init=False)
     _asked: int = attrs.field(default=0, init=False)
@@ -86,7 +87,7 @@ class Lookup:
         self.address = Address(url, through)
         if kind == LookupType.Connect:
             return Step.FOUND
-        if self._asked >= MOST_REDIRECTS:
+        if self._asked > self.most_redirects:
             raise TransportError(f"look up {self.topic}: passed on {self._asked} times", "LookupError")
         self._authoritative = bool(answer.get("authoritative"))
         return Step.ASK

@@ -9,8 +9,11 @@ from jmsaio.errors import ConfigurationError
 
 def test_repr_shows_what_was_set_and_no_secret() -> None:
     assert repr(load()) == "Configuration(service_url='memory:', fallback=True)"
-    shown = repr(Configuration(client_id="x", auth_plugin="token", auth_params="s3cret"))
-    assert shown == "Configuration(service_url='memory:', client_id='x', auth_plugin='token', auth_params='***')"
+    shown = repr(load("pulsar://h", client_id="x", auth_plugin="token", auth_params="s3cret"))
+    assert shown == (
+        "Configuration(service_url='pulsar://h:6650', scheme='pulsar', web_service_url='http://h:8080', client_id='x', "
+        "auth_plugin='token', auth_params='***')"
+    )
 
 
 def test_it_is_frozen_and_checked_when_made_directly() -> None:

@@ -28,7 +28,6 @@ DERIVED = {
     "scheme",
     "broker_name",
     "web_service_named",
-    "transport",
     "fallback",
     "ignored",
     "client",

@@ -19,6 +19,7 @@ from jmsaio.config.declaring import directory
 from jmsaio.config.options import Kind, Option, Section, Status
 from jmsaio.errors import ConfigurationError
 from jmsaio.launcher import tools
+from jmsaio.model.arguments import shown
 from tests.support.secure import SecureBroker
 
 CONNECTION = (*directory(Section.CONNECTION).options, *directory(Section.CLIENT).options)
@@ -163,7 +164,7 @@ JAVA: dict[str, Any] = {
     "statsIntervalSeconds": 60, "numIoThreads": 4, "numListenerThreads": 4, "connectionsPerBroker": 2,
     "connectionMaxIdleSeconds": 60, "useTcpNoDelay": False, "concurrentLookupRequest": 100, "maxLookupRequest": 1000,
     "maxLookupRedirects": 5, "maxNumberOfRejectedRequestPerConnection": 10, "keepAliveIntervalSeconds": 10,
-    "connectionTimeoutMs": 5000, "initialBackoffIntervalNanos": 10**8, "maxBackoffIntervalNanos": 30 * 10**9,
+    "connectionTimeoutMs": 5000, "initialBackoffIntervalNanos": 2 * 10**8, "maxBackoffIntervalNanos": 30 * 10**9,
     "enableBusyWait": True, "listenerName": "internal", "memoryLimitBytes": 0, "proxyServiceUrl": "pulsar://proxy:6650",
     "proxyProtocol": "SNI", "dnsLookupBindAddress": "10.0.0.1", "dnsLookupBindPort": 5353,
     "dnsServerAddresses": ["10.0.0.2:53"], "socks5ProxyAddress": "socks:1080", "socks5ProxyUsername": "u",
@@ -202,41 +203,105 @@ JAVA_CONSUMER: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _of_status(options: tuple[Option, ...], given: dict[str, Any], *statuses: Status) -> dict[str, Any]:
-    """The part of a map whose options have one of these states."""
-    return {option.key: given[option.key] for option in options if option.status in statuses}
+#: Values of the options that Java has not, none of them the default.
+OURS: dict[str, Any] = {
+    "jms.queueSubscriptionType": "Key_Shared", "strict_client_id": True, "acknowledge_scope": "group",
+    "queue_browser_read_max": 5, "expired_messages": "dead-letter", "malformed": "deliver", "auto_start": False,
+    "connect_timeout": 5, "close_timeout": 5, "send_window_messages": 5, "receive_buffer": 5, "receive_buffer_bytes": 5,
+    "max_unacknowledged_rejected": 5, "memory_limit": 5, "filters": True, "listener_concurrency": 5,
+    "max_local_redeliveries": 5,
+}  # fmt: skip
+#: These choose the broker or the transport, and are not looked at one by one.
+CHOOSING = {"brokerServiceUrl", "transport", "useTls"}
+#: The code of each transport.
+FOLDERS = {"memory": ("memory",), "pulsar-client": ("pulsar", "native"), "wire": ("pulsar", "wire")}
+#: The broker of each transport.
+BROKERS: dict[str, dict[str, Any]] = {
+    "memory": {"brokerServiceUrl": "memory:"},
+    "pulsar-client": {"brokerServiceUrl": "pulsar://a:6650"},
+    "wire": {"brokerServiceUrl": "pulsar://a:6650", "transport": "wire"},
+}
 
 
-def test_every_key_of_java_has_one_of_three_states() -> None:
-    """It works, it is accepted and listed as one without an effect, or it is refused."""
-    fine = (Status.BUILT, Status.NO_EFFECT)
-    ours = {option.key for option in CONNECTION if option.key == option.field} | {"jms.queueSubscriptionType"}
-    connection = tuple(option for option in CONNECTION if option.key not in ours)
-    assert {option.key for option in connection} == JAVA.keys()
+def _given(option: Option) -> dict[str, Any]:
+    """A configuration with one option that is not at its default, and what that one needs."""
+    values: dict[str, Any] = {Section.PRODUCER: JAVA_PRODUCER, Section.CONSUMER: JAVA_CONSUMER}.get(
+        option.section, JAVA | OURS
+    )
+    needed: dict[str, dict[str, Any]] = {
+        "authParams": {"authPlugin": "token"}, "chunkingEnabled": {"producerConfig.batchingEnabled": False},
+        "jms.useCredentialsFromCreateConnection": {"authPlugin": "token"},
+    }  # fmt: skip
+    return {option.name: values[option.key], **needed.get(option.key, {})}
+
+
+@pytest.mark.parametrize("transport", BROKERS)
+def test_every_option_is_obeyed_listed_or_refused_by_each_transport(transport: str) -> None:
+    """No option is silently without effect: an obeyed one is read in the code that the transport runs."""
+    code, derived = _code_with(transport), "\n".join(_files("config"))
+    for option in (each for each in (*CONNECTION, *PRODUCER, *CONSUMER) if each.key not in CHOOSING):
+        given = BROKERS[transport] | _given(option)
+        implied = transport == "memory" and option.key == "enableTransaction"
+        if (option.status is Status.NOT_BUILT and not implied) or transport in option.refused_on:
+            with pytest.raises(ConfigurationError) as refused:
+                load(given)
+            assert refused.value.key == option.name
+            assert f"option {option.name}" in str(refused.value)
+            if option.status is Status.BUILT:
+                assert shown(given[option.name]) in str(refused.value)
+                assert f"; use transport={option.transports[0]}" in str(refused.value)
+            else:
+                assert option.doc in str(refused.value)
+            continue
+        obeyed = option.status is Status.BUILT and transport in option.transports
+        assert (option.name in load(given).without_effect) is not (obeyed or implied), option.name
+        if obeyed and option.field:
+            assert re.search(rf"[.\"]{option.field}\b", code) or f"self.{option.field}" in derived, option.name
+
+
+def test_every_key_of_java_is_an_option() -> None:
+    ours = {*OURS, "transport"}
+    assert {option.key for option in CONNECTION} == JAVA.keys() | ours
     assert {option.key for option in PRODUCER} == JAVA_PRODUCER.keys()
     groups = {"deadLetterPolicy", "negativeAckRedeliveryBackoff", "ackTimeoutRedeliveryBackoff"}
     assert {option.key for option in CONSUMER} | groups == JAVA_CONSUMER.keys()
-    producer = _of_status(PRODUCER, JAVA_PRODUCER, *fine)
-    consumer = _of_status(CONSUMER, JAVA_CONSUMER, *fine) | {name: JAVA_CONSUMER[name] for name in groups}
-    config = load(_of_status(connection, JAVA, *fine) | {"producerConfig": producer, "consumerConfig": consumer})
-    assert set(config.without_effect) == {option.name for option in IDLE}
+
+
+def test_the_map_of_java_sets_every_field() -> None:
+    """All at once, except what pulsar-client refuses."""
+    connection, producer, consumer = (
+        {
+            option.key: values[option.key]
+            for option in options
+            if option.status is not Status.NOT_BUILT and not option.refused_on and option.key in values
+        }
+        for options, values in ((CONNECTION, JAVA), (PRODUCER, JAVA_PRODUCER), (CONSUMER, JAVA_CONSUMER))
+    )
+    groups = {"deadLetterPolicy", "negativeAckRedeliveryBackoff", "ackTimeoutRedeliveryBackoff"}
+    consumer |= {name: JAVA_CONSUMER[name] for name in groups}
+    config = load(connection | {"producerConfig": producer, "consumerConfig": consumer})
+    assert {option.name for option in IDLE} <= set(config.without_effect)
     usual = load("pulsar://h")
-    for held, basis, options in (
-        (config, usual, connection), (config.producer, usual.producer, PRODUCER),
-        (config.consumer, usual.consumer, CONSUMER),
+    for held, basis, section in (
+        (config, usual, Section.CONNECTION), (config.producer, usual.producer, Section.PRODUCER),
+        (config.consumer, usual.consumer, Section.CONSUMER),
     ):  # fmt: skip
-        for option in options:
-            if option.field and option.section is not Section.CLIENT and option.status is Status.BUILT:
+        given = {Section.CONNECTION: connection, Section.PRODUCER: producer, Section.CONSUMER: consumer}[section]
+        for option in directory(section).options:
+            if option.field and option.key in given and option.status is Status.BUILT:
                 assert getattr(held, option.field) != getattr(basis, option.field), option.name
     assert config.client.keys() == {option.field for option in directory(Section.CLIENT).options}
     assert config.consumer.dead_letter is not None and config.consumer.ack_timeout_backoff is not None
-    prefixed = ((connection, JAVA), (PRODUCER, JAVA_PRODUCER), (CONSUMER, JAVA_CONSUMER))
-    for options, given in prefixed:
-        for option in options:
-            if option.status is Status.NOT_BUILT:
-                with pytest.raises(ConfigurationError, match=re.escape(option.doc)) as refused:
-                    load({"brokerServiceUrl": "pulsar://h", option.name: given[option.key]})
-                assert refused.value.key == option.name
+
+
+def test_options_of_a_transport_are_judged_however_they_are_given() -> None:
+    priority = ConsumerConfig(priority_level=3)
+    for options in ({"priority_level": 3}, {"consumer": priority}, {"consumer": {"priorityLevel": 3}}):
+        assert load("pulsar://h", transport="wire", **options).consumer == priority
+        with pytest.raises(ConfigurationError, match="transport=pulsar-client does not have this option"):
+            load("pulsar://h", **options)
+    assert load("pulsar://h", keep_alive_interval=5).without_effect == ("keepAliveIntervalSeconds",)
+    assert load("pulsar://h", transport="wire", client={"io_threads": 4}).without_effect == ("numIoThreads",)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +338,7 @@ def test_the_complete_defaults_of_the_java_client_load(java_classpath: str, java
     assert len(found) >= 30
     config = load({"brokerServiceUrl": "pulsar://h", **found})
     assert config.consumer.negative_ack_redelivery_delay == 60.0
-    assert "keepAliveIntervalSeconds" in config.without_effect
+    assert "lookupTimeoutMs" in config.without_effect
 
 
 def _run(folder: pathlib.Path, command: str, passwords: str) -> None:
@@ -312,27 +377,21 @@ async def test_the_commands_of_the_refusal_convert_javas_key_stores(
         assert message is not None and message.text == "x"
 
 
-def _code(*parts: str) -> str:
-    """The source of parts of the package, without configuration and command line."""
+def _files(*parts: str) -> list[str]:
+    """The source of the files of a part of the package."""
     package = pathlib.Path(jmsaio.config.__file__).parents[1]
-    files = [path for path in package.rglob("*.py") if not {"config", "cli"} & set(path.relative_to(package).parts)]
-    chosen = [path for path in files if path.relative_to(package).parts[: len(parts)] == parts]
-    return "\n".join(path.read_text(encoding="utf-8") for path in chosen)
+    return [path.read_text(encoding="utf-8") for path in package.joinpath(*parts).rglob("*.py")]
 
 
-def test_no_option_is_taken_and_ignored() -> None:
-    """Every field of an option that is built is read somewhere outside this package."""
-    code = _code()
-    options = (*CONNECTION, *PRODUCER, *CONSUMER, *DEAD_LETTER)
-    fields = {option.field for option in options if option.field and option.status is Status.BUILT}
-    assert sorted(field for field in fields if re.search(rf"[.\"]{field}\b", code) is None) == []
+def _code_with(transport: str) -> str:
+    """The source that runs with one of the transports, without configuration and command line."""
+    others = {text for name, folder in FOLDERS.items() if name != transport for text in _files("transport", *folder)}
+    return "\n".join(set(_files()) - others - set(_files("config")) - set(_files("cli")))
 
 
-@pytest.mark.parametrize(
-    ("name", "folder"), [("memory", ("memory",)), ("pulsar-client", ("pulsar", "native")), ("wire", ("pulsar", "wire"))]
-)
+@pytest.mark.parametrize(("name", "folder"), FOLDERS.items())
 def test_a_transport_reads_no_option_that_is_declared_without_effect_on_it(name: str, folder: tuple[str, ...]) -> None:
-    code = _code("transport", *folder)
+    code = "\n".join(_files("transport", *folder))
     options = (*CONNECTION, *PRODUCER, *CONSUMER, *DEAD_LETTER)
     elsewhere = {option.field for option in options if name not in option.transports} - {"properties"}
     assert len(elsewhere) >= 1

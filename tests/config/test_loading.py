@@ -112,7 +112,7 @@ def test_keywords_win_and_take_seconds_or_timedelta() -> None:
          "consumerConfig.deadLetterPolicy.maxRedeliver", "maxRedeliverCount"),
         ("pulsar://h?enableTransaction=true", "enableTransaction", "known but not supported"),
         ({"enableTransaction": True, "webServiceUrl": "http://h"}, "enableTransaction", "known but not supported"),
-        ("pulsar://h?enableTransaction=true", "enableTransaction", "pulsar-client has no transactions"),
+        ("pulsar://h?enableTransaction=true", "enableTransaction", "no transport to Pulsar has transactions"),
         ({"useKeyStoreTls": "true"}, "useKeyStoreTls", "PEM"),
         ("http://h?useTls=true", "useTls", "write https://"),
         ({"webServiceUrl": "http://h", "useTls": True}, "useTls", "write https://"),

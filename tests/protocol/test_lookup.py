@@ -8,7 +8,7 @@ import pytest
 
 from jmsaio.errors import TransportError
 from jmsaio.protocol.codes import LookupType
-from jmsaio.protocol.lookup import MOST_REDIRECTS, Address, Lookup, Step
+from jmsaio.protocol.lookup import Address, Lookup, Step
 
 pytestmark = pytest.mark.fast
 TOPIC = "persistent://public/default/orders"
@@ -52,18 +52,18 @@ def test_a_redirect_is_followed(authoritative: bool) -> None:
 
 def test_endless_redirects_end() -> None:
     asked = lookup()
-    for _ in range(MOST_REDIRECTS - 1):
+    for _ in range(20):
         asked.request()
         assert asked.answered(answer(LookupType.Redirect)) is Step.ASK
     asked.request()
-    with pytest.raises(TransportError, match=f"look up {TOPIC}: passed on 20 times") as raised:
+    with pytest.raises(TransportError, match=f"look up {TOPIC}: passed on 21 times") as raised:
         asked.answered(answer(LookupType.Redirect))
     assert raised.value.error_code == "LookupError"
 
 
 def test_the_last_broker_asked_can_still_answer() -> None:
     asked = lookup()
-    for _ in range(MOST_REDIRECTS - 1):
+    for _ in range(20):
         asked.request()
         asked.answered(answer(LookupType.Redirect))
     asked.request()

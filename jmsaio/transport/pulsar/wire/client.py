@@ -9,6 +9,7 @@ from itertools import count
 
 from jmsaio.config import Configuration
 from jmsaio.errors import ForkError, ObjectClosedError, TransportError
+from jmsaio.protocol.backoff import Backoff
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import LinkChange
 from jmsaio.transport.clock import Clock, clock_of
@@ -28,6 +29,7 @@ class Client:
         loop: the event loop of everything here.
         clock: the clock of that loop.
         tasks: owner of all background tasks.
+        backoff: the pauses between attempts to connect.
         link: whether there is a connection.
         pool: the connections.
         topics: finds the brokers of topics.
@@ -41,10 +43,10 @@ class Client:
         self.loop = asyncio.get_running_loop()
         self.clock: Clock = clock_of(self.loop)
         self.tasks = Tasks()
-        self.link = Link(config.service_url, self.tasks)
+        self.backoff = Backoff(config.initial_backoff, config.max_backoff)
+        self.link = Link(config.service_url, self.tasks, self.backoff)
         self.pool = Pool(config, self.tasks, lambda error: self.link.lost(self.pool, error))
-        listener = config.client.get("listener_name")
-        self.topics = Topics(self.pool, config.operation_timeout, listener if isinstance(listener, str) else None)
+        self.topics = Topics(self.pool, config)
         self.share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
         self.ids = count(1)
         self.closed = False

@@ -46,8 +46,6 @@ _TYPES: Final = {
     SubscriptionType.FAILOVER: SubType.Failover,
     SubscriptionType.KEY_SHARED: SubType.Key_Shared,
 }
-#: Seconds that acknowledgements wait for others.
-ACK_GROUP_TIME: Final = 0.005
 #: Ids in one ACK frame: far below the broker's limit of a frame.
 _MOST_IDS: Final = 1000
 #: Entries kept although they are with the broker, for their counts.
@@ -93,7 +91,7 @@ class Consumer:
         self._dead_after = None if policy is None else policy.max_redeliver_count
         self._id = next(client.ids)
         self._incarnation = 0
-        self._keeper = Keeper(self, client.topics, client.tasks)
+        self._keeper = Keeper(self, client.topics, client.tasks, client.backoff)
         self._connection: Connection | None = None
         self._permits = Permits(queue_size, client.share)
         self._stopped = False
@@ -131,7 +129,8 @@ class Consumer:
             await connection.request(
                 f"subscribe {wanted.name} of {self.topic}", self._client.config.operation_timeout, Command.SUBSCRIBE,
                 topic=self.topic, subscription=wanted.name, sub_type=int(_TYPES[wanted.type]), consumer_id=number,
-                consumer_name=config.consumer_name, metadata=key_values(metadata),
+                consumer_name=config.consumer_name, priority_level=config.priority_level or None,
+                metadata=key_values(metadata),
                 read_compacted=config.read_compacted or None,
                 initial_position=int(InitialPosition.Earliest if earliest else InitialPosition.Latest),
                 replicate_subscription_state=config.replicate_subscription_state or None,
@@ -345,7 +344,8 @@ class Consumer:
     def _acknowledge_later(self, entry: Entry) -> None:
         self._acked[entry] = None
         if self._grouping is None:
-            self._grouping = self._client.loop.call_later(ACK_GROUP_TIME, self.flush)
+            wait = self._subscription.config.acknowledgements_group_time
+            self._grouping = self._client.loop.call_later(wait, self.flush)
 
     def flush(self) -> None:
         """Send the acknowledgements that wait."""

@@ -9,7 +9,7 @@ from random import random
 from typing import Final, Protocol, TypeVar
 
 from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError
-from jmsaio.protocol import backoff
+from jmsaio.protocol.backoff import Backoff
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire.answers import passes
 from jmsaio.transport.pulsar.wire.connection import Connection
@@ -77,12 +77,14 @@ class Keeper:
         part: the producer or consumer.
         topics: finds the broker.
         tasks: owner of the task that does it.
+        backoff: the pauses.
     """
 
-    def __init__(self, part: Part, topics: Topics, tasks: Tasks) -> None:
+    def __init__(self, part: Part, topics: Topics, tasks: Tasks, backoff: Backoff) -> None:
         self._part = part
         self._topics = topics
         self._tasks = tasks
+        self._backoff = backoff
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[tuple[JMSError, str]] = self._loop.create_future()
@@ -125,7 +127,7 @@ class Keeper:
         failures, assigned, topics = 0, "", self._topics
         while True:
             if failures:
-                await asyncio.sleep(backoff.delay(failures, random()))
+                await asyncio.sleep(self._backoff.delay(failures, random()))
             self._ended = self._loop.create_future()
             try:
                 connection = await (topics.assigned(assigned) if assigned else topics.owner(self._part.topic))

@@ -9,7 +9,7 @@ from random import random
 import attrs
 
 from jmsaio.errors import BrokerUnavailableError, JMSError
-from jmsaio.protocol import backoff
+from jmsaio.protocol.backoff import Backoff
 from jmsaio.transport.base import LinkChange, LinkListener
 from jmsaio.transport.pulsar.wire.pool import Pool
 from jmsaio.transport.pulsar.wire.tasks import Tasks
@@ -28,6 +28,7 @@ class Link:
 
     url: str
     _tasks: Tasks
+    _backoff: Backoff
     listeners: set[LinkListener] = attrs.field(factory=set, init=False)
     _lost: bool = attrs.field(default=False, init=False)
 
@@ -49,7 +50,7 @@ class Link:
                 break
             except JMSError:
                 failures += 1
-                await asyncio.sleep(backoff.delay(failures, random()))
+                await asyncio.sleep(self._backoff.delay(failures, random()))
         self._lost = False
         seconds = loop.time() - begun
         self.report(LinkChange(f"the connection to {self.url} is back after {seconds:.0f} s", whole=True))

@@ -60,7 +60,7 @@ class Pool:
         self._timeout = timeout / 1000
         self._tasks = tasks
         self._lost = lost
-        self._introduction = Introduction(_VERSION, self._identify)
+        self._introduction = Introduction(_VERSION, self._identify, config.keep_alive_interval)
         self._open: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Future[Connection]] = {}
         self._closed = False

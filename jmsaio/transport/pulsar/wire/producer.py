@@ -96,7 +96,7 @@ class Producer:
         self._sequence_ids = sequence_ids
         self._partition = split_partition(topic)[1]
         self._id = next(client.ids)
-        self._keeper = Keeper(self, client.topics, client.tasks)
+        self._keeper = Keeper(self, client.topics, client.tasks, client.backoff)
         self._connection: Connection | None = None
         self._producing: Producing[Token] = Producing()
         self._name, self._named = config.producer_name or "", config.producer_name is not None
@@ -133,6 +133,7 @@ class Producer:
                 user_provided_producer_name=self._named, metadata=key_values(self._metadata), epoch=self._epoch,
                 schema=_schema_fields(self._schema),
                 producer_access_mode=int(ProducerAccessMode[self._config.access_mode]),
+                initial_subscription_name=self._config.initial_subscription_name,
             )  # fmt: skip
         self._name = answer["producer_name"]
         self._schema_version = answer.get("schema_version") or None

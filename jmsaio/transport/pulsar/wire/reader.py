@@ -67,7 +67,7 @@ class WireReader:
         self._permits.held = not receiving
         self._partition = split_partition(options.topic)[1]
         self._id = next(client.ids)
-        self._keeper = Keeper(self, client.topics, client.tasks)
+        self._keeper = Keeper(self, client.topics, client.tasks, client.backoff)
         self._connection: Connection | None = None
         self._ready: deque[WireRecord] = deque()
         start = options.start

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+from itertools import cycle
+from typing import Any
+
+import attrs
+
+from jmsaio.config import Configuration
 from jmsaio.model.partitions import partition_names, split_partition, topic_pattern
 from jmsaio.protocol.codes import TopicsMode
 from jmsaio.protocol.commands import Command
@@ -22,14 +30,17 @@ class Topics:
 
     Args:
         pool: the connections.
-        timeout: seconds for each answer.
-        listener: name of the advertised listener, or None.
+        config: the connection's options.
     """
 
-    def __init__(self, pool: Pool, timeout: float, listener: str | None) -> None:
+    def __init__(self, pool: Pool, config: Configuration) -> None:
         self._pool = pool
-        self._timeout = timeout
-        self._listener = listener
+        self._timeout = config.operation_timeout
+        given: Mapping[str, Any] = config.client
+        self._listener: str | None = given.get("listener_name")
+        self._most_redirects = config.max_lookup_redirects
+        self._looking_up = asyncio.Semaphore(given.get("concurrent_lookup_requests", 5000))
+        self._slots = cycle(range(max(1, config.connections_per_broker)))
 
     async def owner(self, topic: str) -> Connection:
         """Return a connection to the broker that serves a topic without partitions, or one partition.
@@ -38,19 +49,20 @@ class Topics:
             TransportError: the broker can't tell, or passes the question on too often.
             As ``Pool.connect`` and ``Connection.request``.
         """
-        connection = await self._pool.connect_service()
-        lookup = Lookup(topic, connection.address.broker, self._pool.tls, self._listener)
-        what = f"look up {topic}"
-        while True:
-            answer = await connection.request(what, self._timeout, Command.LOOKUP, **lookup.request())
-            step = lookup.answered(answer)
-            connection = await self._pool.connect(lookup.address)
-            if step is Step.FOUND:
-                return connection
+        async with self._looking_up:
+            connection = await self._pool.connect_service()
+            service = connection.address.broker
+            lookup = Lookup(topic, service, self._pool.tls, self._listener, self._most_redirects)
+            what = f"look up {topic}"
+            while True:
+                answer = await connection.request(what, self._timeout, Command.LOOKUP, **lookup.request())
+                if lookup.answered(answer) is Step.FOUND:
+                    return await self._pool.connect(attrs.evolve(lookup.address, slot=next(self._slots)))
+                connection = await self._pool.connect(lookup.address)
 
     async def assigned(self, url: str) -> Connection:
         """Return a connection to the broker that another one named as the next for a topic."""
-        return await self._pool.connect(Address(url))
+        return await self._pool.connect(Address(url, slot=next(self._slots)))
 
     async def partitions(self, topic: str) -> list[str]:
         """Return the full names of a topic's partitions in order, or its own name if it has none.

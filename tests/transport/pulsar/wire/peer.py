@@ -185,8 +185,8 @@ class Peer:
 
     def config(self, **options: Any) -> Configuration:
         """How to reach it; the bytes of received records matter only where a test sets their limit."""
-        options = {"receive_buffer_bytes": 2**30} | options
-        return load(self.url, use_pulsar_admin=False, operation_timeout=5.0, close_timeout=2.0, **options)
+        usual = {"transport": "wire", "use_pulsar_admin": False, "operation_timeout": 5.0, "close_timeout": 2.0}
+        return load(self.url, **{"receive_buffer_bytes": 2**30, **usual, **options})
 
 
 @asynccontextmanager

@@ -374,3 +374,14 @@ async def test_what_is_lost_while_it_is_stopped_receives_again_after_resume(
     await transport.ping(5)
     await box.receiver.resume(5)
     assert [fields["message_permits"] for fields in await peer.seen(Command.FLOW, 2)] == [10, 10]
+
+
+async def test_acknowledgements_wait_for_others_as_configured(peer: Peer, transport: WireTransport) -> None:
+    box = await subscribe(transport, acknowledgements_group_time=1000.0, priority_level=2)
+    assert peer.all(Command.SUBSCRIBE)[-1]["priority_level"] == 2
+    for entry in range(2):
+        peer.deliver(entry, "x")
+        box.receiver.acknowledge(await box.take(1))
+        await asyncio.sleep(0.01)  # longer than they wait by default
+    await box.receiver.settle(5, receipt=True)
+    assert [len(fields["message_id"]) for fields in peer.all(Command.ACK)] == [2]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from jmsaio.errors import JMSError, NotFoundError, OperationTimeoutError, TransportError
+from jmsaio.protocol.backoff import Backoff
 from jmsaio.transport.pulsar.wire.keeper import Keeper
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 
@@ -52,7 +53,7 @@ class Topics:
 
 def kept(part: Part, topics: Topics | None = None) -> Keeper:
     found: Any = topics or Topics()
-    return Keeper(part, found, Tasks())
+    return Keeper(part, found, Tasks(), Backoff())
 
 
 async def test_errors_that_pass_are_passed_over() -> None:

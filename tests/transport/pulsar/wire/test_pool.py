@@ -87,3 +87,12 @@ async def test_a_caller_that_gives_up_leaves_the_opening_to_others(peer: Peer) -
     assert (await second).error is None
     await pool.aclose(1)
     await tasks.aclose(1)
+
+
+async def test_a_silent_broker_is_asked_after_the_keep_alive_interval(peer: Peer) -> None:
+    tasks = Tasks()
+    pool = Pool(peer.config(keep_alive_interval=1), tasks)
+    await pool.connect_service()
+    await peer.seen(Command.PING)
+    await pool.aclose(1)
+    await tasks.aclose(1)

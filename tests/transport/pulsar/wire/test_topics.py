@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from jmsaio.errors import TransportError
 from jmsaio.protocol.codes import LookupType
 from jmsaio.protocol.commands import Command, encode_command
-from jmsaio.protocol.lookup import MOST_REDIRECTS, Address
+from jmsaio.protocol.lookup import Address
 from jmsaio.transport.pulsar.wire.client import Client
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer, Script, listening
 
@@ -44,7 +45,7 @@ async def test_a_redirect_is_followed_to_the_broker_that_serves_the_topic(peer: 
 
 async def test_endless_redirects_are_an_error(peer: Peer, client: Client) -> None:
     peer.script(Command.LOOKUP, *[answer(LookupType.Redirect, peer.url)] * 100)
-    with pytest.raises(TransportError, match=f"passed on {MOST_REDIRECTS} times"):
+    with pytest.raises(TransportError, match="passed on 21 times"):
         await client.topics.owner(TOPIC)
 
 
@@ -74,3 +75,25 @@ async def test_a_pattern_matches_topics_without_their_partitions(peer: Peer, cli
     )
     assert await client.topics.matching("persistent://public/default/t.*", "PersistentOnly") == [TOPIC]
     assert peer.all(Command.GET_TOPICS_OF_NAMESPACE)[0]["namespace"] == "public/default"
+
+
+async def test_options_bound_look_ups_and_spread_connections(peer: Peer) -> None:
+    client = Client(peer.config(max_lookup_redirects=0, connections_per_broker=2, concurrent_lookup_requests=1))
+    waiting: list[Fields] = []
+
+    def late(link: Link, asked: Fields) -> bytes:
+        waiting.append(asked)
+        return b""
+
+    peer.script(Command.LOOKUP, answer(LookupType.Redirect, peer.url), late)
+    with pytest.raises(TransportError, match="passed on 1 times"):
+        await client.topics.owner(TOPIC)
+    both = asyncio.gather(client.topics.owner(TOPIC), client.topics.owner(f"{TOPIC}-2"))
+    await peer.seen(Command.LOOKUP, 2)
+    await client.topics.partitions(TOPIC)  # enough time for a second look-up, if it did not wait
+    assert len(peer.all(Command.LOOKUP)) == 2
+    peer.links[-1].write(peer.usual(peer.links[-1], Command.LOOKUP, waiting[0]))
+    one, other = await both
+    assert one is not other and one.address.broker == other.address.broker == peer.url
+    await client.pool.aclose(1)
+    await client.tasks.aclose(1)

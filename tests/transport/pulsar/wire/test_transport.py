@@ -18,13 +18,14 @@ from jmsaio.errors import (
     ObjectClosedError,
     OperationTimeoutError,
 )
-from jmsaio.protocol.commands import Command
+from jmsaio.protocol.codes import ServerError
+from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import SenderOptions
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from jmsaio.transport.registry import open_transport as open_any
 from tests.kit.records import record
 from tests.transport.pulsar.wire.conftest import TOPIC
-from tests.transport.pulsar.wire.peer import Peer
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 
 
 async def test_the_option_chooses_it(peer: Peer) -> None:
@@ -93,3 +94,17 @@ async def test_records_of_groups_share_no_batch(peer: Peer, transport: WireTrans
         sender.send(record("x", key=key), None)
     await sender.drain(5)
     assert [metadata.partition_key for metadata, _ in peer.entries.values()] == [b"a", b"b"]
+
+
+def not_ready(link: Link, fields: Fields) -> bytes:
+    error = ServerError.ServiceNotReady
+    return encode_command(Command.ERROR, request_id=fields["request_id"], error=error, message="loading")
+
+
+async def test_the_back_off_is_as_configured(peer: Peer) -> None:
+    """Forty pauses of the default would last longer than opening a sender can."""
+    transport = await open_transport(peer.config(initial_backoff=0.001, max_backoff=0.001))
+    peer.script(Command.PRODUCER, *[not_ready] * 40)
+    await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(initial_subscription_name="s"), lambda *_: None))
+    assert [fields["initial_subscription_name"] for fields in peer.all(Command.PRODUCER)] == ["s"] * 41
+    await transport.aclose(5)
