@@ -24,6 +24,8 @@ import java.util.Enumeration;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 
 /**
  * The language of Peer and GoldenFiles: builds JMS messages from JSON descriptions and describes messages in JSON.
@@ -240,6 +242,35 @@ final class Messages {
     } else {
       producer.send(destination, message, mode, priority, timeToLive, listener);
     }
+  }
+
+  /** Send {"message", "options"} without waiting for each, so that the producer can batch them; returns their headers. */
+  static ArrayNode sendAll(Session session, MessageProducer producer, Destination destination, JsonNode items)
+      throws Exception {
+    List<CompletableFuture<Message>> sent = new ArrayList<>();
+    for (JsonNode item : items) {
+      CompletableFuture<Message> future = new CompletableFuture<>();
+      CompletionListener listener =
+          new CompletionListener() {
+            @Override
+            public void onCompletion(Message message) {
+              future.complete(message);
+            }
+
+            @Override
+            public void onException(Message message, Exception error) {
+              future.completeExceptionally(error);
+            }
+          };
+      Message message = build(session, item.get("message"));
+      send(producer, destination, message, item.path("options"), listener);
+      sent.add(future);
+    }
+    ArrayNode headers = JSON.createArrayNode();
+    for (CompletableFuture<Message> future : sent) {
+      headers.add(headers(future.get(60, TimeUnit.SECONDS)));
+    }
+    return headers;
   }
 
   // --------------------------------------------------------------------------------------------------- describing

@@ -2,7 +2,6 @@ import com.datastax.oss.pulsar.jms.PulsarConnectionFactory;
 import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.JsonNode;
 import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.node.ArrayNode;
 import com.datastax.oss.pulsar.jms.shaded.com.fasterxml.jackson.databind.node.ObjectNode;
-import jakarta.jms.CompletionListener;
 import jakarta.jms.Connection;
 import jakarta.jms.Destination;
 import jakarta.jms.JMSException;
@@ -15,12 +14,8 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 
 /**
  * The real Java client, driven by another program: one JSON request on each line of standard input, one answer on
@@ -101,39 +96,12 @@ public final class Peer {
         Messages.send(producer, Messages.destination(session, destination), message, request.path("options"));
         return Messages.headers(message);
       case "send_all":
-        return sendAll(Messages.destination(session, destination), request.get("items"));
+        return Messages.sendAll(session, producer, Messages.destination(session, destination), request.get("items"));
       case "receive":
         return receive(request);
       default:
         return schemas.serve(request);
     }
-  }
-
-  private ArrayNode sendAll(Destination destination, JsonNode items) throws Exception {
-    List<CompletableFuture<Message>> sent = new ArrayList<>();
-    for (JsonNode item : items) {
-      CompletableFuture<Message> future = new CompletableFuture<>();
-      CompletionListener listener =
-          new CompletionListener() {
-            @Override
-            public void onCompletion(Message message) {
-              future.complete(message);
-            }
-
-            @Override
-            public void onException(Message message, Exception error) {
-              future.completeExceptionally(error);
-            }
-          };
-      Message message = Messages.build(session, item.get("message"));
-      Messages.send(producer, destination, message, item.path("options"), listener);
-      sent.add(future);
-    }
-    ArrayNode headers = Messages.JSON.createArrayNode();
-    for (CompletableFuture<Message> future : sent) {
-      headers.add(Messages.headers(future.get(60, TimeUnit.SECONDS)));
-    }
-    return headers;
   }
 
   private MessageConsumer subscribe(JsonNode request) throws JMSException {

@@ -126,6 +126,9 @@ public final class Sides {
       switch (request.get("op").asText()) {
         case "send":
           return send(Messages.destination(session, request.get("destination")), request.get("items"));
+        case "send_all":
+          return Messages.sendAll(
+              session, producer, Messages.destination(session, request.get("destination")), request.get("items"));
         case "subscribe":
           consumers.put(request.get("consumer").asText(), subscribe(request));
           return null;
