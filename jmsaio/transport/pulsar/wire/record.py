@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jmsaio.errors import MalformedMessageError, MessageFormatError
-from jmsaio.model.packed import PACKED_NAMES, find_packed, pack_name, unpack
+from jmsaio.model.packed import PACKED_NAMES, find_packed, unpack
 from jmsaio.model.wire import EXPIRATION, WireId
 from jmsaio.protocol.batch import Span
 from jmsaio.protocol.metadata import Metadata
