@@ -44,6 +44,14 @@ PARTS = {
         Pair("receive / floor", "receive.jmsaio", "receive.floor"),
         Pair("embedded broker / bare loop", "embedded.through", "embedded.bare"),
     ),
+    "Rate on the transport wire: longer is better": (
+        Pair("wire: send_async / raw pulsar-client", "send.wire", "send.raw"),
+        Pair("wire: send_async / Java", "send.wire", "send.java"),
+        Pair("wire: 1,000 workers / raw pulsar-client", "send.wire-workers", "send.raw"),
+        Pair("wire: receive / raw pulsar-client", "receive.wire", "receive.raw"),
+        Pair("wire: receive / Java", "receive.wire", "receive.java"),
+        Pair("wire: listener / raw pulsar-client", "receive.wire-listener", "receive.raw"),
+    ),
     "Latency and CPU of a message: shorter is better": (
         Pair("latency at 1,000/s / raw pulsar-client", "latency.jmsaio", "latency.raw", "p50_ms"),
         Pair("CPU at 1,000/s / raw pulsar-client", "latency.jmsaio", "latency.raw", "cpu_us"),
@@ -51,6 +59,12 @@ PARTS = {
         Pair("layer: 1,000 workers / bare loop", "layer.workers", "layer.bare-send", "cpu_us"),
         Pair("layer: receive / bare loop", "layer.receive", "layer.bare-receive", "cpu_us"),
         Pair("layer: listener / bare loop", "layer.listener", "layer.bare-receive", "cpu_us"),
+    ),
+    "Latency and CPU on the transport wire: shorter is better": (
+        Pair("wire: latency at 1,000/s / raw", "latency.wire", "latency.raw", "p50_ms"),
+        Pair("wire: CPU at 1,000/s / raw", "latency.wire", "latency.raw", "cpu_us"),
+        Pair("wire: send_async / layer", "send.wire", "layer.send", "cpu_us"),
+        Pair("wire: receive / layer", "receive.wire", "layer.receive", "cpu_us"),
     ),
     "CPU of a message on uvloop: shorter is better": (
         Pair("layer: send_async / asyncio", "layer.send-uvloop", "layer.send", "cpu_us"),

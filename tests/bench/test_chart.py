@@ -53,7 +53,7 @@ def test_the_page_on_the_price_has_the_figures_of_the_guide() -> None:
 
 def test_each_compared_row_exists() -> None:
     broker = "pulsar://broker:6650"
-    rows = all_scenarios(broker, "http://broker:8080", None)
+    rows = all_scenarios(broker, "http://broker:8080", "classes")
     names = {row.name for row in [*beside_uvloop(rows), *spark_scenarios(broker, broker)]}
     assert {name for pairs in PARTS.values() for pair in pairs for name in (pair.row, pair.reference)} <= names
 
