@@ -72,10 +72,10 @@ class Producer:
     """
 
     __slots__ = (
-        "_batches", "_body", "_chunks", "_client", "_compression", "_config", "_connection", "_deadline", "_epoch",
-        "_expiry", "_first", "_id", "_keeper", "_latest", "_limit", "_metadata", "_name", "_named", "_partition",
-        "_producing", "_scheduled", "_schema", "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled",
-        "_size", "_tokens", "_window", "failure", "topic",
+        "_batches", "_body", "_changed", "_chunks", "_client", "_compression", "_config", "_connection", "_deadline",
+        "_epoch", "_expiry", "_first", "_id", "_keeper", "_latest", "_limit", "_metadata", "_name", "_named",
+        "_partition", "_producing", "_scheduled", "_schema", "_schema_version", "_seen", "_sequence", "_sequence_ids",
+        "_settled", "_size", "_tokens", "_window", "failure", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -90,6 +90,7 @@ class Producer:
         self._chunks = config.chunking_enabled and not topic.startswith("non-persistent:")
         self._compression = CompressionType[config.compression_type.upper()]
         self._settled = options.settled
+        self._changed = options.topic_changed
         self._schema = options.schema
         self._metadata = {CLIENT: process_name(), **config.properties, **options.metadata}
         self._window = window
@@ -142,6 +143,8 @@ class Producer:
             first = self._config.initial_sequence_id
             self._sequence = answer["last_sequence_id"] if first is None else first
             self._sequence_ids.last[self.topic] = self._sequence
+        elif not self.topic.startswith("non-persistent:"):
+            self._changed(self.topic)  # PRODUCER creates a topic that was deleted
         self._connection = connection
         for frame in self._producing.connect():
             connection.write(frame)

@@ -82,6 +82,20 @@ async def test_what_has_no_receipt_when_the_link_breaks_is_sent_again(
     assert peer.all(Command.PRODUCER)[1]["producer_name"] == "peer-1"
 
 
+async def test_each_new_registration_tells_that_the_topic_might_be_new(peer: Peer, transport: WireTransport) -> None:
+    """PRODUCER creates a topic that was deleted, without the queue's subscription."""
+    changed: list[str] = []
+    options = SenderOptions(ProducerConfig(), lambda *_: None, topic_changed=changed.append)
+    sender = await transport.open_sender(TOPIC, options)
+    assert changed == []
+    [opened] = peer.all(Command.PRODUCER)
+    peer.links[-1].send(Command.CLOSE_PRODUCER, producer_id=opened["producer_id"], request_id=0)
+    await peer.seen(Command.PRODUCER, 2)
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    assert changed == [TOPIC]
+
+
 async def test_a_send_without_an_answer_is_in_doubt_and_a_late_receipt_changes_nothing(
     peer: Peer, transport: WireTransport
 ) -> None:
