@@ -51,6 +51,13 @@ class Identity:
     method: str = "none"
     data: bytes = attrs.field(default=b"", repr=False)
 
+    def hidden_in(self, text: str) -> str:
+        """Return a text of the broker without the data, and without the password of ``user:password``."""
+        data = self.data.decode(errors="replace")
+        for secret in (data, data.partition(":")[2]):
+            text = text.replace(secret, "***") if secret else text
+        return text
+
 
 def connect_frame(version: str, identity: Identity, proxied: str = "") -> bytes:
     """Return the CONNECT command.

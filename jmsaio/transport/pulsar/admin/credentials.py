@@ -271,7 +271,7 @@ def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.S
         private_key = credentials.values["tlsKeyFile"]
     if certificate is not None:
         try:
-            context.load_cert_chain(certificate, private_key)
+            context.load_cert_chain(certificate, private_key, password="")  # without one it would ask at the terminal
         except OSError as error:  # ssl.SSLError is an OSError
             raise _no_tls(f"certificate {certificate} with key {private_key}", error) from error
     return context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import attrs
 
@@ -16,6 +16,7 @@ from jmsaio.protocol.handshake import Handshake, Identity
 from jmsaio.protocol.lookup import Address
 from jmsaio.protocol.messages import Delivery, SendReceipt, read_message, read_receipt
 from jmsaio.protocol.requests import Requests
+from jmsaio.transport.causes import cause_of
 from jmsaio.transport.pulsar.wire.answers import error_of
 
 #: Bytes that wait for the network before writing pauses.
@@ -97,11 +98,13 @@ class Connection(asyncio.Protocol):
         self._requests: Requests[asyncio.Future[dict[str, Any]]] = Requests()
         # CONNECTED has no request id, and can come before ``create_connection`` returns.
         self._accepted: asyncio.Future[None] = self._loop.create_future()
+        self._answered: asyncio.Future[None] = self._loop.create_future()  # the first PING
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._out: list[bytes] = []
         self._paused = False
         self._arrived: dict[ConsumerPart, None] = {}
-        self._heard = self._loop.time()
+        self._heard = self._asked = self._loop.time()
+        self._identity = Identity()
         self._timer: asyncio.TimerHandle | None = None
 
     def __repr__(self) -> str:
@@ -109,13 +112,26 @@ class Connection(asyncio.Protocol):
         parts = len(self.producers) + len(self.consumers)
         return f"<Connection {self.address.broker}, {state}, {parts} producers and consumers>"
 
+    async def speak(self) -> None:
+        """Wait until the broker answers a PING, which needs no CONNECT before. The caller bounds the time.
+
+        Raises:
+            ProtocolError: this is no broker, or it uses TLS and the connection does not.
+            BrokerUnavailableError: the connection broke.
+        """
+        self.write(_PING)
+        await self._answered
+
     async def introduce(self, identity: Identity) -> None:
         """Send CONNECT, and wait until the broker accepts this client. The caller bounds the time.
 
         Raises:
             JMSSecurityError: it refuses the credentials.
-            BrokerUnavailableError: the connection broke.
+            ProtocolError, BrokerUnavailableError: as ``speak``.
         """
+        if identity.data and self._transport.get_extra_info("ssl_object") is None:
+            await self.speak()  # otherwise a port with TLS would get credentials that anyone can read
+        self._identity = identity
         proxied = self.address.broker.partition("://")[2] if self.address.through else ""
         self.write(handshake.connect_frame(self._introduction.version, identity, proxied))
         await self._accepted
@@ -123,6 +139,7 @@ class Connection(asyncio.Protocol):
 
     def respond(self, identity: Identity) -> None:
         """Answer a challenge of the broker."""
+        self._identity = identity
         self.write(handshake.response_frame(self._introduction.version, identity))
 
     def close(self, error: JMSError) -> None:
@@ -139,16 +156,16 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the socket."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.set_write_buffer_limits(high=_HIGH_WATER)
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        self._transport.set_write_buffer_limits(high=_HIGH_WATER)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Take the end of the socket."""
         self._gone.set_result(None)
-        self._end(
-            BrokerUnavailableError(f"the connection to {self.address.broker} broke: {exc or 'closed by the broker'}")
-        )
+        why = "closed by the broker" if exc is None else cause_of(exc)
+        error = BrokerUnavailableError(f"the connection to {self.address.broker} broke: {why}")
+        error.__cause__ = exc
+        self._end(error)
 
     def pause_writing(self) -> None:
         """Keep what is written until the network takes it."""
@@ -182,7 +199,7 @@ class Connection(asyncio.Protocol):
             self._loop.call_soon(self._send)
 
     def _send(self) -> None:
-        if self._paused:
+        if self._paused or self.error is not None:
             return
         out, self._out = self._out, []
         if out:
@@ -229,16 +246,20 @@ class Connection(asyncio.Protocol):
                 answer = await self.start_request(command, **fields)
         except TimeoutError:
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
-        number = answer.get("error", answer.get("error_code"))
-        if number is not None:
-            raise error_of(what, number, answer.get("message") or answer.get("error_message") or "")
+        if "error" in answer or "error_code" in answer:
+            raise self._error_of(what, answer)
         return answer
+
+    def _error_of(self, what: str, fields: dict[str, Any]) -> JMSError:
+        number = fields.get("error", fields.get("error_code", 0))
+        words = fields.get("message") or fields.get("error_message") or ""
+        return error_of(what, number, self._identity.hidden_in(words))
 
     # the way in
 
     def _take(self, frame: Frame) -> None:
         kind = frame.kind
-        if not self._accepted.done():
+        if not self._accepted.done() and kind not in (Command.PING, Command.PONG):
             self._shake_hands(kind, decode_command(kind, frame.data, frame.command, frame.rest))
         elif kind == Command.MESSAGE:
             delivery = read_message(frame)
@@ -253,7 +274,10 @@ class Connection(asyncio.Protocol):
                 producer.stored(receipt)
         elif kind == Command.PING:
             self.write(_PONG)
-        elif kind != Command.PONG:
+        elif kind == Command.PONG:
+            if not self._answered.done():
+                self._answered.set_result(None)
+        else:
             self._take_command(kind, decode_command(kind, frame.data, frame.command, frame.rest))
 
     def _take_command(self, command: int, fields: dict[str, Any]) -> None:
@@ -280,14 +304,12 @@ class Connection(asyncio.Protocol):
             if not self._accepted.done():
                 self._accepted.set_result(None)
         else:
-            what = f"connect to {self.address.broker}"
-            self.close(error_of(what, fields.get("error", 0), fields.get("message", "")))
+            self.close(self._error_of(f"connect to {self.address.broker}", fields))
 
     def _take_send_error(self, fields: dict[str, Any]) -> None:
         producer = self.producers.get(fields.get("producer_id", -1))
         if producer is not None:
-            error = error_of("send", fields.get("error", 0), fields.get("message", ""))
-            producer.refused(fields.get("sequence_id", -1), error)
+            producer.refused(fields.get("sequence_id", -1), self._error_of("send", fields))
 
     def _close_producer(self, fields: dict[str, Any]) -> None:
         producer = self.producers.pop(fields.get("producer_id", -1), None)
@@ -300,7 +322,9 @@ class Connection(asyncio.Protocol):
             consumer.ended(TransportError("the broker closed the consumer", "Disconnected"), self._assigned(fields))
 
     def _assigned(self, fields: dict[str, Any]) -> str:
-        """Return the URL of the broker that takes the topic over, "" if it is not told."""
+        """Return the URL of the broker that takes the topic over, "" if it is not told, or behind a proxy."""
+        if self.address.through:
+            return ""
         tls = self.address.broker.startswith("pulsar+ssl:")
         return fields.get("assigned_broker_service_url_tls" if tls else "assigned_broker_service_url") or ""
 
@@ -310,14 +334,17 @@ class Connection(asyncio.Protocol):
             consumer.topic_ended()
 
     def _check_alive(self) -> None:
-        """Ask a silent broker, and give up one that stays silent."""
-        interval, silent = self._introduction.keep_alive, self._loop.time() - self._heard
-        if silent >= 2 * interval:
+        """Ask a broker that is silent for an interval, and give up one that does not answer within another."""
+        interval, now = self._introduction.keep_alive, self._loop.time()
+        if self._heard < self._asked:
+            silent = now - self._heard
             self.close(BrokerUnavailableError(f"the broker at {self.address.broker} was silent for {silent:.0f} s"))
             return
-        if silent >= interval / 2:
+        due = self._heard + interval
+        if due <= now:
             self.write(_PING)
-        self._timer = self._loop.call_later(interval, self._check_alive)
+            self._asked, due = now, now + interval
+        self._timer = self._loop.call_at(due, self._check_alive)
 
     def _end(self, error: JMSError) -> None:
         if self.error is not None:
@@ -325,7 +352,7 @@ class Connection(asyncio.Protocol):
         self.error = error
         if self._timer is not None:
             self._timer.cancel()
-        waiting: list[asyncio.Future[Any]] = [self._accepted, *self._requests.take_all()]
+        waiting: list[asyncio.Future[Any]] = [self._accepted, self._answered, *self._requests.take_all()]
         for future in waiting:
             if not future.done():
                 future.set_exception(error)

@@ -12,11 +12,18 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 
 from jmsaio.config import Configuration
-from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError, ObjectClosedError, OperationTimeoutError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    JMSError,
+    JMSSecurityError,
+    ObjectClosedError,
+    OperationTimeoutError,
+    ProtocolError,
+)
 from jmsaio.protocol.handshake import Identity
 from jmsaio.protocol.lookup import Address
 from jmsaio.transport.causes import cause_of
-from jmsaio.transport.pulsar.admin.causes import distrust
+from jmsaio.transport.pulsar.admin.causes import distrust, with_tls, without_tls
 from jmsaio.transport.pulsar.admin.credentials import (
     AuthKind,
     Credentials,
@@ -29,6 +36,10 @@ from jmsaio.transport.pulsar.wire.connection import Connection, Introduction
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 
 _VERSION: Final = "jmsaio"
+#: Error code of an address where no broker can be reached.
+UNREACHABLE: Final = "ConnectError"
+#: Maximum seconds to check whether a port uses the other scheme.
+_LOOK: Final = 2.0
 _METHODS: Final = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls", AuthKind.OAUTH2: "token", AuthKind.BASIC: "basic"}
 
 
@@ -64,6 +75,7 @@ class Pool:
         self._open: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Future[Connection]] = {}
         self._closed = False
+        self._proven = False  # whether the URL's scheme has worked
 
     @property
     def connections(self) -> list[Connection]:
@@ -74,24 +86,35 @@ class Pool:
         """Return a connection to the first address of the service URL that works.
 
         Raises:
-            The error of the last address, as ``connect``.
+            BrokerUnavailableError: none can be reached; has the causes of all, and host and port of the first.
+            The first other error of ``connect``, if none works.
         """
         for url in self.service:
             found = self._found(Address(url))
             if found is not None:
                 return found
-        for url in self.service[:-1]:
+        errors: list[JMSError] = []
+        for url in self.service:
             try:
                 return await self.connect(Address(url))
-            except BrokerUnavailableError:
-                continue
-        return await self.connect(Address(self.service[-1]))
+            except ObjectClosedError:
+                raise
+            except JMSError as error:
+                errors.append(error)
+        for each in errors:
+            if len(errors) == 1 or each.error_code != UNREACHABLE:
+                raise each
+        first = urlsplit(self.service[0])
+        text = "; ".join(str(each) for each in errors)
+        raise BrokerUnavailableError(text, first.hostname, first.port, error_code=UNREACHABLE) from errors[0]
 
     async def connect(self, address: Address) -> Connection:
         """Return the connection to a broker; open it if there is none.
 
         Raises:
-            BrokerUnavailableError: it can't be reached; has host, port and cause.
+            BrokerUnavailableError: it can't be reached (code ``UNREACHABLE``), or the OAuth 2.0 server; has host, port
+                and cause.
+            TransportError: it takes no connections for now.
             JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
             ObjectClosedError: the transport is closed.
 
@@ -105,7 +128,7 @@ class Pool:
         opening = self._opening.get(address)
         if opening is None:
             opening = self._opening[address] = asyncio.get_running_loop().create_future()
-            self._tasks.start(self._open_one(address, opening))
+            self._tasks.start(self._connected(address)).add_done_callback(partial(self._opened, address, opening))
         return await asyncio.shield(opening)
 
     def _ended(self, connection: Connection) -> None:
@@ -131,61 +154,99 @@ class Pool:
         await asyncio.gather(*(connection.aclose(closed, timeout) for connection in self.connections))
         self._open.clear()
 
-    async def _open_one(self, address: Address, opening: asyncio.Future[Connection]) -> None:
-        try:
-            connection = await self._connected(address)
-        except JMSError as error:
+    def _opened(self, address: Address, opening: asyncio.Future[Connection], task: asyncio.Task[Connection]) -> None:
+        del self._opening[address]
+        closed = ObjectClosedError("the connection to the broker is closed")
+        error = closed if task.cancelled() else task.exception()
+        if error is None and self._closed:
+            task.result().close(closed)
+        error = error or task.result().error  # it might have broken at once
+        if error is not None:
             opening.set_exception(error)
             opening.exception()  # whoever asked might have given up
-        except asyncio.CancelledError:
-            opening.set_exception(ObjectClosedError("the connection to the broker is closed"))
-            opening.exception()
-            raise
-        else:
-            self._open[address] = connection
-            opening.set_result(connection)
-        finally:
-            del self._opening[address]
+            return
+        self._proven = True
+        self._open[address] = task.result()
+        opening.set_result(task.result())
 
     async def _connected(self, address: Address) -> Connection:
+        """Open a connection. Raises as ``connect``."""
         url = urlsplit(address.through or address.broker)
         host, port = url.hostname or "", url.port or (6651 if self.tls else 6650)
-        place = f"{host}:{port}"
         connection: Connection | None = None
         identity = Identity()
         try:
             async with asyncio.timeout(self._timeout):
                 context = await self._context()
                 identity = await self._identify()
-                loop = asyncio.get_running_loop()
-                _, connection = await loop.create_connection(
-                    partial(Connection, address, self._introduction, self._challenged, self._ended),
-                    host, port, ssl=context, server_hostname=host if context is not None else None,
-                )  # fmt: skip
+                connection = await self._reached(address, host, port, context)
                 await connection.introduce(identity)
-        except TimeoutError:
-            self._drop(connection)
-            raise BrokerUnavailableError(
-                f"connect to {place}: no answer within {self._timeout:g} s", host, port
-            ) from None
-        except OSError as error:  # ssl.SSLError is one
-            reason = distrust(error, place)
-            if reason is not None:
-                raise JMSSecurityError(reason, "AuthenticationError") from error
-            raise BrokerUnavailableError(f"connect to {place}: {cause_of(error)}", host, port) from error
-        except JMSSecurityError as error:
-            if error.error_code != "AuthenticationError" or connection is None:
+                return connection
+        except BaseException as error:
+            if connection is not None:
+                connection.close(OperationTimeoutError("not connected in time"))
+            if not isinstance(error, TimeoutError | OSError | UnicodeError | JMSError):
                 raise
-            text = f"the broker at {place} refuses the credentials: {flaw(self._credentials, identity.data.decode())}"
-            raise JMSSecurityError(text, "AuthenticationError") from error
-        except BaseException:
-            self._drop(connection)
-            raise
+            refused = connection is not None and isinstance(error, JMSSecurityError)
+            raise await self._reason(error, host, port, identity if refused else None) from error
+
+    async def _reached(self, address: Address, host: str, port: int, context: ssl.SSLContext | None) -> Connection:
+        make = partial(Connection, address, self._introduction, self._challenged, self._ended)
+        name = host if context is not None else None
+        _, connection = await asyncio.get_running_loop().create_connection(
+            make, host, port, ssl=context, server_hostname=name
+        )
         return connection
 
-    def _drop(self, connection: Connection | None) -> None:
-        if connection is not None:
-            connection.close(OperationTimeoutError("not connected in time"))
+    async def _reason(self, error: Exception, host: str, port: int, refused: Identity | None) -> JMSError:
+        """Return the error to raise for a connection that failed. ``refused``: what the broker did not accept."""
+        place = f"{host}:{port}"
+        what = f"connect to {'pulsar+ssl' if self.tls else 'pulsar'}://{place}"
+        if isinstance(error, JMSSecurityError):
+            text = str(error)
+            if refused is not None and error.error_code == "AuthenticationError":
+                if self._credentials is not None and self._credentials.issued is not None:
+                    self._credentials.issued.forget()
+                text = f"the broker refuses the credentials: {flaw(self._credentials, refused.data.decode())}"
+            return JMSSecurityError(f"{what}: {text}", error.error_code)
+        if isinstance(error, TimeoutError):
+            text = f"no answer within {self._timeout:g} s"
+            return BrokerUnavailableError(f"{what}: {text}", host, port, error_code=UNREACHABLE)
+        reason = distrust(error, place) or await self._other_scheme(host, port)
+        if reason is not None:
+            return JMSSecurityError(f"{what}: {reason}", "AuthenticationError")
+        if isinstance(error, ProtocolError):
+            text = f"no one speaks Pulsar's protocol there: {error}"
+        elif isinstance(error, JMSError):
+            if not isinstance(error, BrokerUnavailableError) or error.host is not None:
+                return error  # for now the broker, or the OAuth 2.0 server, can't do it
+            return BrokerUnavailableError(str(error), host, port, error_code=UNREACHABLE)
+        else:
+            text = cause_of(error)
+        return BrokerUnavailableError(f"{what}: {text}", host, port, error_code=UNREACHABLE)
+
+    async def _other_scheme(self, host: str, port: int) -> str | None:
+        """Return the remedy if a port uses TLS and the URL does not, or the reverse. Sends no credentials."""
+        if self._proven:
+            return None
+        place, context = f"{host}:{port}", None
+        if not self.tls:
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        connection: Connection | None = None
+        try:
+            async with asyncio.timeout(_LOOK):
+                connection = await self._reached(Address(place), host, port, context)
+                if self.tls:
+                    await connection.speak()
+        except ssl.SSLError as error:
+            return with_tls(place) if "ALERT" in (error.reason or "") else None  # it wants a certificate
+        except (TimeoutError, OSError, UnicodeError, JMSError):
+            return None
+        finally:
+            if connection is not None:
+                connection.close(OperationTimeoutError("only a look"))
+        return without_tls(place) if self.tls else with_tls(place)
 
     async def _context(self) -> ssl.SSLContext | None:
         """Read the certificates again: they might have been renewed."""

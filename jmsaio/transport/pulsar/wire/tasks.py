@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
+
+#: What a task returns.
+Result = TypeVar("Result")
 
 
 @attrs.define(eq=False)
 class Tasks:
-    """Tasks that run until they end or are closed. Their coroutines raise nothing."""
+    """Tasks that run until they end or are closed. Whoever starts one takes its error."""
 
-    _tasks: set[asyncio.Task[None]] = attrs.field(factory=set, init=False)
+    _tasks: set[asyncio.Task[Any]] = attrs.field(factory=set, init=False)
 
-    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def start(self, work: Coroutine[Any, Any, Result]) -> asyncio.Task[Result]:
         """Start a task."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
@@ -26,7 +29,7 @@ class Tasks:
         """Cancel all tasks, and those they start meanwhile; wait up to ``timeout`` seconds until they have ended."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout
-        cancelled: set[asyncio.Task[None]] = set()
+        cancelled: set[asyncio.Task[Any]] = set()
         while found := self._tasks - cancelled:
             for task in found:
                 task.cancel()

@@ -31,12 +31,14 @@ from jmsaio.transport.base import (
     Transaction,
     Wake,
 )
+from jmsaio.transport.causes import PASSING
 from jmsaio.transport.clock import Clock
 from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
 from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
 from jmsaio.transport.pulsar.wire.client import Client
+from jmsaio.transport.pulsar.wire.pool import UNREACHABLE
 from jmsaio.transport.pulsar.wire.reader import WireReader
 from jmsaio.transport.pulsar.wire.receiver import WireReceiver
 from jmsaio.transport.pulsar.wire.sender import WireSender
@@ -87,7 +89,7 @@ class WireTransport:
         """Wait up to ``connect_timeout`` until a broker accepts this client.
 
         Raises:
-            BrokerUnavailableError: none answers; has host, port and cause.
+            BrokerUnavailableError: none answers, or the OAuth 2.0 server does not; has host, port and cause.
             JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
         """
         last: JMSError | None = None
@@ -97,7 +99,9 @@ class WireTransport:
                     try:
                         await self._client.pool.connect_service()
                         return
-                    except BrokerUnavailableError as error:
+                    except JMSError as error:
+                        if error.error_code != UNREACHABLE and error.error_code not in PASSING:
+                            raise
                         last = error
                         await asyncio.sleep(0.1)
         except TimeoutError:

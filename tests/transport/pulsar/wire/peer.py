@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 from jmsaio.config import Configuration, load
+from jmsaio.errors import ProtocolError
 from jmsaio.protocol import messages
 from jmsaio.protocol.codes import LookupType
 from jmsaio.protocol.commands import Command, decode_command, encode_command
@@ -29,14 +31,19 @@ class Link(asyncio.Protocol):
         self._framing = Framing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
         self.peer.links.append(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.peer.links.remove(self)
 
     def data_received(self, data: bytes) -> None:
+        try:
+            self._take(data)
+        except ProtocolError:  # a client that looks whether this is a port with TLS
+            self.cut()
+
+    def _take(self, data: bytes) -> None:
         for frame in self._framing.feed(data):
             fields: Fields = decode_command(frame.kind, frame.data, frame.command, frame.rest)
             command = Command(frame.kind)
@@ -114,10 +121,9 @@ class Peer:
             case Command.PING:
                 return encode_command(Command.PONG)
             case Command.LOOKUP:
-                return encode_command(
-                    Command.LOOKUP_RESPONSE, request_id=request, response=LookupType.Connect,
-                    broker_service_url=self.url,
-                )  # fmt: skip
+                tls = "_tls" if self.url.startswith("pulsar+ssl:") else ""
+                place = {"response": LookupType.Connect, f"broker_service_url{tls}": self.url}
+                return encode_command(Command.LOOKUP_RESPONSE, request_id=request, **place)
             case Command.PARTITIONED_METADATA:
                 return encode_command(
                     Command.PARTITIONED_METADATA_RESPONSE, request_id=request, response=0, partitions=self.partitions
@@ -190,11 +196,12 @@ class Peer:
 
 
 @asynccontextmanager
-async def listening() -> AsyncIterator[Peer]:
+async def listening(tls: ssl.SSLContext | None = None) -> AsyncIterator[Peer]:
     """A peer that listens on a free port."""
     peer = Peer()
-    server = await asyncio.get_running_loop().create_server(lambda: Link(peer), "127.0.0.1", 0)
-    peer.url = f"pulsar://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.get_running_loop().create_server(lambda: Link(peer), "127.0.0.1", 0, ssl=tls)
+    port = server.sockets[0].getsockname()[1]
+    peer.url = f"pulsar://127.0.0.1:{port}" if tls is None else f"pulsar+ssl://localhost:{port}"
     try:
         yield peer
     finally:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -42,6 +43,10 @@ async def test_a_client_introduces_itself(peer: Peer) -> None:
     [fields] = peer.all(Command.CONNECT)
     assert (fields["auth_method_name"], fields["auth_data"]) == ("token", b"secret")
     assert connection.max_message_size == 100_000
+    assert [command for command, _ in peer.received] == [
+        Command.PING,
+        Command.CONNECT,
+    ]  # no credentials before an answer
     assert "secret" not in repr(connection)
     connection.close(TransportError("done"))
 
@@ -139,13 +144,44 @@ async def test_an_answer_of_another_kind_ends_the_connection(peer: Peer) -> None
 async def test_a_silent_broker_is_asked_and_then_given_up(peer: Peer) -> None:
     """A half-open link."""
     connection = await connected(peer, keep_alive=0.05)
-    await asyncio.sleep(0.12)
-    assert connection.error is None and peer.all(Command.PING)
+    await peer.seen(Command.PING, 3)
+    assert connection.error is None
     peer.script(Command.PING, *[lambda link, fields: b""] * 10)
     async with asyncio.timeout(5):
         while connection.error is None:
             await asyncio.sleep(0.01)
     assert "silent" in str(connection.error)
+
+
+async def test_a_loop_that_stood_still_asks_before_it_gives_up(peer: Peer) -> None:
+    """A debugger, or a suspended machine: the broker was not silent, nobody listened."""
+    connection = await connected(peer, keep_alive=0.05)
+    await peer.seen(Command.PING, 2)
+    await asyncio.sleep(0.01)
+    time.sleep(0.3)  # noqa: ASYNC251  # the loop stands still
+    await peer.seen(Command.PING, 4)
+    assert connection.error is None
+    connection.close(TransportError("done"))
+
+
+async def test_behind_a_proxy_the_next_broker_of_a_topic_is_looked_up(peer: Peer) -> None:
+    """Its own address might be out of reach."""
+    ended: list[str] = []
+
+    class Part:
+        def ended(self, error: JMSError, assigned: str) -> None:
+            ended.append(assigned)
+
+    for number, proxied in enumerate((False, True)):
+        connection = await connected(peer)
+        connection.address = Address(peer.url, peer.url if proxied else "")
+        connection.consumers[number] = cast(Any, Part())
+        peer.links[-1].send(
+            Command.CLOSE_CONSUMER, consumer_id=number, request_id=1, assigned_broker_service_url="pulsar://next:1"
+        )
+        await partitions(connection)
+        connection.close(TransportError("done"))
+    assert ended == ["pulsar://next:1", ""]
 
 
 async def test_the_brokers_ping_is_answered(peer: Peer) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 
 import pytest
 
 from jmsaio.config import load
-from jmsaio.errors import BrokerUnavailableError, JMSSecurityError, ObjectClosedError
+from jmsaio.errors import BrokerUnavailableError, JMSSecurityError, ObjectClosedError, ProtocolError
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.lookup import Address
@@ -39,6 +40,40 @@ async def test_the_addresses_of_a_url_are_tried_in_turn(peer: Peer) -> None:
     await tasks.aclose(1)
 
 
+async def test_where_no_address_works_the_causes_of_all_are_named(peer: Peer) -> None:
+    """A broker that is there and refuses this client says more than one that is away."""
+    pool = Pool(load("pulsar://127.0.0.1:1,127.0.0.1:2", use_pulsar_admin=False), Tasks())
+    with pytest.raises(BrokerUnavailableError, match=r"127[.]0[.]0[.]1:1: .*; .*127[.]0[.]0[.]1:2: ") as caught:
+        await pool.connect_service()
+    assert (caught.value.host, caught.value.port) == ("127.0.0.1", 1)
+    refusal = encode_command(Command.ERROR, request_id=0, error=ServerError.AuthenticationError, message="no")
+    peer.script(Command.CONNECT, lambda link, fields: refusal)
+    pool = Pool(load(f"{peer.url},127.0.0.1:1", use_pulsar_admin=False), Tasks())
+    with pytest.raises(JMSSecurityError):
+        await pool.connect_service()
+
+
+async def test_whoever_waits_for_a_connection_is_told_of_the_close(peer: Peer) -> None:
+    """Also when the task that opens it has not begun."""
+    tasks = Tasks()
+    pool = Pool(peer.config(), tasks)
+    waiting = asyncio.ensure_future(pool.connect_service())
+    await asyncio.sleep(0)
+    await tasks.aclose(1)
+    with pytest.raises(ObjectClosedError):
+        await waiting
+
+
+async def test_a_connection_that_breaks_in_the_moment_of_acceptance_is_no_connection(peer: Peer) -> None:
+    peer.script(Command.CONNECT, lambda link, fields: peer.usual(link, Command.CONNECT, fields) + b"\xff" * 8)
+    tasks = Tasks()
+    pool = Pool(peer.config(), tasks)
+    with pytest.raises(ProtocolError):
+        await pool.connect_service()
+    assert pool.connections == []
+    await tasks.aclose(1)
+
+
 async def test_an_address_where_nobody_listens_is_named() -> None:
     pool = Pool(load("pulsar://127.0.0.1:1", use_pulsar_admin=False), Tasks())
     with pytest.raises(BrokerUnavailableError, match=r"127[.]0[.]0[.]1:1: ") as caught:
@@ -56,12 +91,16 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_up(peer: Peer) ->
 
 
 async def test_refused_credentials_name_the_remedy_and_no_secret(peer: Peer) -> None:
-    refusal = encode_command(Command.ERROR, request_id=0, error=ServerError.AuthenticationError, message="no")
-    peer.script(Command.CONNECT, lambda link, fields: refusal)
-    pool = Pool(peer.config(auth_plugin="token", auth_params="token:s3cr3t"), Tasks())
-    with pytest.raises(JMSSecurityError, match="refuses the credentials") as caught:
-        await pool.connect_service()
-    assert "s3cr3t" not in str(caught.value)
+    refusal = encode_command(
+        Command.ERROR, request_id=0, error=ServerError.AuthenticationError, message="no: me:s3cr3t"
+    )
+    for plugin, params, secret in (("token", "token:me:s3cr3t", "me:s3cr3t"), ("basic", "me:s3cr3t", "s3cr3t")):
+        peer.script(Command.CONNECT, lambda link, fields: refusal)
+        pool = Pool(peer.config(auth_plugin=plugin, auth_params=params), Tasks())
+        with pytest.raises(JMSSecurityError, match="refuses the credentials") as caught:
+            await pool.connect_service()
+        assert secret not in "".join(traceback.format_exception(caught.value)) + repr(caught.value) + repr(pool)
+    assert [fields["auth_data"] for fields in peer.all(Command.CONNECT)] == [b"me:s3cr3t"] * 2
 
 
 async def test_a_challenge_gets_the_token_of_now(peer: Peer) -> None:
