@@ -74,6 +74,7 @@ PARTS = {
     ),
     "Spark, rows a second: longer is better": (
         Pair("one task / loop by hand", "spark.read-one", "spark.loop-columns"),
+        Pair("one task on wire / on pulsar-client", "spark.read-wire", "spark.read-one"),
         Pair("two tasks / one task", "spark.read-two", "spark.read-one"),
         Pair("three columns / all columns", "spark.three", "spark.read-one"),
         Pair("three without properties / all columns", "spark.three-raw", "spark.read-one"),

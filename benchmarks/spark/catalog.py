@@ -29,6 +29,8 @@ def spark_scenarios(raw_url: str, url: str) -> list[Scenario]:
                  f"{_HERE}.loops:columns", raw_url),
         Scenario("spark.read-one", "Spark, one task", Block.SPARK_READ, f"{_HERE}.reading:one_task", url,
                  references=("spark.loop-columns", "spark.tuples")),
+        Scenario("spark.read-wire", "Spark, one task, on wire", Block.SPARK_READ, f"{_HERE}.reading:one_task",
+                 f"{url}{'&' if '?' in url else '?'}transport=wire", references=("spark.read-one",)),
         Scenario("spark.read-two", "Spark, two tasks", Block.SPARK_READ, f"{_HERE}.reading:two_tasks", url,
                  references=("spark.loop-columns", "spark.loop-bare", "spark.read-one")),
         Scenario("spark.read-four", "Spark, four splits", Block.SPARK_READ, f"{_HERE}.reading:four_splits", url,

@@ -57,6 +57,7 @@ GOALS = (
     Goal("spark.read-one", 0.65, "spark.loop-columns"),
     Goal("spark.read-one", 1.4, "spark.loop-columns", at_most=True, metric="cpu_us"),
     Goal("spark.read-one", 1.8, "spark.tuples"),
+    Goal("spark.read-wire", 0.8, "spark.read-one", at_most=True, metric="cpu_us"),
     Goal("spark.read-two", 0.8, "spark.loop-columns"),
     Goal("spark.read-two", 0.33, "spark.loop-bare"),
     Goal("spark.build", 0.7, "spark.loop-touch", at_most=True),
