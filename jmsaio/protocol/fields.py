@@ -103,15 +103,17 @@ def number_at(data: bytes, place: int, end: int) -> tuple[int, int]:
     Raises:
         ProtocolError: it does not end before ``end``, or is longer than ten bytes.
     """
-    if data[place : min(place + _LONGEST, end)] == _MINUS_ONE:
-        return MASK_64, place + _LONGEST
     number = shift = 0
-    for at in range(place, min(place + _LONGEST, end)):
-        byte = data[at]
+    part = data[place : place + _LONGEST if place + _LONGEST < end else end]
+    if part == _MINUS_ONE:
+        return MASK_64, place + _LONGEST
+    for byte in part:
+        place += 1
         number |= (byte & 127) << shift
         if byte < 128:
-            return number & MASK_64, at + 1
+            return number & MASK_64, place
         shift += 7
+    place -= len(part)
     raise ProtocolError(f"a number without an end at byte {place}")
 
 
