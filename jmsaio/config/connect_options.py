@@ -165,7 +165,8 @@ class ConnectOptions(TypedDict, total=False):
     send_timeout: Duration
     """Time without an answer after which a send is in doubt; 0: wait forever."""
     compression_type: Literal["NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"]
-    """Compression of batches; Pulsar only."""
+    """Compression of batches and single messages; transport=wire needs `jmsaio[compression]` for all but ZLIB; Pulsar
+    only."""
     chunking_enabled: bool
     """Split large messages; needs batchingEnabled=false; Pulsar only."""
     producer_name: str | None

@@ -44,7 +44,11 @@ class ProducerConfig:
     send_timeout: float = option(
         30.0, "sendTimeoutMs", "time without an answer after which a send is in doubt; 0: wait forever", unit="ms"
     )
-    compression_type: Compression = option("NONE", "compressionType", "compression of batches", transports=ON_PULSAR)
+    compression_type: Compression = option(
+        "NONE", "compressionType",
+        "compression of batches and single messages; transport=wire needs `jmsaio[compression]` for all but ZLIB",
+        transports=ON_PULSAR,
+    )  # fmt: skip
     chunking_enabled: bool = option(
         False, "chunkingEnabled", "split large messages; needs batchingEnabled=false", transports=ON_PULSAR
     )

@@ -38,8 +38,8 @@ class Batch:
         key: bytes | None = None,
         sequence_id: int | None = None,
         ordering_key: bytes | None = None,
-    ) -> None:
-        """Add a message.
+    ) -> int:
+        """Add a message, and return the bytes that it takes.
 
         Args:
             packed: its properties, see ``jmsaio.model.packed``.
@@ -68,7 +68,9 @@ class Batch:
         head = len(packed) + len(tail)
         self._parts += (_U32.pack(head), packed, tail, payload or b"")
         self.count += 1
-        self.size += 4 + head + (size if size > 0 else 0)
+        taken = 4 + head + (size if size > 0 else 0)
+        self.size += taken
+        return taken
 
     def body(self) -> bytes:
         """Return the payload of the entry, not compressed."""

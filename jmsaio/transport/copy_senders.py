@@ -18,6 +18,7 @@ from jmsaio.errors import NotFoundError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import IMPOSSIBLE_VERSION, Schema, is_version
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
+from jmsaio.protocol.compression import fast
 from jmsaio.transport.administration import Admin
 from jmsaio.transport.base import Sender, SenderOptions
 from jmsaio.transport.sending import LONGEST_WAIT
@@ -182,6 +183,6 @@ class CopySenders:
 
 
 def _for_large(config: ProducerConfig) -> ProducerConfig:
-    """Return a configuration that sends messages of any size."""
-    compression = "LZ4" if config.compression_type.upper() == "NONE" else config.compression_type
+    """Return a configuration that sends messages of any size, on every transport."""
+    compression = fast() if config.compression_type.upper() == "NONE" else config.compression_type
     return attrs.evolve(config, batching_enabled=False, chunking_enabled=True, compression_type=compression)

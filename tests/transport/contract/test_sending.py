@@ -18,6 +18,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
+from jmsaio.transport.base import SubscriptionType
 from tests.kit.records import Outcomes, record, texts
 from tests.kit.virtual_time import wall
 from tests.transport.contract.harness import GUARD, Harness
@@ -241,6 +242,38 @@ async def test_large_records_pass_and_too_large_ones_are_refused_at_once(harness
     received = await inbox.take(2)
     assert received[0].payload == large.payload
     assert texts(received[1:]) == ["after"]
+
+
+@pytest.mark.parametrize("kind", ["LZ4", "ZLIB", "ZSTD", "SNAPPY"])
+async def test_compressed_records_arrive_as_they_were(harness: Harness, kind: str) -> None:
+    """In batches and alone, also without a body."""
+    pytest.importorskip("cramjam", reason="the extra compression is not installed")
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic, compression_type=kind)
+    for sent in (["one", "two " * 500, ""], ["alone " * 50], [""], ["large " * 100_000]):
+        await harness.send(sender, *sent)
+        assert await inbox.consume(len(sent)) == sent
+
+
+async def test_groups_keep_their_order_in_batches_of_their_own(harness: Harness) -> None:
+    """Each batch goes to one consumer of a Key_Shared subscription, and again in order if it is redelivered."""
+    topic = harness.topic()
+    first, second = [await harness.inbox(topic, type=SubscriptionType.KEY_SHARED) for _ in range(2)]
+    sender = await harness.sender(topic, batcher_builder="KEY_BASED")
+    sent = [record(str(number), key=f"k{number * number % 7}") for number in range(200)]
+    await harness.send(sender, *sent)
+    found = [[*await inbox.rest()] for inbox in (first, second)]
+    first.receiver.negative_acknowledge(found[0], 0.0)
+    found[0] = await first.take(len(found[0]))
+    received = [each for records in found for each in records]
+    for key in {each.key for each in sent}:
+        assert [each.payload for each in received if each.key == key] == [
+            each.payload for each in sent if each.key == key
+        ]
+    assert not {each.key for each in found[0]} & {each.key for each in found[1]}
+    entries = {(each.message_id[:2], each.key) for each in received if each.batch_size}
+    assert len({entry for entry, _ in entries}) == len(entries)
 
 
 async def test_a_full_window_says_so_and_takes_more_all_the_same(harness: Harness) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Final, NamedTuple
 
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol.batch import Span, split
-from jmsaio.protocol.codes import CompressionType
+from jmsaio.protocol.compression import expand
 from jmsaio.protocol.framing import Frame, entry_of
 from jmsaio.protocol.metadata import Metadata, decode_metadata
 
@@ -33,8 +32,8 @@ def read_arrival(frame: Frame) -> Arrival:
     """Read the entry of a MESSAGE.
 
     Raises:
-        ProtocolError: it is damaged; or this transport can't read it: it is encrypted, a chunk, or compressed otherwise
-            than with ZLIB.
+        ProtocolError: it is damaged; or this transport can't read it: it is encrypted, a chunk, or compressed without
+            the library for it.
     """
     parts = entry_of(frame)
     metadata = decode_metadata(parts.data, parts.metadata, parts.payload)
@@ -42,7 +41,7 @@ def read_arrival(frame: Frame) -> Arrival:
         raise ProtocolError("it is encrypted")
     if (metadata.num_chunks_from_msg or 1) > 1:
         raise ProtocolError("it is a chunk of a message; transport=pulsar-client receives messages in chunks")
-    data = _expanded(parts.data[parts.payload :], metadata)
+    data = expand(metadata.compression, parts.data[parts.payload :], metadata.uncompressed_size)
     count = metadata.num_messages_in_batch
     return Arrival(metadata, data, None if count is None else split(data, 0, count))
 
@@ -55,21 +54,3 @@ def announced(frame: Frame) -> int:
     except ProtocolError:
         return _USUAL
     return min(max(1, count or 1), 100 * _USUAL)
-
-
-def _expanded(data: bytes, metadata: Metadata) -> bytes:
-    """Return a payload without its compression; it is never larger than announced."""
-    kind, size = metadata.compression, metadata.uncompressed_size
-    if kind == CompressionType.NONE:
-        return data
-    if kind != CompressionType.ZLIB:
-        name = CompressionType(kind).name if kind in set(CompressionType) else str(kind)
-        raise ProtocolError(f"it is compressed with {name}; transport=pulsar-client receives such messages")
-    expanding = zlib.decompressobj()
-    try:
-        expanded = expanding.decompress(data, size + 1)
-    except zlib.error as error:
-        raise ProtocolError(f"it is not compressed as it says: {error}") from error
-    if len(expanded) != size:
-        raise ProtocolError(f"it announces {size} bytes, and has {'more' if len(expanded) > size else len(expanded)}")
-    return expanded

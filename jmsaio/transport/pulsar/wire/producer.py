@@ -1,8 +1,9 @@
 """The producer of one topic without partitions, or of one partition: batches, and their outcomes.
 
 The records of one turn of the event loop are a batch, which leaves at once while few batches have no answer; while the
-broker is busy it grows until the next answer, at most for ``batchingMaxPublishDelayMicros``. A record that is alone in
-its turn, or has a delivery time, leaves as an entry of its own, in order; with ``chunkingEnabled``, as several entries
+broker is busy it grows until the next answer, at most for ``batchingMaxPublishDelayMicros``. With KEY_BASED each key
+has a batch: the consumers of a Key_Shared subscription share entries by key. A record that is alone in its turn, or has
+a delivery time, or fills a batch, leaves as an entry of its own, in order; with ``chunkingEnabled``, as several entries
 if it is larger than the broker accepts.
 """
 
@@ -10,9 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-import zlib
 from collections.abc import Iterator
 from typing import Final
+
+import attrs
 
 from jmsaio.errors import (
     JMSError,
@@ -31,6 +33,7 @@ from jmsaio.protocol.batch import Batch as Body
 from jmsaio.protocol.chunks import cut
 from jmsaio.protocol.codes import CompressionType, ProducerAccessMode, SchemaType
 from jmsaio.protocol.commands import Command, key_values
+from jmsaio.protocol.compression import compressor
 from jmsaio.protocol.messages import SendReceipt, send
 from jmsaio.protocol.metadata import Metadata, encode_metadata
 from jmsaio.protocol.producing import Batch, Producing, State
@@ -52,8 +55,20 @@ _FEW: Final = 8
 _LONGEST_WAIT: Final = 0.005
 #: Bytes of an entry besides the payload and properties of its records, at most.
 _OVERHEAD: Final = 10 * 1024
-_SMALL: Final = 64 * 1024
 _SCHEMAS: Final = {"STRING": SchemaType.String, "JSON": SchemaType.Json, "AVRO": SchemaType.Avro}
+_Compressed = tuple[CompressionType, bytes]
+
+
+@attrs.define(eq=False)
+class _Filling:
+    """A batch that still grows: its first record with its key, and all of them."""
+
+    first: OutgoingRecord
+    key: bytes | None
+    deadline: float
+    body: Body = attrs.field(factory=Body)
+    tokens: list[Token] = attrs.field(factory=list)
+    size: int = 0  # counted in the window
 
 
 class Producer:
@@ -72,10 +87,10 @@ class Producer:
     """
 
     __slots__ = (
-        "_batches", "_body", "_changed", "_chunks", "_client", "_compression", "_config", "_connection", "_deadline",
-        "_epoch", "_expiry", "_first", "_id", "_keeper", "_latest", "_limit", "_metadata", "_name", "_named",
-        "_partition", "_producing", "_scheduled", "_schema", "_schema_version", "_seen", "_sequence", "_sequence_ids",
-        "_settled", "_size", "_tokens", "_window", "failure", "topic",
+        "_batches", "_bytes", "_changed", "_chunks", "_client", "_compress", "_compression", "_config", "_connection",
+        "_count", "_epoch", "_expiry", "_filling", "_id", "_keeper", "_keyed", "_latest", "_limit", "_metadata",
+        "_most_bytes", "_most_records", "_name", "_named", "_partition", "_producing", "_scheduled", "_schema",
+        "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_window", "failure", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -86,9 +101,12 @@ class Producer:
         self.failure: JMSError | None = None
         self._client = client
         self._config = config
-        self._batches = config.batches and config.batcher_builder != "KEY_BASED"  # a batch goes to one consumer
+        self._batches = config.batches
         self._chunks = config.chunking_enabled and not topic.startswith("non-persistent:")
+        self._keyed = config.batcher_builder == "KEY_BASED"
+        self._most_records = config.batching_max_messages if config.batching_max_messages > 0 else math.inf
         self._compression = CompressionType[config.compression_type.upper()]
+        self._compress = compressor(self._compression)
         self._settled = options.settled
         self._changed = options.topic_changed
         self._schema = options.schema
@@ -104,19 +122,14 @@ class Producer:
         self._epoch = -1
         self._sequence = -1  # the last one given
         self._schema_version: bytes | None = None
-        self._limit = 0
-        self._new_batch()
+        self._limit = self._most_bytes = 0
+        self._filling: dict[bytes | None, _Filling] = {}  # by key, or one for all
+        self._count = 0  # records of these batches
+        self._bytes = 0  # of their entries' payloads
         self._scheduled = False
         self._seen = 0
         self._latest = 0.0
         self._expiry: asyncio.TimerHandle | None = None
-
-    def _new_batch(self) -> None:
-        self._body = Body()
-        self._first: OutgoingRecord | None = None
-        self._tokens: list[Token] = []
-        self._size = 0
-        self._deadline = math.inf
 
     async def open(self, timeout: float) -> None:
         """Open it within ``timeout`` seconds. Raises as ``Transport.open_sender``."""
@@ -139,6 +152,8 @@ class Producer:
         self._name = answer["producer_name"]
         self._schema_version = answer.get("schema_version") or None
         opened, self._limit = self._limit > 0, connection.max_message_size - _OVERHEAD
+        asked = self._config.batching_max_bytes
+        self._most_bytes = min(asked if asked > 0 else self._limit // 2, self._limit)
         if not opened:  # the first time that succeeds, which need not be the first attempt
             first = self._config.initial_sequence_id
             self._sequence = answer["last_sequence_id"] if first is None else first
@@ -172,10 +187,10 @@ class Producer:
             return
         tokens = batch.tokens
         index = 0 if len(tokens) > 1 else -1
+        self._sequence_ids.confirm(self.topic, batch.sequence + len(tokens) - 1)
         ledger, entry = (-1, -1) if batch.duplicate else (receipt.ledger, receipt.entry)
-        self._sequence_ids.confirm(self.topic, batch.sequence)
         self._report(batch, tokens, WireId(ledger, entry, self._partition, index), None)
-        if self._tokens and not self._scheduled:
+        if self._count and not self._scheduled:
             self.flush()
 
     def refused(self, sequence: int, error: JMSError) -> None:
@@ -207,38 +222,53 @@ class Producer:
         if self.failure is not None:
             raise self.failure
         packed, payload, key = record.packed, record.payload, _key_of(record, self.topic)
-        size = len(packed) + (0 if payload is None else len(payload))
-        if size > _SMALL and (len(packed) + len(key or b"") if self._chunks else size) > self._limit:
-            raise MessageTooLargeError(
-                f"a message of {size} bytes to {self.topic}: the broker accepts up to {self._limit};"
-                " send it in chunks (producerConfig.chunkingEnabled) or compressed (producerConfig.compressionType)"
-            )
+        size = len(packed) + (0 if payload is None else len(payload)) + (0 if key is None else len(key))
+        compressed = None
+        if size > self._limit:
+            compressed = self._compressed(payload or b"")
+            self._check(size - len(payload or b""), size, len(compressed[1]))
         if record.sequence_id is not None:
             self._sequence_ids.checked(record.sequence_id)
         self._window.add(size)
-        config = self._config
-        alone = record.deliver_at is not None or not self._batches
-        if self._tokens and (alone or self._size + size > config.batching_max_bytes):
+        alone = record.deliver_at is not None or not self._batches or size > self._most_bytes
+        if self._count and (alone or self._bytes + size > self._most_bytes):
             self.flush()
-        tokens = self._tokens
-        if not tokens:
-            self._first = record
-            timeout = config.send_timeout
-            self._deadline = self._client.loop.time() + timeout if timeout > 0 else math.inf
-        self._body.add(packed, payload, record.event_time, key)
-        tokens.append(token)
-        self._size += size
-        if alone or len(tokens) >= config.batching_max_messages > 0:
-            self.flush()
+        group = key if self._keyed else None
+        batch = self._filling.get(group)
+        if batch is None:
+            timeout = self._config.send_timeout
+            deadline = self._client.loop.time() + timeout if timeout > 0 else math.inf
+            batch = self._filling[group] = _Filling(record, key, deadline)
+        self._bytes += batch.body.add(packed, payload, record.event_time, key)
+        batch.tokens.append(token)
+        batch.size += size
+        self._count += 1
+        if alone or self._count >= self._most_records:
+            self.flush(compressed)
         elif not self._scheduled:
             self._scheduled = True
             self._seen = 0
             self._latest = self._client.loop.time() + _LONGEST_WAIT
             self._client.loop.call_soon(self._turn)
 
+    def _check(self, head: int, size: int, compressed: int) -> None:
+        """Raise MessageTooLargeError for a record that is too large although it is compressed, or cut into chunks."""
+        if self._chunks and head > self._limit:
+            raise MessageTooLargeError(
+                f"a message with properties of {head} bytes to {self.topic}: the broker accepts up to {self._limit}"
+            )
+        if not self._chunks and head + compressed > self._limit:
+            without = self._compression is CompressionType.NONE
+            how = "" if without else f" ({head + compressed} with {self._compression.name})"
+            raise MessageTooLargeError(
+                f"a message of {size} bytes{how} to {self.topic}: the broker accepts up to {self._limit};"
+                " send it in chunks (producerConfig.chunkingEnabled)"
+                f"{' or compressed (producerConfig.compressionType)' if without else ''}"
+            )
+
     def _turn(self) -> None:
         """Send the batch, unless a loop of sends still adds to it, or the broker is busy."""
-        count, loop = len(self._tokens), self._client.loop
+        count, loop = self._count, self._client.loop
         if count > _FEW and count != self._seen and loop.time() < self._latest:
             self._seen = count
             loop.call_soon(self._turn)
@@ -252,57 +282,52 @@ class Producer:
         self._scheduled = False
         self.flush()
 
-    def flush(self) -> None:
-        """Send the batch now."""
-        tokens, first = self._tokens, self._first
-        if first is None:
-            return
-        count, size, body, deadline = len(tokens), self._size, self._body, self._deadline
-        self._new_batch()
-        sequence = self._sequence + 1 if first.sequence_id is None else first.sequence_id
-        self._sequence = max(self._sequence, sequence + count - 1)
-        entries, frame = self._single(first, sequence) if count == 1 else (1, self._batch_frame(first, sequence, body))
-        data = self._producing.add(Batch(sequence, tokens, size, frame, deadline, entries))
-        if self._connection is not None and data:
-            self._connection.write(data)
-        if self._expiry is None and deadline != math.inf:
-            self._expiry = self._client.loop.call_at(deadline, self._expire)
+    def flush(self, compressed: _Compressed | None = None) -> None:
+        """Send the batches now, the first one with a payload that is compressed already, if given."""
+        batches, self._filling = self._filling, {}
+        self._count = self._bytes = 0
+        for batch in batches.values():
+            first, count = batch.first, len(batch.tokens)
+            sequence = self._sequence + 1 if first.sequence_id is None else first.sequence_id
+            self._sequence = max(self._sequence, sequence + count - 1)
+            entries, frame = self._frame(batch, sequence, compressed)
+            data = self._producing.add(Batch(sequence, batch.tokens, batch.size, frame, batch.deadline, entries))
+            if self._connection is not None and data:
+                self._connection.write(data)
+            if self._expiry is None and batch.deadline != math.inf:
+                self._expiry = self._client.loop.call_at(batch.deadline, self._expire)
 
-    def _single(self, record: OutgoingRecord, sequence: int) -> tuple[int, bytes]:
-        """Return the SEND of a record that is alone in its entry, or of each chunk of it, and their number."""
-        payload = record.payload or b""
+    def _frame(self, batch: _Filling, sequence: int, compressed: _Compressed | None) -> tuple[int, bytes]:
+        """Return the SEND of a batch, or of a record that is alone, or of each chunk of it, and their number."""
+        record, count = batch.first, len(batch.tokens)
+        alone = count == 1
+        payload = record.payload or b"" if alone else batch.body.body()
+        compression, data = compressed or self._compressed(payload)
+        highest = 0 if alone else sequence + count - 1
         metadata = Metadata(
-            self._name, sequence, int(self._client.clock.now() * 1000), record.packed,
-            partition_key=_key_of(record, self.topic), compression=self._compression,
-            uncompressed_size=len(payload), event_time=record.event_time, schema_version=self._schema_version,
-            deliver_at_time=record.deliver_at, null_value=record.payload is None,
+            self._name, sequence, int(self._client.clock.now() * 1000), record.packed if alone else b"",
+            partition_key=batch.key, compression=compression, uncompressed_size=len(payload),
+            num_messages_in_batch=None if alone else count, event_time=record.event_time if alone else 0,
+            schema_version=self._schema_version, deliver_at_time=record.deliver_at, highest_sequence_id=highest,
+            null_value=alone and record.payload is None,
         )  # fmt: skip
-        encoded, payload = encode_metadata(metadata), self._compressed(payload)
+        encoded = encode_metadata(metadata)
         most = self._limit + _OVERHEAD - len(encoded)  # the broker allows more for the rest
-        if len(payload) <= most or not self._chunks:
-            return 1, send(self._id, sequence, encoded, payload)
+        if len(data) <= most or not self._chunks:
+            return 1, send(self._id, sequence, encoded, data, messages=count, highest_sequence_id=highest)
         frames = [
             send(self._id, sequence, encode_metadata(chunk), part, chunk=True)
-            for chunk, part in cut(metadata, payload, most)
+            for chunk, part in cut(metadata, data, most)
         ]
         return len(frames), b"".join(frames)
 
-    def _compressed(self, payload: bytes) -> bytes:
-        return zlib.compress(payload) if self._compression else payload
-
-    def _batch_frame(self, first: OutgoingRecord, sequence: int, body: Body) -> bytes:
-        count = body.count
-        metadata = Metadata(
-            self._name, sequence, int(self._client.clock.now() * 1000),
-            partition_key=_key_of(first, self.topic), compression=self._compression,
-            uncompressed_size=body.size,
-            num_messages_in_batch=count, schema_version=self._schema_version,
-            highest_sequence_id=sequence + count - 1,
-        )  # fmt: skip
-        return send(
-            self._id, sequence, encode_metadata(metadata), self._compressed(body.body()), messages=count,
-            highest_sequence_id=sequence + count - 1,
-        )  # fmt: skip
+    def _compressed(self, payload: bytes) -> _Compressed:
+        """Return a payload and its compression: none if it would not become smaller."""
+        if self._compression is not CompressionType.NONE:
+            data = self._compress(payload)
+            if len(data) < len(payload):
+                return self._compression, data
+        return CompressionType.NONE, payload
 
     # outcomes
 

@@ -17,6 +17,8 @@ from jmsaio.errors import (
     OperationTimeoutError,
 )
 from jmsaio.model.wire import WireId
+from jmsaio.protocol.codes import CompressionType
+from jmsaio.protocol.compression import compressor
 from jmsaio.transport.base import (
     Admin,
     Capabilities,
@@ -110,8 +112,7 @@ class WireTransport:
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
         """Open a sender within ``operation_timeout``. See ``Transport.open_sender``.
 
-        Raises also ConfigurationError for options that this transport does not keep yet: compression other
-        than ZLIB.
+        Raises also ConfigurationError for a compression without the library for it.
         """
         self._client.check()
         _check(options.config)
@@ -206,13 +207,12 @@ class WireTransport:
 
 
 def _check(config: ProducerConfig) -> None:
-    """Refuse options that only pulsar-client keeps."""
-    for key, asked in {
-        "compressionType": config.compression_type.upper() not in ("NONE", "ZLIB"),
-    }.items():
-        if asked:
-            reason = f"option producerConfig.{key}: transport=wire does not keep it; use transport=pulsar-client"
-            raise ConfigurationError(reason, key=f"producerConfig.{key}")
+    """Refuse a compression without the library for it."""
+    try:
+        compressor(CompressionType[config.compression_type.upper()])
+    except ImportError as error:
+        key = "producerConfig.compressionType"
+        raise ConfigurationError(f"option {key}: {error}", key=key) from error
 
 
 async def open_transport(config: Configuration) -> WireTransport:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import zlib
 from typing import Any
 
 import attrs
@@ -13,8 +12,10 @@ import pytest
 from jmsaio.config import ProducerConfig
 from jmsaio.errors import JMSError, MessageTooLargeError, SendError, SendInDoubtError
 from jmsaio.model.wire import WireId
-from jmsaio.protocol.codes import ServerError
+from jmsaio.protocol.batch import split
+from jmsaio.protocol.codes import CompressionType, ServerError
 from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.compression import expand
 from jmsaio.transport.base import Sender, SenderOptions
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import record
@@ -288,16 +289,135 @@ async def test_records_of_an_open_batch_fail_with_their_producer(peer: Peer, tra
     assert outcomes and all(isinstance(error, SendError) for _, _, error in outcomes)
 
 
-async def test_compressed_entries_say_what_they_hold(peer: Peer, transport: WireTransport) -> None:
-    sender = await open_sender(transport, [], compression_type="ZLIB")
-    for text in ("a" * 500, "b" * 500):
-        sender.send(record(text), None)
+@pytest.mark.parametrize("kind", ["ZLIB", "LZ4", "ZSTD", "SNAPPY"])
+async def test_compressed_entries_say_what_they_hold(peer: Peer, transport: WireTransport, kind: str) -> None:
+    """What would not become smaller is sent as it is."""
+    if kind != "ZLIB":
+        pytest.importorskip("cramjam", reason="the extra compression is not installed")
+    sender = await open_sender(transport, [], compression_type=kind)
+    for records in (["a" * 500, "b" * 500], ["c" * 500], ["short"], [""], ["large" * 40_000]):
+        for text in records:
+            sender.send(record(text), None)
+        await sender.drain(5)
+    metadata, payload = peer.entries[0]
+    [first, second] = split(expand(metadata.compression, payload, metadata.uncompressed_size), 0, 2)
+    assert (first.single.payload_size, second.single.payload_size) == (500, 500)
+    alone = [(each, expand(each.compression, data, each.uncompressed_size)) for each, data in peer.entries.values()][1:]
+    assert [data for _, data in alone] == [b"c" * 500, b"short", b"", b"large" * 40_000]
+    number = CompressionType[kind]
+    assert [metadata.compression, *[each.compression for each, _ in alone]] == [number, number, 0, 0, number]
+
+
+async def test_what_is_too_large_although_compressed_is_refused(peer: Peer, transport: WireTransport) -> None:
+    """The records before and after it are sent."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, compression_type="ZLIB")
+    sender.send(record("before"), 0)
+    with pytest.raises(
+        MessageTooLargeError, match=r"a message of 300000 bytes \(\d+ with ZLIB\) .* accepts up to 89760"
+    ):
+        sender.send(attrs.evolve(record(""), payload=random.Random(1).randbytes(300_000)), 1)
+    sender.send(record("after"), 2)
     await sender.drain(5)
-    sender.send(record("c" * 500), None)
+    assert [(token, error) for token, _, error in outcomes] == [(0, None), (2, None)]
+
+
+KEYED = {"batcher_builder": "KEY_BASED"}
+
+
+def sent_batches(peer: Peer) -> list[tuple[bytes | None, int, int, list[str]]]:
+    """The key, the lowest and highest sequence id, and the texts of each entry."""
+    found = []
+    for metadata, data in peer.entries.values():
+        count = metadata.num_messages_in_batch
+        texts = [data.decode()] if count is None else [
+            data[span.payload : span.stop].decode() for span in split(data, 0, count)
+        ]  # fmt: skip
+        if count is not None:
+            assert {span.single.partition_key for span in split(data, 0, count)} == {metadata.partition_key}
+        found.append((metadata.partition_key, metadata.sequence_id, metadata.highest_sequence_id, texts))
+    return found
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+async def test_a_batch_has_records_of_one_key(peer: Peer, transport: WireTransport, cuts: bool) -> None:
+    """In the order of their first records, with sequence ids that grow, and a receipt each; also when sent again."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, **KEYED)
+    if cuts:
+        peer.script(Command.SEND, silent, cut, silent)
+    for number, key in enumerate(["a", None, "b", "a", None, "a"]):
+        sender.send(record(f"{number}", key=key), number)
     await sender.drain(5)
-    for metadata, payload in peer.entries.values():
-        assert metadata.compression == 2 and len(payload) < 100
-        assert len(zlib.decompress(payload)) == metadata.uncompressed_size
+    assert sent_batches(peer) == [
+        (b"a", 0, 2, ["0", "3", "5"]), (None, 3, 4, ["1", "4"]), (b"b", 5, 0, ["2"]),
+    ]  # fmt: skip
+    assert [fields["sequence_id"] for fields in peer.all(Command.SEND)][-3:] == [0, 3, 5]
+    assert [(token, place) for token, place, _ in outcomes] == [
+        *[(token, WireId(1, 0, -1, 0)) for token in (0, 3, 5)], *[(token, WireId(1, 1, -1, 0)) for token in (1, 4)],
+        (2, WireId(1, 2)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options", [{"batching_max_messages": 3}, {"batching_max_bytes": 60, "batching_max_messages": 0}], ids=str
+)
+async def test_limits_are_those_of_all_keys_together(
+    peer: Peer, transport: WireTransport, options: dict[str, int]
+) -> None:
+    """What fills a batch leaves at once; a record keeps its place behind those of its key."""
+    sender = await open_sender(transport, [], **KEYED, **options)
+    for number, key in enumerate("abab"):
+        sender.send(record(f"{number}" * 10, key=key), None)
+    sender.send(record("later", key="b", deliver_at=9), None)
+    await sender.drain(5)
+    assert [(key, [text[0] for text in texts]) for key, _, _, texts in sent_batches(peer)] == [
+        (b"a", ["0", "2"]), (b"b", ["1"]), (b"b", ["3"]), (b"b", ["l"]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ({"batching_max_messages": 4}, [4, 4, 2]),
+        ({"batching_max_messages": -1, "batching_max_bytes": 350}, [3, 3, 3, 1]),
+        ({"batching_max_messages": 1}, [1] * 10),
+        ({"batching_max_bytes": 99}, [1] * 10),
+        ({"batching_max_bytes": 0}, [10]),
+    ],
+    ids=str,
+)
+async def test_a_batch_has_no_more_than_its_limits(
+    peer: Peer, transport: WireTransport, options: dict[str, int], sizes: list[int]
+) -> None:
+    sender = await open_sender(transport, [], **options)
+    for _ in range(10):
+        sender.send(record("x" * 100), None)
+    await sender.drain(5)
+    assert [metadata.num_messages_in_batch or 1 for metadata, _ in peer.entries.values()] == sizes
+
+
+async def test_a_batch_is_never_larger_than_the_broker_takes(peer: Peer, transport: WireTransport) -> None:
+    """Whatever batchingMaxBytes says; what the records have besides their bodies counts."""
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes, batching_max_bytes=10_000_000, batching_max_messages=0)
+    for number in range(12_000):
+        sender.send(record("x"), number)
+    for number in range(5):
+        sender.send(record("y" * 40_000), number)
+    await sender.drain(5)
+    assert all(error is None for _, _, error in outcomes) and len(outcomes) == 12_005
+    assert all(len(payload) <= 100_000 for _, payload in peer.entries.values())
+
+
+async def test_a_delayed_record_leaves_alone_and_in_order(peer: Peer, transport: WireTransport) -> None:
+    sender = await open_sender(transport, [])
+    for number in range(6):
+        sender.send(record(str(number), deliver_at=7 if number == 2 else None), None)
+    await sender.drain(5)
+    assert [
+        (metadata.num_messages_in_batch, metadata.deliver_at_time) for metadata, _ in peer.entries.values()
+    ] == [(2, None), (None, 7), (3, None)]  # fmt: skip
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2])
@@ -342,7 +462,7 @@ async def test_compression_comes_before_the_chunks_and_small_messages_need_none(
     (first, _), *chunks = peer.entries.values()
     assert first.uuid is None and first.uncompressed_size == 1_000_000
     assert [metadata.uncompressed_size for metadata, _ in chunks] == [len(body)] * 2
-    assert zlib.decompress(b"".join(payload for _, payload in chunks)) == body
+    assert b"".join(payload for _, payload in chunks) == body
 
 
 async def test_one_refused_chunk_fails_the_message_and_no_other(peer: Peer, transport: WireTransport) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any
+import sys
 
 import pytest
 
@@ -23,7 +23,6 @@ from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import SenderOptions
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from jmsaio.transport.registry import open_transport as open_any
-from tests.kit.records import record
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 
@@ -80,20 +79,14 @@ async def test_a_child_process_is_refused(transport: WireTransport, monkeypatch:
         await transport.ping(5)
 
 
-@pytest.mark.parametrize("options", [{"compression_type": "LZ4"}], ids=str)
-async def test_options_that_it_does_not_keep_are_refused(transport: WireTransport, options: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="use transport=pulsar-client"):
-        await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(**options), lambda *_: None))
-
-
-async def test_records_of_groups_share_no_batch(peer: Peer, transport: WireTransport) -> None:
-    """A broker hands a batch to one consumer."""
-    options = SenderOptions(ProducerConfig(batcher_builder="KEY_BASED"), lambda *_: None)
-    sender = await transport.open_sender(TOPIC, options)
-    for key in "ab":
-        sender.send(record("x", key=key), None)
-    await sender.drain(5)
-    assert [metadata.partition_key for metadata, _ in peer.entries.values()] == [b"a", b"b"]
+async def test_a_compression_without_its_library_is_refused_before_anything_is_sent(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cramjam", None)
+    words = r"producerConfig.compressionType: SNAPPY needs cramjam: pip install 'jmsaio\[compression\]'"
+    with pytest.raises(ConfigurationError, match=words):
+        await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(compression_type="SNAPPY"), lambda *_: None))
+    assert peer.all(Command.PRODUCER) == []
 
 
 def not_ready(link: Link, fields: Fields) -> bytes:
