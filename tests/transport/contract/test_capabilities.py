@@ -121,3 +121,21 @@ async def test_the_places_of_sent_records_are_told_as_declared(harness: Harness,
     unknown = {text for text, place in told.items() if place is None}
     assert "alone" not in unknown and not (unknown and harness.capabilities.message_ids)
     assert {text: place for text, place in told.items() if place is not None}.items() <= stored.items()
+
+
+async def test_partitions_lists_and_patterns_need_no_admin_interface(harness: Harness) -> None:
+    """The client's protocol tells the partitions of a topic, and the topics of a namespace."""
+    stem = harness.topic()
+    parted, plain = f"{stem}-parted", f"{stem}-plain"
+    await harness.admin.create_topic(parted, 2)
+    async with opened(harness, admin=False) as other:
+        listed = await other.inbox(parted, plain)
+        matched = await other.inbox(pattern=f"{stem}-.*", name="matched")
+        sender = await other.sender(parted, route=lambda record, count: int(record.payload or b"") % count)
+        await other.send(sender, "0", "1")
+        await sender.aclose(GUARD)
+        await other.fill(plain, "2")
+        for inbox in (listed, matched):
+            assert sorted(await inbox.consume(3)) == ["0", "1", "2"]
+    with pytest.raises(AssertionError, match="0 of 1"):
+        await (await harness.inbox(parted, plain)).take(1, 0.3)
