@@ -61,6 +61,16 @@ PLANTED = [
         },
         "a client, into what clients share",
     ),
+    (
+        layers.upward,
+        {"maintenance/a.py": "from jmsaio.transport.pulsar.admin import b", "transport/pulsar/admin/b.py": ""},
+        "past the seam",
+    ),
+    (
+        layers.upward,
+        {"cli/a.py": "def f():\n  from jmsaio.transport import pulsar", "transport/pulsar/__init__.py": ""},
+        "past the seam",
+    ),
     (layers.trespassing, {"maintenance/a.py": "import pyspark.sql"}, "belongs to jmsaio.spark"),
     (layers.trespassing, {"client/a.py": "import httpx"}, "belongs to jmsaio.transport.pulsar.admin"),
     (

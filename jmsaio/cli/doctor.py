@@ -60,10 +60,10 @@ def doctor(
 
 
 async def _doctor(config: Configuration, need: tuple[str, ...], topic: str | None, output: Output) -> int:
-    from jmsaio.maintenance.diagnosis import CHECKS, CheckState
-    from jmsaio.maintenance.doctor import examine
+    from jmsaio.maintenance.diagnosis import CHECKS, CheckState, Facts
+    from jmsaio.transport import registry
 
-    facts = await examine(config, need, topic)
+    facts = Facts(config, frozenset(need), await registry.collect_facts(config, topic))
     counts: Counter[CheckState] = Counter()
     unknown: dict[str, list[str]] = {}
     for check in CHECKS:

@@ -51,7 +51,7 @@ class _Parts:
 
     Attributes:
         values: values of fields of ``Configuration``.
-        client: settings of pulsar-client.
+        client: settings of Pulsar's clients.
         written: unparsed maps for ``producer`` and ``consumer``.
         flat: keywords of ``producer`` and ``consumer`` that were given without a map.
     """

@@ -1,6 +1,6 @@
 """The checks of ``jmsaio doctor``: a table of questions, consequences, remedies, and functions that judge them.
 
-Nothing here contacts a broker: ``jmsaio.maintenance.doctor`` collects the facts. A fact that could not be obtained is
+Nothing here contacts a broker: ``jmsaio.transport.registry.collect_facts`` does. A fact that could not be obtained is
 the error with the reason; a check that needs it ends as unknown. Nothing is guessed.
 """
 

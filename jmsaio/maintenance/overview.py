@@ -22,7 +22,7 @@ from jmsaio.transport.waiting import together
 
 #: Topics whose statistics are requested at the same time.
 _AT_ONCE: Final = 16
-#: Prefixes of subscriptions that no application has: those of jobs, copies, and readers of pulsar-client and Java.
+#: Prefixes of subscriptions that no application has: those of jobs, copies, and readers of Pulsar's clients.
 _NOT_APPLICATIONS: Final = (JOB_PREFIX, COPY_PREFIX, "reader-")
 #: Number of messages of a backlog that are read to find out whether a topic has dead letters.
 _INSPECTED: Final = 20

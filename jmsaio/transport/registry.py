@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
+from typing import Any
 
 from jmsaio.config import Configuration
 from jmsaio.config.schemes import SCHEMES
@@ -22,8 +23,25 @@ async def open_transport(config: Configuration) -> Transport:
     Cancelling leaves nothing open.
     """
     module = import_module(SCHEMES[config.scheme].transport(config.transport).module)
-    open_it: Callable[[Configuration], Awaitable[Transport]] = module.open_transport
-    return await open_it(config)
+    transport: Transport = await module.open_transport(config)
+    return transport
+
+
+async def collect_facts(config: Configuration, topic: str | None) -> dict[str, Any]:
+    """Collect facts about a broker that is not embedded, as ``jmsaio.maintenance.diagnosis.Facts.found`` lists them.
+
+    Args:
+        config: configuration of the client.
+        topic: full name of an existing topic to open a producer and a reader of; None: one that stores nothing.
+
+    Raises:
+        ConfigurationError: an option is invalid, such as ``authPlugin``, or the transport is not installed.
+
+    Cancelling closes everything that was opened.
+    """
+    module = import_module(SCHEMES[config.scheme].transport(config.transport).module)
+    found: dict[str, Any] = await module.collect_facts(config, topic)
+    return found
 
 
 @asynccontextmanager

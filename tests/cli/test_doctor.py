@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 
 import pytest
 
-import jmsaio.maintenance.doctor
 from jmsaio.cli.app import main
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError
-from jmsaio.maintenance.diagnosis import CHECKS, Facts
+from jmsaio.maintenance.diagnosis import CHECKS
+from jmsaio.transport import registry
 from tests.maintenance.test_diagnosis import GOOD
 from tests.support.broker import TestBroker
 from tests.support.secure import SecureBroker
@@ -22,11 +21,11 @@ def found(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """The facts that the command finds, with what it asked for; collecting them has its own tests."""
     found: dict[str, object] = dict(GOOD)
 
-    async def examine(config: Configuration, needed: Iterable[str], topic: str | None) -> Facts:
-        found["asked"] = (config.service_url, sorted(needed), topic)
-        return Facts(config, frozenset(needed), found)
+    async def collect(config: Configuration, topic: str | None) -> dict[str, object]:
+        found["asked"] = (config.service_url, topic)
+        return found
 
-    monkeypatch.setattr(jmsaio.maintenance.doctor, "examine", examine)
+    monkeypatch.setattr(registry, "collect_facts", collect)
     return found
 
 
@@ -36,7 +35,7 @@ def test_a_good_broker_has_a_line_for_each_check(found: dict[str, object], capsy
     assert len(output.out.splitlines()) == len(CHECKS)
     assert "ok       version: Pulsar 4.0.7" in output.out
     assert f"{len(CHECKS)} ok" in output.err
-    assert found["asked"] == ("pulsar://h:6650", ["consume", "produce"], None)
+    assert found["asked"] == ("pulsar://h:6650", None)
 
 
 def test_what_is_missing_comes_with_the_consequence_and_what_to_do(
@@ -54,7 +53,7 @@ def test_what_is_missing_comes_with_the_consequence_and_what_to_do(
     assert "warning  transactions: disabled" in lines
     assert lines[-1].startswith("unknown  filter, batch acknowledgement, ")
     assert lines[-1].endswith(r"clock, consumer metadata: not known: no\x1b[1m date")
-    assert found["asked"] == ("pulsar://h:6650", ["consume", "produce"], "persistent://a/b/q")
+    assert found["asked"] == ("pulsar://h:6650", "persistent://a/b/q")
 
 
 def test_a_right_that_is_not_needed_is_a_warning(found: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,6 +174,8 @@ def upward(modules: list[Module]) -> list[str]:
                 its = next((part for part in group if inside(each.target, part)), None)
                 if mine is not None and its is not None and mine != its:
                     found.append(f"{module.path}:{each.line} imports {each.target}, which it must not know")
+            if not inside(module.name, "jmsaio.transport") and inside(each.target, CHOICE):
+                found.append(f"{module.path}:{each.line} imports {each.target} past the seam")
             if _is_shared(module.name) and any(inside(each.target, client) for client in CLIENTS):
                 found.append(f"{module.path}:{each.line} imports {each.target}, a client, into what clients share")
     return found

@@ -14,7 +14,7 @@ import jmsaio
 from jmsaio.config import load
 from jmsaio.config.schemes import SCHEMES
 from jmsaio.transport.memory.broker.broker import forget_broker
-from jmsaio.transport.pulsar.native import new_transport
+from jmsaio.transport.pulsar.native import open_transport
 from jmsaio.transport.registry import connected
 from tests.transport import loopback
 
@@ -110,12 +110,12 @@ def test_a_pulsar_url_without_pulsar_client_says_what_is_missing(tmp_path: Path,
     assert "pulsar:// needs pulsar-client, which can't be imported here (no _pulsar); pip install" in ran.stderr
 
 
-def test_an_import_that_fails_for_another_reason_is_not_blamed_on_pulsar_client(
+async def test_an_import_that_fails_for_another_reason_is_not_blamed_on_pulsar_client(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "jmsaio.transport.pulsar.native.transport", None)
     with pytest.raises(ImportError, match=r"jmsaio\.transport\.pulsar\.native\.transport"):
-        new_transport(load("pulsar://localhost:1"))
+        await open_transport(load("pulsar://localhost:1"))
 
 
 async def test_the_transport_that_the_configuration_names_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ from jmsaio.transport.base import Admin, Transport
 
 _log = logging.getLogger(__name__)
 
-#: Seconds until pulsar-client's producers notice that a topic was terminated: they retry after 0.1 s.
+#: Seconds until the producers of a terminated topic notice that: they retry after 0.1 s.
 _PRODUCERS_END = 0.5
 #: Maximum number of names of deleted destinations that are remembered.
 _REMEMBERED = 1000
@@ -174,7 +174,7 @@ class Temporaries:
     async def _delete(self, admin: Admin, topic: str) -> None:
         """Delete the topic, even if others still have senders to it.
 
-        pulsar-client's producers reconnect by themselves and recreate a deleted topic. Producers of a terminated topic
+        Producers reconnect by themselves and recreate a deleted topic. Producers of a terminated topic
         end permanently, as Java's do. So a topic in use is first terminated, and deleted a moment later.
         """
         force = self._configuration.force_delete_temporary_destinations

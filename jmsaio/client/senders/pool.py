@@ -83,7 +83,7 @@ class _Turn(asyncio.Lock):
 class Restoring:
     """Recreates the subscriptions of queues whose topic was deleted while messages were being sent to it.
 
-    pulsar-client recreates a deleted topic, but not the queue's subscription, without which no message is stored. It
+    A producer recreates a deleted topic, but not the queue's subscription, without which no message is stored. It
     recreates the partitions of a partitioned topic as topics of their own, which the log names.
     """
 

@@ -35,7 +35,7 @@ class SchemaWriter:
 
 
 def schema_writer(schema: Schema) -> SchemaWriter:
-    """Return the writer of a schema. pulsar-client does not register schemas of numbers.
+    """Return the writer of a schema. No transport registers schemas of numbers.
 
     Raises:
         IllegalArgumentError: a type that producers don't support, or an invalid definition.

@@ -298,7 +298,7 @@ class RangeReading:
     async def _replace(self) -> bool:
         """Replace a silent reader; return False if that would not help.
 
-        pulsar-client can hold a message without delivering it: once, another reader starts at the same place. Or the
+        A client (pulsar-client) can hold a message without delivering it: once, another reader starts at the same place. Or the
         last message of the topic is chunked, and the reader started between its chunks: others start further and
         further back. A slow link is just as silent, so this does not count as one of the readers for a gap, and keeps
         their results.

@@ -6,13 +6,13 @@ What they share is in ``admin``, ``sending`` and ``subscriptions``. Importing th
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from importlib import import_module
+from typing import Any
 
 from jmsaio.config import Configuration
 from jmsaio.transport.base import Transport
 
-__all__ = ["open_transport"]
+__all__ = ["collect_facts", "open_transport"]
 
 #: Modules of the clients, by the names of their transports.
 _CLIENTS = {None: f"{__name__}.native", "pulsar-client": f"{__name__}.native", "wire": f"{__name__}.wire"}
@@ -31,5 +31,11 @@ async def open_transport(config: Configuration) -> Transport:
 
     Cancellation: nothing stays open.
     """
-    open_it: Callable[[Configuration], Awaitable[Transport]] = import_module(_CLIENTS[config.transport]).open_transport
-    return await open_it(config)
+    transport: Transport = await import_module(_CLIENTS[config.transport]).open_transport(config)
+    return transport
+
+
+async def collect_facts(config: Configuration, topic: str | None) -> dict[str, Any]:
+    """Collect the facts about a broker with the transport in use. See ``admin.facts.collect_facts``."""
+    facts: dict[str, Any] = await import_module(f"{__name__}.admin.facts").collect_facts(config, topic, open_transport)
+    return facts

@@ -1,4 +1,4 @@
-"""Collects the facts about a broker for ``jmsaio doctor``, without changing the broker.
+"""Collects facts about a broker over its protocol and its REST interface, without changing the broker.
 
 To check the rights to send and receive, the client opens a producer and a reader of a non-persistent topic, which
 stores nothing, or of a given topic. To check the right to administer the namespace, it requests the deletion of a topic
@@ -10,79 +10,97 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable
 from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import anyio
 import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError
-from jmsaio.maintenance.diagnosis import Facts
 from jmsaio.model.temporary_names import PROBE_TOPIC
-from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition
+from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition, Transport
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.answers import NO_TRANSACTIONS, understanding
 from jmsaio.transport.pulsar.admin.paths import topic_path
-from jmsaio.transport.pulsar.native import new_transport
-from jmsaio.transport.pulsar.native.binding.connecting import Reach
-
-if TYPE_CHECKING:
-    from jmsaio.transport.pulsar.native.transport import PulsarTransport
+from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 
 #: Maximum seconds of one call, and of all calls for one fact.
 _CALL, _LIMIT = 10.0, 20.0
-#: Seconds to wait for the broker's answer to a client without credentials.
-_LOOK = 5.0
 _AT_REST = ("settings", "policies", "transactions", "administer", "skew")
 
 
-async def examine(config: Configuration, needed: Iterable[str], topic: str | None = None) -> Facts:
-    """Collect all facts that the checks need, concurrently. Takes a maximum of 40 s.
+class _Connected(Transport, Protocol):
+    """A transport to a Pulsar broker."""
+
+    same_cluster: SameCluster
+
+
+#: Connects, as ``jmsaio.transport.pulsar.open_transport``.
+Open = Callable[[Configuration], Awaitable[_Connected]]
+
+
+async def collect_facts(config: Configuration, topic: str | None, connect: Open) -> dict[str, Any]:
+    """Collect all facts, concurrently once connected. Takes a maximum of 50 s.
 
     Args:
-        config: configuration for a broker that is not embedded.
-        needed: rights that the client needs, see `Facts`.
-        topic: full name of an existing topic for the producer and the reader; None: a non-persistent one.
+        config: configuration of the client.
+        topic: full name of an existing topic for a producer and a reader; None: a non-persistent one.
+        connect: opens a transport.
+
+    Returns:
+        The facts by name, as ``jmsaio.maintenance.diagnosis.Facts.found``.
 
     Raises:
-        ConfigurationError: an option is invalid, such as ``authPlugin``, or pulsar-client is not installed.
+        ConfigurationError: an option is invalid, such as ``authPlugin``, or the transport is not installed.
 
     Cancelling closes everything that was opened.
     """
     limit = min(config.operation_timeout, _CALL)
     config = attrs.evolve(config, operation_timeout=limit, connect_timeout=min(config.connect_timeout, limit))
     found: dict[str, Any] = {}
-    transport = new_transport(config)
+    transport = None
     admin = RestAdmin(config) if config.use_pulsar_admin else None
     try:
+        transport = await _connect(config, connect, found)
         async with anyio.create_task_group() as group:
-            group.start_soon(_ask_broker, transport, admin, topic, found)
+            if transport is not None:
+                group.start_soon(_ask_broker, transport, config, connect, admin, topic, found)
             if admin is not None:
                 group.start_soon(_ask_rest, admin, config.system_namespace, found)
         if admin is not None and found.get("same cluster") is True:  # another cluster is asked to delete nothing
             await _note(found, "administer", _may_administer(admin, config.system_namespace))
     finally:
         with anyio.CancelScope(shield=True):
-            await transport.aclose(_CALL)
+            if transport is not None:
+                await transport.aclose(_CALL)
             if admin is not None:
                 await admin.aclose()
     _explain(config, found)
-    return Facts(config, frozenset(needed), found)
+    return found
+
+
+async def _connect(config: Configuration, connect: Open, found: dict[str, Any]) -> _Connected | None:
+    found["connected"] = None
+    try:
+        return await connect(config)
+    except JMSError as error:
+        if isinstance(error.__cause__, ImportError):  # the client is not installed
+            raise
+        found["connected"] = error
+        return None
 
 
 async def _ask_broker(
-    transport: PulsarTransport, admin: RestAdmin | None, topic: str | None, found: dict[str, Any]
-) -> None:
-    await _note(found, "connected", transport.check_reachable())
-    if found["connected"] is not None:
-        return
+    transport: _Connected, config: Configuration, connect: Open, admin: RestAdmin | None, topic: str | None,
+    found: dict[str, Any],
+) -> None:  # fmt: skip
     async with anyio.create_task_group() as group:
-        group.start_soon(_note, found, "anonymous", _accepts_anyone(transport.same_cluster.config))
-        group.start_soon(_note, found, "produce", _may_produce(transport, topic))
-        group.start_soon(_note, found, "consume", _may_consume(transport, topic))
+        group.start_soon(_note, found, "anonymous", _accepts_anyone(config, connect))
+        group.start_soon(_note, found, "produce", _may_produce(transport, config, topic))
+        group.start_soon(_note, found, "consume", _may_consume(transport, config, topic))
         if admin is not None:
             same = transport.same_cluster.is_seen(topic, partial(admin.consumers, "statistics"))
             group.start_soon(_note, found, "same cluster", same)
@@ -128,16 +146,17 @@ def _explain(config: Configuration, found: dict[str, Any]) -> None:
         found["policies"] = None
 
 
-async def _accepts_anyone(config: Configuration) -> bool:
-    """Return True if the broker accepts a client without credentials."""
+async def _accepts_anyone(config: Configuration, connect: Open) -> bool:
+    """Return whether the broker accepts a client without credentials."""
     without = attrs.evolve(
         config, auth_plugin=None, auth_params=None, tls_certificate_file_path=None, tls_key_file_path=None
     )
-    reach = Reach(without)
-    await reach.look(_LOOK)
-    if reach.error is None and not reach.accepted:
-        raise JMSError("the broker does not answer a client without credentials")
-    return reach.accepted
+    try:
+        transport = await connect(without)
+    except JMSSecurityError:
+        return False
+    await transport.aclose(_CALL)
+    return True
 
 
 def _own(config: Configuration) -> str:
@@ -145,8 +164,7 @@ def _own(config: Configuration) -> str:
     return f"non-persistent://{config.system_namespace}/{PROBE_TOPIC}"
 
 
-async def _may_produce(transport: PulsarTransport, topic: str | None) -> bool:
-    config = transport.same_cluster.config
+async def _may_produce(transport: _Connected, config: Configuration, topic: str | None) -> bool:
     try:
         sender = await transport.open_sender(topic or _own(config), SenderOptions(config.producer, lambda *_: None))
     except JMSSecurityError:
@@ -155,11 +173,10 @@ async def _may_produce(transport: PulsarTransport, topic: str | None) -> bool:
     return True
 
 
-async def _may_consume(transport: PulsarTransport, topic: str | None) -> bool:
-    same = transport.same_cluster
+async def _may_consume(transport: _Connected, config: Configuration, topic: str | None) -> bool:
     try:
-        first = (await same.partitions(topic or _own(same.config)))[0]
-        reader = await transport.open_reader(ReaderOptions(first, same.config.consumer, StartPosition.LATEST))
+        first = (await transport.same_cluster.partitions(topic or _own(config)))[0]
+        reader = await transport.open_reader(ReaderOptions(first, config.consumer, StartPosition.LATEST))
     except JMSSecurityError:
         return False
     await reader.aclose(_CALL)

@@ -5,8 +5,6 @@ Importing this package imports nothing of pulsar-client, which not every Python 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import anyio
 
 from jmsaio.config import Configuration
@@ -14,10 +12,7 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.transport.base import Transport
 from jmsaio.transport.pulsar.native.binding import SUPPORTED
 
-if TYPE_CHECKING:
-    from jmsaio.transport.pulsar.native.transport import PulsarTransport
-
-__all__ = ["new_transport", "open_transport"]
+__all__ = ["open_transport"]
 
 
 async def open_transport(config: Configuration) -> Transport:
@@ -33,22 +28,6 @@ async def open_transport(config: Configuration) -> Transport:
 
     Cancellation: nothing stays open.
     """
-    transport = new_transport(config)
-    try:
-        await transport.check_reachable()
-    except BaseException:
-        with anyio.CancelScope(shield=True):
-            await transport.aclose(1.0)
-        raise
-    return transport
-
-
-def new_transport(config: Configuration) -> PulsarTransport:
-    """Create a transport that is not connected yet.
-
-    Raises:
-        ConfigurationError: an option is invalid, or pulsar-client is not installed.
-    """
     try:
         from jmsaio.transport.pulsar.native.transport import PulsarTransport
     except ImportError as error:
@@ -60,4 +39,11 @@ def new_transport(config: Configuration) -> PulsarTransport:
             "without it"
         )
         raise ConfigurationError(reason, key="brokerServiceUrl") from error
-    return PulsarTransport(config)
+    transport = PulsarTransport(config)
+    try:
+        await transport.check_reachable()
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await transport.aclose(1.0)
+        raise
+    return transport

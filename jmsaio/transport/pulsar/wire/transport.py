@@ -37,6 +37,7 @@ from jmsaio.transport.causes import PASSING
 from jmsaio.transport.clock import Clock
 from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin import RestAdmin
+from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
 from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
 from jmsaio.transport.pulsar.wire.client import Client
@@ -49,12 +50,17 @@ _Part = WireSender | WireReceiver | WireReader
 
 
 class WireTransport:
-    """A ``Transport`` on Pulsar's binary protocol. Created by ``open_transport``."""
+    """A ``Transport`` on Pulsar's binary protocol. Created by ``open_transport``.
+
+    Attributes:
+        same_cluster: checks whether the REST interface belongs to the broker's cluster.
+    """
 
     def __init__(self, config: Configuration) -> None:
         self._config = config
         self._client = Client(config)
-        self._admin = RestAdmin(config) if config.use_pulsar_admin else None
+        self.same_cluster = SameCluster(config, self._client.topics.partitions, self.open_reader)
+        self._admin = RestAdmin(config, self.same_cluster.check) if config.use_pulsar_admin else None
         self._opener = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self.open_receiver)
         self._open: dict[_Part, None] = {}
