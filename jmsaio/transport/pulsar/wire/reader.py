@@ -81,6 +81,7 @@ class WireReader:
         self._arrival: asyncio.Event = asyncio.Event()
         self._failure: JMSError | None = None
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         return f"<WireReader {self.topic}{', closed' if self._closed else ''}>"
@@ -291,12 +292,12 @@ class WireReader:
 
     async def aclose(self, timeout: float) -> None:
         """Close. See ``Reader.aclose``."""
-        if self._closed:
-            return
-        self._closed = True
-        self._on_closed(self)
-        self._arrival.set()
-        await asyncio.shield(self._client.tasks.start(self._close(timeout)))
+        if self._closing is None:
+            self._closed = True
+            self._arrival.set()
+            self._closing = self._client.tasks.start(self._close(timeout))
+            self._closing.add_done_callback(lambda _: self._on_closed(self))  # until then the transport's close waits
+        await asyncio.wait({self._closing}, timeout=max(0.0, timeout))
 
     async def _close(self, timeout: float) -> None:
         await self._keeper.aclose()

@@ -46,6 +46,7 @@ class WireReceiver:
         self._growth: asyncio.Task[None] | None = None
         self._stopped = False
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "stopped" if self._stopped else "open"
@@ -239,13 +240,11 @@ class WireReceiver:
 
     async def aclose(self, timeout: float) -> None:
         """Send queued acknowledgements, return unacknowledged records, and close. See ``Receiver.aclose``."""
-        if self._closed:
-            return
-        self._closed = True
-        self._on_closed(self)
-        deadline = self._client.loop.time() + timeout
-        closing = self._client.tasks.start(self._close(deadline))
-        await asyncio.shield(closing)
+        if self._closing is None:
+            self._closed = True
+            self._closing = self._client.tasks.start(self._close(self._client.loop.time() + timeout))
+            self._closing.add_done_callback(lambda _: self._on_closed(self))  # until then the transport's close waits
+        await asyncio.wait({self._closing}, timeout=max(0.0, timeout))
 
     async def _close(self, deadline: float) -> None:
         loop = self._client.loop

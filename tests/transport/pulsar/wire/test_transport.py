@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import jmsaio
-from jmsaio.config import ProducerConfig, load
+from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import (
     BrokerUnavailableError,
     ConfigurationError,
@@ -20,7 +20,15 @@ from jmsaio.errors import (
 )
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
-from jmsaio.transport.base import SenderOptions
+from jmsaio.transport.base import (
+    Reader,
+    ReaderOptions,
+    Receiver,
+    SenderOptions,
+    StartPosition,
+    Subscription,
+    SubscriptionType,
+)
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from jmsaio.transport.registry import open_transport as open_any
 from tests.transport.pulsar.wire.conftest import TOPIC
@@ -101,3 +109,18 @@ async def test_the_back_off_is_as_configured(peer: Peer) -> None:
     await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(initial_subscription_name="s"), lambda *_: None))
     assert [fields["initial_subscription_name"] for fields in peer.all(Command.PRODUCER)] == ["s"] * 41
     await transport.aclose(5)
+
+
+@pytest.mark.parametrize("reading", [False, True])
+async def test_what_closes_while_its_transport_closes_is_closed_whole(
+    peer: Peer, transport: WireTransport, reading: bool
+) -> None:
+    """No close is cut short, and none of them raises the cancellation of a task that it waits for."""
+    part: Reader | Receiver
+    if reading:
+        part = await transport.open_reader(ReaderOptions(TOPIC, ConsumerConfig(), StartPosition.EARLIEST))
+    else:
+        wanted = Subscription((TOPIC,), "s", SubscriptionType.SHARED, ConsumerConfig())
+        part = await transport.open_receiver(wanted, lambda: None)
+    await asyncio.gather(part.aclose(2), transport.aclose(2), part.aclose(2))
+    assert len(peer.all(Command.CLOSE_CONSUMER)) == 1
