@@ -298,10 +298,10 @@ class RangeReading:
     async def _replace(self) -> bool:
         """Replace a silent reader; return False if that would not help.
 
-        A client (pulsar-client) can hold a message without delivering it: once, another reader starts at the same place. Or the
-        last message of the topic is chunked, and the reader started between its chunks: others start further and
-        further back. A slow link is just as silent, so this does not count as one of the readers for a gap, and keeps
-        their results.
+        A client (pulsar-client) can hold a message without delivering it: once, another reader starts at the same
+        place. Or the last message of the topic is chunked, and the reader started between its chunks: others start
+        further and further back. A slow link is just as silent, so this does not count as one of the readers for a
+        gap, and keeps their results.
         """
         gap, (last, place) = self._check.rest(), self._opened
         began, is_first = place, self._silent_at != self._check.last
