@@ -14,6 +14,8 @@ import click
 from jmsaio.cli.common.output import Output, printable
 from jmsaio.cli.common.selecting import topic_option, with_options
 from jmsaio.config import Configuration, load
+from jmsaio.config.declaring import directory
+from jmsaio.config.options import Section, Status
 from jmsaio.config.sources import is_url, read_file, split_url
 from jmsaio.errors import AdminError, BrokerUnavailableError, NotFoundError
 from jmsaio.model.arguments import shown
@@ -36,9 +38,16 @@ def broker_options(command: Callable[P, T]) -> Callable[P, T]:
         command,
         click.option("-u", "--url", metavar="URL",
                      help="URL of the broker, or a JSON or TOML configuration file; default: $JMSAIO_URL."),
-        click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE",
-                     help="An option by Starlight's or jmsaio's name, such as jms.clientId=billing. Repeatable."),
+        click.option("-o", "--option", "settings", multiple=True, metavar="NAME=VALUE", shell_complete=_complete,
+                     help="An option by Starlight's or jmsaio's name, such as transport=wire. Repeatable."),
     )  # fmt: skip
+
+
+def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the options that begin with ``incomplete``, each with its choices if it has some."""
+    options = [option for section in Section for option in directory(section).options if option.status is Status.BUILT]
+    texts = (f"{option.name}={choice}" for option in options for choice in option.choices or ("",))
+    return [text for text in texts if text.startswith(incomplete)]
 
 
 def connection_options(command: Callable[P, T]) -> Callable[P, T]:

@@ -22,6 +22,14 @@ def test_guides_are_completed() -> None:
     assert completed(["guide"], "oper") == ["operators"]
 
 
+@pytest.mark.parametrize(
+    ("incomplete", "found"),
+    [("transport=", ["transport=pulsar-client", "transport=wire"]), ("jms.clientI", ["jms.clientId="])],
+)
+def test_options_and_their_choices_are_completed(incomplete: str, found: list[str]) -> None:
+    assert completed(["queues", "-o"], incomplete) == found
+
+
 @pytest.mark.parametrize("url", ["pulsar://127.0.0.1:1", "nosuch.toml", "memory:"])
 def test_without_a_broker_nothing_is_completed(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert completed(["receive", "-u", url], "") == []
