@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import weakref
 from itertools import count
 
 from jmsaio.config import Configuration
@@ -13,6 +14,7 @@ from jmsaio.protocol.backoff import Backoff
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import LinkChange
 from jmsaio.transport.clock import Clock, clock_of
+from jmsaio.transport.pulsar.wire.known import Known
 from jmsaio.transport.pulsar.wire.link import Link
 from jmsaio.transport.pulsar.wire.pool import Pool
 from jmsaio.transport.pulsar.wire.tasks import Tasks
@@ -50,7 +52,18 @@ class Client:
         self.share = Share(config.receive_buffer_bytes // 2)  # the other half is for records held by the client
         self.ids = count(1)
         self.closed = False
+        self._known: weakref.WeakValueDictionary[tuple[str, str], Known] = weakref.WeakValueDictionary()
         self._process = os.getpid()
+
+    def known(self, topic: str, subscription: str) -> Known:
+        """Return the entries that the consumers of a subscription of a topic or partition share.
+
+        Nothing is shared on topics that are not persistent: they store no entries.
+        """
+        found = self._known.get((topic, subscription))
+        if found is None or topic.startswith("non-persistent:"):
+            found = self._known[topic, subscription] = Known((self.config.service_url, topic, subscription))
+        return found
 
     def report(self, text: str) -> None:
         """Report a loss that no call reports: to the listeners, or else in the log."""

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from jmsaio.errors import (
     ConsumerBusyError,
@@ -36,7 +36,7 @@ from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
 from jmsaio.transport.pulsar.wire.permits import Permits
-from jmsaio.transport.pulsar.wire.record import ENDS, Entry, WireRecord, may_expire
+from jmsaio.transport.pulsar.wire.record import ENDS, Entry, Owner, WireRecord, may_expire
 from jmsaio.transport.waiting import Waiters
 
 _log = logging.getLogger(__name__)
@@ -48,8 +48,10 @@ _TYPES: Final = {
 }
 #: Ids in one ACK frame: far below the broker's limit of a frame.
 _MOST_IDS: Final = 1000
-#: Entries kept although they are with the broker, for their counts.
-_MOST_ENTRIES: Final = 20_000
+#: States of a record that an application or this client has: its consumer returns it on close.
+_OUT: Final = frozenset((life.HELD, life.ASIDE, life.RETURNED, life.LETTER, life.IN_TRANSACTION))
+#: Seconds before a stopped consumer returns what the broker still sends it, first and at most: until its permits end.
+_RETURN, _RETURN_MOST = 0.1, 10.0
 #: Seconds after which the broker is asked again for an entry that arrived damaged, one after the other.
 _AGAIN: Final = (0.1, 1.0, 10.0)
 #: Delayed records that one consumer keeps, where the broker does not delay them; the last one can exceed the bytes.
@@ -90,22 +92,26 @@ class Consumer:
         policy = subscription.config.dead_letter
         self._dead_after = None if policy is None else policy.max_redeliver_count
         self._id = next(client.ids)
-        self._incarnation = 0
         self._keeper = Keeper(self, client.topics, client.tasks, client.backoff)
         self._connection: Connection | None = None
         self._permits = Permits(queue_size, client.share)
         self._stopped = False
+        self._parked = False  # stopped, and closed at the broker
+        self._returning: asyncio.TimerHandle | None = None
+        self._return_delay = _RETURN
         self._ready: list[WireRecord] = []
         self._taken = 0
         self._early: dict[int, list[WireRecord]] = {}  # by their delivery times
         self._early_count = self._early_bytes = 0
         self._paused = False  # too many records are early
         self._damages: dict[EntryId, int] = {}  # how often each entry arrived damaged
-        self._entries: dict[EntryId, Entry] = {}
-        self._most = _MOST_ENTRIES
+        self._known = client.known(topic, subscription.name)
+        self._entries = self._known.entries
         self._numbers = 0  # entries of a non-persistent topic so far
         self._acked: dict[Entry, None] = {}
         self._grouping: asyncio.TimerHandle | None = None
+        self._elsewhere: set[Owner] = set()  # that send acknowledgements for this one
+        self._late: asyncio.Task[None] | None = None
         self._receipts: set[asyncio.Future[dict[str, object]]] = set()
         self._refused: JMSError | None = None
         self._changed = Waiters()  # it is registered, or has failed
@@ -122,7 +128,6 @@ class Consumer:
         """Subscribe at a broker. Raises TransportError."""
         wanted, config = self._subscription, self._subscription.config
         number = self._id = next(self._client.ids)  # what the last one still brings is dropped
-        self._incarnation += 1
         metadata = {CLIENT: process_name(), **config.properties, **wanted.metadata}
         earliest = wanted.position is StartPosition.EARLIEST
         with registering(connection, connection.consumers, number, self, Command.SUBSCRIBE, self.topic):
@@ -153,13 +158,18 @@ class Consumer:
         """Take the end on this connection: the broker sends everything unacknowledged again on the next one."""
         self._connection = None
         self._permits.end()
-        self._clear()
-        self._acked.clear()
-        for entry in self._entries.values():
-            life.step_all(entry.states, RecordEvent.LINK_LOST)
+        self._clear(RecordEvent.LINK_LOST)
+        if not self._parked:
+            self._acked.clear()
         self._keeper.ended(error, assigned)
 
-    def _clear(self) -> None:
+    def _clear(self, event: RecordEvent) -> None:
+        """Pass an event of all records that wait here for being handed out, which empties the queue."""
+        early = [record for records in self._early.values() for record in records]
+        for record in [*self._ready[self._taken :], *early]:
+            states = record.entry.states
+            if states[record.index] in (life.QUEUED, life.EARLY):
+                life.step(states, record.index, event)
         self._ready.clear()
         self._taken = 0
         self._early.clear()
@@ -191,18 +201,21 @@ class Consumer:
         if known is None:
             entry = Entry(
                 *key, self._partition, self.topic, metadata, data, life.arrived(size, delivery.ack_set),
-                self._incarnation, delivery.redelivery_count,
+                self, self._id, delivery.redelivery_count,
             )  # fmt: skip
-            self._entries[key] = entry
-            if len(self._entries) > self._most:
-                self._forget_some()
+            self._known.add(entry)
             if self._first is not None and key == self._first[:2]:
                 self._leave_out(entry, self._first.batch_index)
             queued: Iterable[int] = _queued(entry)
         else:
             entry = known
-            entry.data, entry.incarnation, entry.broker_count = data, self._incarnation, delivery.redelivery_count
+            if entry.owner is not self:
+                self._take_over(entry)
+            entry.data, entry.registration, entry.broker_count = data, self._id, delivery.redelivery_count
             queued, repeated = life.arrived_again(entry.states, delivery.ack_set)
+            if entry.holders:
+                for index in queued:
+                    entry.holders.pop(index, None)
             if repeated:
                 self._acknowledge_later(entry)
         damages = self._damages.pop(key, 0) if self._damages else 0
@@ -214,12 +227,27 @@ class Consumer:
         self._permits.used(size if left is None else (left & (1 << size) - 1).bit_count(), len(data))
         self._fill()
 
+    def _take_over(self, entry: Entry) -> None:
+        """Become the owner of an entry of which another consumer might still have records."""
+        other = entry.owner
+        assert other is not None  # only a reader's has none
+        other.release(entry)
+        for index, state in enumerate(entry.states):
+            if state in _OUT:
+                entry.holders.setdefault(index, (other, entry.registration))
+        entry.owner = self
+
+    def release(self, entry: Entry) -> None:
+        """Remove the records of an entry from the queue, because another consumer has received it."""
+        life.step_all(entry.states, RecordEvent.LINK_LOST)
+        self._ready = [one for one in self._ready[self._taken :] if one.entry is not entry]
+        self._taken = 0
+
     def _queue(self, entry: Entry, spans: Sequence[Span] | None, indexes: Iterable[int]) -> None:
         """Add records of an entry that has arrived to the queue, unless they are early or die."""
-        if self._stopped and life.HELD not in entry.states:
-            if life.step_all(entry.states, RecordEvent.STOPPED):
-                self._redeliver([entry])
-            return
+        if self._stopped and self._returning is None:
+            self._returning = self._client.loop.call_later(self._return_delay, self._return_queue)
+            self._return_delay = min(2 * self._return_delay, _RETURN_MOST)
         expires, failures = may_expire(entry), entry.failures
         base = life.redelivery_count(0, entry.broker_count, entry.returns)
         due = entry.metadata.deliver_at_time if self._ordered else None
@@ -269,7 +297,7 @@ class Consumer:
         for record in self._early.pop(due, ()):
             self._early_count -= 1
             self._early_bytes -= record.size
-            self._due_here(record)
+            self.due_here(record)
         if self._paused and 2 * self._early_count < _MOST_EARLY and 2 * self._early_bytes < _MOST_EARLY_BYTES:
             self._paused = self._permits.held = False
             self._fill()
@@ -287,13 +315,13 @@ class Consumer:
         if self._persistent and times <= len(_AGAIN):
             if times == 1:
                 _log.warning("%s; it is requested again", text)
-            self._client.loop.call_later(_AGAIN[times - 1], self._request_again, key, self._incarnation)
+            self._client.loop.call_later(_AGAIN[times - 1], self._request_again, key, self._id)
         elif times == len(_AGAIN) + 1 or not self._persistent:
             kept = "it stays unacknowledged" if self._persistent else "the topic does not store it"
             self._client.report(f"{text}; {kept}; see 'jmsaio guide reliability' for how to look at it")
 
-    def _request_again(self, key: EntryId, incarnation: int) -> None:
-        if incarnation == self._incarnation and self._connection is not None:  # else it comes by itself
+    def _request_again(self, key: EntryId, registration: int) -> None:
+        if registration == self._id and self._connection is not None:  # else it comes by itself
             self._send_redeliver([{"ledger_id": key[0], "entry_id": key[1]}])
 
     def announce(self) -> None:
@@ -306,6 +334,8 @@ class Consumer:
 
     def take(self, limit: int) -> list[WireRecord]:
         """Return up to ``limit`` records for the application."""
+        if self._stopped:
+            return []
         ready, taken = self._ready, self._taken
         found: list[WireRecord] = []
         while len(found) < limit and taken < len(ready):
@@ -338,7 +368,22 @@ class Consumer:
             states[index] = life.ACKED
         elif life.step(states, index, RecordEvent.ACKNOWLEDGED).action is not Action.ACKNOWLEDGE:
             return
-        if entry.incarnation == self._incarnation and self._connection is not None:
+        if entry.registration == self._id and self._connection is not None:
+            self._acknowledge_later(entry)
+        else:
+            self._settle(entry)
+
+    def _settle(self, entry: Entry) -> None:
+        """Acknowledge through the consumer that received an entry last."""
+        owner = entry.owner
+        assert owner is not None  # only a reader's has none
+        if owner is not self:
+            self._elsewhere.add(owner)
+        owner.settle_later(entry)
+
+    def settle_later(self, entry: Entry) -> None:
+        """Acknowledge an entry in the next group; otherwise it is acknowledged when it arrives again."""
+        if self._parked or (entry.registration == self._id and self._connection is not None):
             self._acknowledge_later(entry)
 
     def _acknowledge_later(self, entry: Entry) -> None:
@@ -353,6 +398,10 @@ class Consumer:
             self._grouping.cancel()
             self._grouping = None
         connection, acked = self._connection, self._acked
+        if connection is None and self._parked:
+            if acked and self._late is None:
+                self._late = self._client.tasks.start(self._acknowledge_late())
+            return
         self._acked = {}
         if connection is None or not acked:
             return
@@ -380,19 +429,22 @@ class Consumer:
             return
         for entry, left in entries:
             if life.confirm(entry.states, left):
-                self._forget(entry)
+                self._known.forget(entry)
 
-    def _forget_some(self) -> None:
-        """Forget entries of which nothing is held or waits here: perhaps another consumer has them now."""
-        for key, entry in list(self._entries.items()):
-            if life.forgettable(entry.states) and life.ACKED not in entry.states:
-                del self._entries[key]
-        self._most = max(_MOST_ENTRIES, 2 * len(self._entries))
-
-    def _forget(self, entry: Entry) -> None:
-        key = entry.ledger, entry.number
-        if self._entries.get(key) is entry:
-            del self._entries[key]
+    async def _acknowledge_late(self) -> None:
+        """Subscribe for what was acknowledged since the consumer was closed at the broker, and receive nothing."""
+        config = self._client.config
+        try:
+            await self.open(config.operation_timeout)
+            self.flush()
+            if self._receipts:
+                await asyncio.wait(list(self._receipts), timeout=config.operation_timeout)
+        except JMSError as error:
+            self._refused = error  # the next settle raises it; the broker redelivers
+        finally:
+            self._acked = {}
+            await self._leave(config.close_timeout)
+            self._late = None
 
     def find(self, record: SetAside) -> tuple[Entry, int] | None:
         """Return the entry and index of a record, or of one that was set aside; None if it is not of this consumer."""
@@ -436,13 +488,17 @@ class Consumer:
         if self._closed or entry.states[index] != life.RETURNED:
             return
         if self._ordered:
-            self._due_here(self._record_of(entry, index))
+            self.due_here(self._record_of(entry, index))
             return
         life.step(entry.states, index, RecordEvent.DUE)
-        self._redeliver([entry])
+        self.redeliver([entry])
 
-    def _due_here(self, record: WireRecord) -> None:
-        """Queue a record that waited here, in the topic's order."""
+    def due_here(self, record: WireRecord) -> None:
+        """Queue a record that waited in this process, in the topic's order."""
+        owner = record.entry.owner
+        if owner is not None and owner is not self:
+            owner.due_here(record)
+            return
         if self._closed or record.entry.states[record.index] not in (life.RETURNED, life.EARLY):
             return
         life.step(record.entry.states, record.index, RecordEvent.DUE_HERE)
@@ -456,10 +512,18 @@ class Consumer:
         self._taken = 0
         self._ready.sort(key=_place)
 
-    def _redeliver(self, entries: Iterable[Entry]) -> None:
-        """Have the broker redeliver entries; acknowledgements of their other records go first."""
+    def redeliver(self, entries: Iterable[Entry]) -> None:
+        """Have the broker redeliver entries; acknowledgements of their other records go first.
+
+        Each is redelivered through the consumer that received it last: the broker ignores the others.
+        """
         self.flush()
-        chosen = [entry for entry in dict.fromkeys(entries) if entry.incarnation == self._incarnation]
+        chosen = []
+        for entry in dict.fromkeys(entries):
+            if entry.registration == self._id:
+                chosen.append(entry)
+            elif entry.owner is not None and entry.owner is not self:
+                entry.owner.redeliver([entry])
         if self._connection is None or not chosen:
             return
         for entry in chosen:
@@ -505,7 +569,7 @@ class Consumer:
         entry, index = record.entry, record.index
         if stored:
             if life.step(entry.states, index, RecordEvent.LETTER_STORED).action is Action.ACKNOWLEDGE:
-                self._acknowledge_later(entry)
+                self._settle(entry)
         else:
             self._step_back(entry, index, RecordEvent.LETTER_FAILED, 1.0)
 
@@ -514,8 +578,14 @@ class Consumer:
     async def settle(self, timeout: float, receipt: bool) -> None:
         """Send the acknowledgements that wait, and wait for their receipts. Raises as ``Receiver.settle``."""
         self.flush()
-        if receipt and self._receipts:
-            _, late = await asyncio.wait(list(self._receipts), timeout=timeout)
+        elsewhere, self._elsewhere = self._elsewhere, set()
+        for owner in elsewhere:
+            owner.flush()
+        waiting: set[asyncio.Future[Any]] = set(self._receipts) if receipt else set()
+        if self._late is not None:
+            waiting.add(self._late)
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=timeout)
             if late:
                 raise OperationTimeoutError(
                     f"acknowledge on {self._subscription.name} of {self.topic}: no receipt within {timeout:g} s"
@@ -548,11 +618,12 @@ class Consumer:
                 raise
             what = f"unsubscribe {self._subscription.name} of {self.topic}"
             raise ConsumerBusyError(f"{what}: the subscription has other consumers; close them first") from error
+        self._moved(next(self._client.ids))
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
         """Move the subscription. Raises as ``Receiver.seek``."""
         self.flush()
-        moved = self._incarnation
+        moved = next(self._client.ids)
         self._first = position if isinstance(position, WireId) and position.batch_index > 0 else None
         if isinstance(position, WireId):
             place: Mapping[str, object] = {
@@ -563,38 +634,64 @@ class Consumer:
             await self._request("seek", timeout, Command.SEEK, message_id=ENDS[position])
         else:
             await self._request("seek", timeout, Command.SEEK, message_publish_time=position)
-        self._clear()
-        for key, entry in list(self._entries.items()):
-            if entry.incarnation <= moved:
+        self._moved(moved)
+
+    def _moved(self, number: int) -> None:
+        """Forget what arrived on registrations before ``number``: the broker sends other records now."""
+        self._known.forget_past()
+        for entry in list(self._entries.values()):
+            if entry.registration <= number:
                 life.step_all(entry.states, RecordEvent.MOVED)
-                del self._entries[key]
-
-    def stop(self) -> None:
-        """Return the entries of which nothing is handed out, and hold back permits.
-
-        The broker redelivers whole entries: other consumers would also receive what is handed out here.
-        """
-        self._stopped = self._permits.held = True
-        left = [entry for entry in self._entries.values() if life.HELD not in entry.states]
-        self._redeliver(entry for entry in left if life.step_all(entry.states, RecordEvent.STOPPED))
+                self._known.forget(entry)
         self._ready = [one for one in self._ready[self._taken :] if one.entry.states[one.index] == life.QUEUED]
         self._taken = 0
 
-    def resume(self) -> None:
-        """Receive again."""
+    async def stop(self, timeout: float) -> None:
+        """Return what was not handed out, and hold back permits; see ``Receiver.stop``.
+
+        The broker redelivers whole entries: this process recognises the records of them that are handed out. On a
+        key-shared subscription the consumer is closed at the broker, or its keys would have no consumer.
+        """
+        if self._stopped:
+            return
+        self._stopped = self._permits.held = True
+        self.flush()
+        if self._subscription.type is SubscriptionType.KEY_SHARED:
+            self._parked = True
+            self._clear(RecordEvent.STOPPED)
+            await self._leave(timeout)
+        else:
+            self._return_queue()
+
+    def _return_queue(self) -> None:
+        self._returning = None
+        entries = [record.entry for record in self._ready[self._taken :]]
+        self._clear(RecordEvent.STOPPED)
+        self.redeliver(entries)
+
+    async def resume(self, timeout: float) -> None:
+        """Receive again. Raises as ``open``, and then stays stopped."""
+        if not self._stopped:
+            return
+        if self._parked:
+            deadline = self._client.loop.time() + timeout
+            if self._late is not None:
+                await asyncio.wait({self._late}, timeout=timeout)
+            await self.open(max(0.01, deadline - self._client.loop.time()))
+            self._parked = False
+        if self._returning is not None:
+            self._returning.cancel()
+            self._returning = None
+        self._return_delay = _RETURN
         self._stopped = self._permits.held = False
         self._fill()
+        self._woken()
 
-    async def aclose(self, timeout: float) -> None:
-        """Close it at the broker, which redelivers what is not acknowledged. Idempotent."""
-        if self._closed:
-            return
-        self._closed = True
-        self.flush()
-        self._permits.close()
+    async def _leave(self, timeout: float) -> None:
+        """Close it at the broker, which redelivers what is not acknowledged."""
         await self._keeper.aclose()
         connection, self._connection = self._connection, None
-        self._ready.clear()
+        self._permits.end()
         if connection is None or connection.consumers.pop(self._id, None) is None:
             return
         try:
@@ -603,6 +700,39 @@ class Consumer:
             )
         except JMSError:
             return  # the connection is lost or silent: the broker redelivers when it notices
+
+    async def aclose(self, timeout: float) -> None:
+        """Close it, and leave what is not acknowledged to other consumers, marked in this process. Idempotent."""
+        if self._closed:
+            return
+        self.flush()
+        if self._late is not None:
+            await asyncio.wait({self._late}, timeout=timeout)
+        self._closed = True
+        self._permits.close()
+        for entry in list(self._entries.values()):
+            if entry.owner is self or any(holder is self for holder, _ in entry.holders.values()):
+                self._give_up(entry)
+        self._ready.clear()
+        await self._leave(timeout)
+
+    def _give_up(self, entry: Entry) -> None:
+        """Return all records of an entry that this consumer has."""
+        returned = False
+        for index, state in enumerate(entry.states):
+            holder = entry.holders[index][0] if index in entry.holders else entry.owner
+            if holder is self and (state in _OUT or state in (life.QUEUED, life.EARLY)):
+                if life.step(entry.states, index, RecordEvent.CLOSED).counted:
+                    entry.failures[index] = entry.failures.get(index, 0) + 1
+                entry.holders.pop(index, None)
+                returned = True
+        if entry.owner is not self:
+            if returned and entry.owner is not None:
+                entry.owner.redeliver([entry])
+        elif entry.holders:
+            entry.owner, entry.registration = next(iter(entry.holders.values()))
+        else:
+            self._known.leave(entry)
 
 
 def _queued(entry: Entry) -> list[int]:

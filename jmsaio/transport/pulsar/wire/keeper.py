@@ -92,7 +92,7 @@ class Keeper:
         self._last: JMSError | None = None
 
     async def open(self, timeout: float) -> None:
-        """Register for the first time, and keep registered from then on.
+        """Register, for the first time or since it was closed, and keep registered from then on.
 
         Raises:
             OperationTimeoutError: not done within ``timeout`` seconds, for no known reason.
@@ -100,6 +100,7 @@ class Keeper:
 
         Cancelling ends the attempt.
         """
+        self._opened = self._loop.create_future()
         self._task = self._tasks.start(self._keep())
         try:
             async with asyncio.timeout(timeout):
@@ -118,7 +119,7 @@ class Keeper:
             self._ended.set_result((error, assigned))
 
     async def aclose(self) -> None:
-        """Stop keeping it registered. Idempotent."""
+        """Stop keeping it registered, until it is opened again. Idempotent."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             await asyncio.wait({self._task})

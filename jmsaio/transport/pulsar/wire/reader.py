@@ -171,7 +171,7 @@ class WireReader:
             size = 1 if spans is None else len(spans)
             self._permits.used(size, len(data))
             entry = Entry(
-                delivery.ledger, delivery.entry, self._partition, self.topic, metadata, data, bytearray(size), 0, 0
+                delivery.ledger, delivery.entry, self._partition, self.topic, metadata, data, bytearray(size)
             )  # fmt: skip
             if self._since is None or metadata.publish_time >= self._since:
                 self._since = None

@@ -85,8 +85,7 @@ class WireReceiver:
                 await consumer.aclose(1.0)
             raise
         if self._stopped:
-            for consumer in consumers:
-                consumer.stop()
+            await together(consumer.stop(timeout) for consumer in consumers)
         self._consumers += consumers
         self._by_topic.update((consumer.topic, consumer) for consumer in consumers)
         self._client.loop.call_soon(self._woken)
@@ -223,8 +222,9 @@ class WireReceiver:
         self._check()
         if self.subscription.shared:
             self._stopped = True
-            for consumer in self._consumers:
-                consumer.stop()
+            stopping = [self._client.tasks.start(consumer.stop(timeout)) for consumer in self._consumers]
+            if stopping:
+                await asyncio.wait(stopping)
 
     async def resume(self, timeout: float, selector: str | None = None) -> None:
         """Receive records again. See ``Receiver.resume``.
@@ -234,9 +234,8 @@ class WireReceiver:
         """
         self._check()
         if self._stopped:
+            await together(consumer.resume(timeout) for consumer in self._consumers)
             self._stopped = False
-            for consumer in self._consumers:
-                consumer.resume()
 
     async def aclose(self, timeout: float) -> None:
         """Send queued acknowledgements, return unacknowledged records, and close. See ``Receiver.aclose``."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
 
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.packed import PACKED_NAMES, find_packed, unpack
@@ -24,6 +24,25 @@ _NAME: Final = EXPIRATION.encode()
 _OVERHEAD = 300
 
 
+class Owner(Protocol):
+    """The consumer that received an entry last, as other consumers of its subscription see it."""
+
+    def release(self, entry: Entry) -> None:
+        """Remove its records from the queue, because another consumer has received it."""
+
+    def settle_later(self, entry: Entry) -> None:
+        """Send the acknowledgements of an entry in the next group, if it arrived on the current link."""
+
+    def redeliver(self, entries: Iterable[Entry]) -> None:
+        """Have the broker redeliver entries."""
+
+    def due_here(self, record: WireRecord) -> None:
+        """Queue a record that waited in this process, in the topic's order."""
+
+    def flush(self) -> None:
+        """Send the acknowledgements that wait."""
+
+
 class Entry:
     """One entry of the broker's storage.
 
@@ -35,20 +54,22 @@ class Entry:
         metadata: what its records share.
         data: payload of the entry, with the properties of a batch's records.
         states: the state of each record, see ``jmsaio.rules.record_life``.
-        incarnation: number of the registration on which it last arrived.
+        owner: the consumer at which it last arrived.
+        registration: number of that consumer's registration then, which is never used twice; 0 at a reader.
+        holders: of records that another consumer handed out or keeps, that consumer, and its registration.
         broker_count: how often the broker has delivered it before.
         returns: how often this client has had it redelivered.
         failures: failed deliveries of its records by their indexes.
     """
 
     __slots__ = (
-        "broker_count", "data", "failures", "incarnation", "ledger", "metadata", "number", "partition", "returns",
-        "states", "topic",
+        "broker_count", "data", "failures", "holders", "ledger", "metadata", "number", "owner", "partition",
+        "registration", "returns", "states", "topic",
     )  # fmt: skip
 
     def __init__(
         self, ledger: int, number: int, partition: int, topic: str, metadata: Metadata, data: bytes, states: bytearray,
-        incarnation: int, broker_count: int,
+        owner: Owner | None = None, registration: int = 0, broker_count: int = 0,
     ) -> None:  # fmt: skip
         self.ledger = ledger
         self.number = number
@@ -57,7 +78,9 @@ class Entry:
         self.metadata = metadata
         self.data = data
         self.states = states
-        self.incarnation = incarnation
+        self.owner = owner
+        self.registration = registration
+        self.holders: dict[int, tuple[Owner, int]] = {}
         self.broker_count = broker_count
         self.returns = 0
         self.failures: dict[int, int] = {}

@@ -12,12 +12,6 @@ from tests.transport.pulsar.native import contract as native
 
 MARKS = (*native.MARKS, pytest.mark.slow)
 TRANSACTIONS = False
-#: Tests that it does not pass yet, and why.
-NOT_YET = {
-    "test_a_stopped_receiver_keeps_what_it_gave_out_and_nothing_else": (
-        "a stopped receiver also keeps what came in a batch with what it gave out: the broker redelivers whole entries"
-    )
-}
 deduplicating_namespace = native.deduplicating_namespace
 
 

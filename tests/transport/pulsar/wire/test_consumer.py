@@ -15,8 +15,7 @@ from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import LinkChange, Receiver, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.wire import consumer as module
-from jmsaio.transport.pulsar.wire.receiver import WireReceiver
-from jmsaio.transport.pulsar.wire.transport import WireTransport
+from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import texts
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer
@@ -238,19 +237,115 @@ async def test_an_ack_timeout_returns_a_record(peer: Peer, transport: WireTransp
     assert [one["entry_id"] for one in again["message_ids"]] == [0]
 
 
-async def test_stop_returns_entries_that_nobody_has_and_gives_no_permits(peer: Peer, transport: WireTransport) -> None:
+async def test_a_stopped_consumer_returns_what_was_not_handed_out_and_gives_no_permits(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """The broker sends it again while permits are left: it is returned again, ever more slowly."""
     box = await subscribe(transport)
     peer.deliver(0, "held", "beside")
     peer.deliver(1, "queued")
     await box.take(1)
     await box.receiver.stop(5)
     [again] = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
-    assert [one["entry_id"] for one in again["message_ids"]] == [1]
+    assert [one["entry_id"] for one in again["message_ids"]] == [0, 1]
     peer.deliver(2, "later")
     assert len(await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, 2)) == 2
     assert len(peer.all(Command.FLOW)) == 1
+    peer.deliver(0, "held", "beside", count=1)
+    await transport.ping(5)
+    assert box.receiver.receive(10) == []
     await box.receiver.resume(5)
+    [beside] = await box.take(1)
+    assert texts([beside]) == ["beside"] and beside.redelivery_count == 0
+
+
+async def _two(peer: Peer, transport: WireTransport) -> tuple[Box, Box, list[ReceivedRecord]]:
+    """A stopped receiver that handed out the first record of an entry, and another that received the entry then."""
+    first = await subscribe(transport)
+    peer.deliver(0, "held", "other")
+    held = await first.take(1)
+    await first.receiver.stop(5)
+    second = await subscribe(transport)
+    peer.deliver(0, "held", "other", count=1)
+    return first, second, held
+
+
+async def test_consumers_of_a_connection_know_what_each_other_holds(peer: Peer, transport: WireTransport) -> None:
+    first, second, held = await _two(peer, transport)
+    [other] = await second.take(1)
+    assert texts([other]) == ["other"] and other.redelivery_count == 0
+    first.receiver.acknowledge(held)
+    await first.receiver.settle(5)
+    [ack] = await peer.seen(Command.ACK)
+    assert ack["consumer_id"] == peer.consumer, "the broker has the entry with the second one"
+    assert ack["message_id"][0]["ack_set"] == [0b10]
+    second.receiver.acknowledge([other])
+    await second.receiver.settle(5)
+    assert (await peer.seen(Command.ACK, 2))[-1]["message_id"][0]["ack_set"] == []
+
+
+async def test_what_a_stopped_consumer_returns_later_comes_through_the_one_that_has_its_entry(
+    peer: Peer, transport: WireTransport
+) -> None:
+    first, second, _ = await _two(peer, transport)
+    await second.take(1)
+    await first.receiver.aclose(5)
+    again = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, 2)
+    assert again[-1]["consumer_id"] == peer.consumer
+    peer.deliver(0, "held", "other", count=2)
+    [back] = await second.take(1)
+    assert texts([back]) == ["held"] and back.redelivery_count == 1
+
+
+async def test_a_stopped_consumer_acknowledges_when_the_one_that_had_its_entry_is_closed(
+    peer: Peer, transport: WireTransport
+) -> None:
+    first, second, held = await _two(peer, transport)
+    await second.take(1)
+    await second.receiver.aclose(5)
+    first.receiver.acknowledge(held)
+    await first.receiver.settle(5, receipt=True)
+    [ack] = peer.all(Command.ACK)
+    assert ack["consumer_id"] == peer.all(Command.SUBSCRIBE)[0]["consumer_id"]
+
+
+async def test_a_stopped_key_shared_consumer_leaves_its_keys_and_still_acknowledges(
+    peer: Peer, transport: WireTransport
+) -> None:
+    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
+    peer.deliver(0, "held", "beside")
+    held = await box.take(1)
+    await box.receiver.stop(5)
+    assert len(peer.all(Command.CLOSE_CONSUMER)) == 1
+    box.receiver.acknowledge(held)
+    await box.receiver.settle(5, receipt=True)
+    [ack] = peer.all(Command.ACK)
+    assert ack["message_id"][0]["ack_set"] == [0b10]
+    assert len(peer.all(Command.FLOW)) == 1 and len(peer.all(Command.CLOSE_CONSUMER)) == 2
+    await box.receiver.resume(5)
+    peer.deliver(0, "held", "beside")
     assert texts(await box.take(1)) == ["beside"]
+    assert len(peer.all(Command.SUBSCRIBE)) == 3
+
+
+@pytest.mark.parametrize("same", [True, False])
+async def test_what_was_handed_out_is_marked_for_the_next_consumer_of_the_process(
+    peer: Peer, transport: WireTransport, same: bool
+) -> None:
+    """The broker does not count what closing returns; a connection later is the same."""
+    box = await subscribe(transport)
+    peer.deliver(0, "handed out", "not handed out")
+    await box.take(1)
+    await box.receiver.aclose(5)
+    other = transport if same else await open_transport(peer.config())
+    next_box = await subscribe(other)
+    peer.deliver(0, "handed out", "not handed out")
+    records = await next_box.take(2)
+    assert [one.redelivery_count for one in records] == [1, 0]
+    await next_box.receiver.seek(StartPosition.EARLIEST, 5)
+    peer.deliver(0, "handed out", "not handed out")
+    assert [one.redelivery_count for one in await next_box.take(2)] == [0, 0]
+    await other.aclose(2)
 
 
 async def test_a_consumer_that_the_broker_closes_subscribes_anew(peer: Peer, transport: WireTransport) -> None:
@@ -329,25 +424,6 @@ async def test_seek_forgets_what_came_before(peer: Peer, transport: WireTranspor
     box.receiver.acknowledge([first])
     peer.deliver(0, "a")
     assert texts(await box.take(1)) == ["a"]
-
-
-async def test_what_was_returned_is_not_remembered_for_ever(
-    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Other consumers receive it."""
-    monkeypatch.setattr(module, "_MOST_ENTRIES", 10)
-    box = await subscribe(transport)
-    for number in range(30):
-        peer.deliver(number, str(number))
-        records = await box.take(1)
-        box.receiver.negative_acknowledge(records, 0.0)
-        await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, number + 1)
-    peer.deliver(30, "held")
-    held = await box.take(1)
-    assert isinstance(box.receiver, WireReceiver)
-    [consumer] = box.receiver._consumers
-    assert len(consumer._entries) <= 20
-    assert consumer.find(held[0]) is not None
 
 
 async def test_a_close_in_the_same_breath_as_the_answer_is_not_overlooked(peer: Peer, transport: WireTransport) -> None:

@@ -13,7 +13,7 @@ from jmsaio.transport.pulsar.wire.record import Entry, WireRecord, may_expire
 
 
 def entry(metadata: Metadata, data: bytes, size: int = 1) -> Entry:
-    return Entry(5, 7, 2, "persistent://public/default/t-partition-2", metadata, data, bytearray(size), 1, 0)
+    return Entry(5, 7, 2, "persistent://public/default/t-partition-2", metadata, data, bytearray(size))
 
 
 def test_a_record_that_is_alone_has_what_its_entry_has() -> None:

@@ -1,0 +1,98 @@
+"""Entries that consumers of this process have received and not settled, whichever of them received each last.
+
+The broker sends an entry to any consumer of its subscription: when one is closed, stops or loses its link, and whole,
+even if it was to return one record of it. What an application still holds must not be handed out by another consumer,
+and what one had before must be marked.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final, NamedTuple
+
+import attrs
+
+from jmsaio.model.wire import EntryId
+from jmsaio.rules import record_life as life
+from jmsaio.transport.pulsar.wire.record import Entry
+
+#: Entries kept although they are with the broker, for their counts.
+_MOST: Final = 20_000
+#: Entries of closed consumers, in the whole process.
+_MOST_PAST: Final = 100_000
+
+
+class _Past(NamedTuple):
+    """What remains of an entry when its consumer was closed.
+
+    Attributes:
+        publish_time: tells it from another entry that has its id later.
+        failures: failed deliveries of its records by their indexes.
+        returns: how often this process has had it redelivered.
+    """
+
+    publish_time: int
+    failures: dict[int, int]
+    returns: int
+
+
+_past: Final[dict[tuple[tuple[str, str, str], EntryId], _Past]] = {}
+_lock: Final = threading.Lock()  # connections can have their event loops in several threads
+
+
+@attrs.define(eq=False)
+class Known:
+    """The entries of one subscription of a topic or partition, shared by its consumers on one connection.
+
+    Args:
+        name: broker, topic and subscription.
+
+    Attributes:
+        entries: the entries of which something is held, waits or is counted here.
+    """
+
+    _name: tuple[str, str, str]
+    entries: dict[EntryId, Entry] = attrs.field(factory=dict, init=False)
+    _most: int = attrs.field(factory=lambda: _MOST, init=False)
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry that has arrived for the first time here, with the counts of a closed consumer."""
+        key = entry.ledger, entry.number
+        self.entries[key] = entry
+        if len(self.entries) > self._most:
+            self._forget_some()
+        if _past:
+            with _lock:
+                past = _past.pop((self._name, key), None)
+            if past is not None and past.publish_time == entry.metadata.publish_time:
+                entry.failures, entry.returns = past.failures, past.returns
+
+    def forget(self, entry: Entry) -> None:
+        """Remove an entry that is settled, or moved away from."""
+        key = entry.ledger, entry.number
+        if self.entries.get(key) is entry:
+            del self.entries[key]
+
+    def leave(self, entry: Entry) -> None:
+        """Remove an entry whose consumer is closed; the next consumer in this process continues its counts."""
+        self.forget(entry)
+        if entry.failures:
+            with _lock:
+                _past[self._name, (entry.ledger, entry.number)] = _Past(
+                    entry.metadata.publish_time, entry.failures, entry.returns
+                )
+                if len(_past) > _MOST_PAST:
+                    del _past[next(iter(_past))]
+
+    def forget_past(self) -> None:
+        """Forget what closed consumers had: the subscription is moved or deleted."""
+        with _lock:
+            for key in [key for key in _past if key[0] == self._name]:
+                del _past[key]
+
+    def _forget_some(self) -> None:
+        """Forget entries of which nothing is held or waits here: perhaps another consumer has them now."""
+        for key, entry in list(self.entries.items()):
+            if life.forgettable(entry.states) and life.ACKED not in entry.states:
+                del self.entries[key]
+        self._most = max(_MOST, 2 * len(self.entries))
