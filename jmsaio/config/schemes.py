@@ -83,6 +83,8 @@ class Scheme:
             return found[name]
         else:
             reason = f"{self.name}:// URLs take {' or '.join(found)}"
+            if not self.example:  # the broker is looked up there
+                reason += "; for the others name the broker itself with brokerServiceUrl, such as pulsar://host:6650"
         raise ConfigurationError(f"option transport = {shown(name)}: {reason}", key="transport")
 
 

@@ -63,7 +63,10 @@ def test_a_transport_is_chosen_by_name(url: str, keyword: str | None, name: str 
         ("pulsar://h?transport=wires", "'wires': pulsar:// URLs take pulsar-client or wire"),
         ({"brokerServiceUrl": "pulsar://h", "transport": 3}, "3: pulsar:// URLs take pulsar-client or wire"),
         ("pulsar+ssl://h?transport=memory", "'memory': pulsar+ssl:// URLs take pulsar-client or wire"),
-        ("http://h?transport=wire", "'wire': http:// URLs take pulsar-client"),
+        ("http://h?transport=wire", "'wire': http:// URLs take pulsar-client; for the others name the broker "
+         "itself with brokerServiceUrl, such as pulsar://host:6650"),
+        ({"webServiceUrl": "https://h", "transport": "wire"}, "'wire': https:// URLs take pulsar-client; for the "
+         "others name the broker itself with brokerServiceUrl, such as pulsar://host:6650"),
         ("memory:?transport=wire", "'wire': memory: is a broker in this process, without a choice of transports; "
          "leave the option out"),
     ],

@@ -159,6 +159,10 @@ def test_short_names_of_offsets_lie_in_the_namespace() -> None:
     assert options.starting_offsets == {"persistent://a/b/orders-partition-1": Place(1, 2)}
 
 
+def test_the_transport_is_an_option_of_the_connection() -> None:
+    assert read(TRANSPORT="wire").connection == {"brokerServiceUrl": "pulsar://host", "transport": "wire"}
+
+
 def test_what_spark_adds_to_a_sink_is_its_own() -> None:
     assert write(checkpointLocation="/tmp/x", queryName="q") == write()
     with pytest.raises(ConfigurationError, match="unknown option 'checkpointLocation'"):

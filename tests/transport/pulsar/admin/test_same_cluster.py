@@ -50,9 +50,9 @@ def guess(monkeypatch: pytest.MonkeyPatch, broker: TestBroker) -> None:
     monkeypatch.setitem(schemes.WEB_PORTS, "http", urlsplit(broker.web_service_url).port)
 
 
-@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize(("given", "transport"), [(False, "pulsar-client"), (True, "pulsar-client"), (True, "wire")])
 async def test_another_clusters_interface_is_refused_before_anything_is_sent(
-    pulsar_broker: TestBroker, own_broker: TestBroker, monkeypatch: pytest.MonkeyPatch, given: bool
+    pulsar_broker: TestBroker, own_broker: TestBroker, monkeypatch: pytest.MonkeyPatch, given: bool, transport: Any
 ) -> None:
     """The queue's subscription was created there, and the confirmed message was deleted here."""
     guess(monkeypatch, own_broker)
@@ -60,7 +60,7 @@ async def test_another_clusters_interface_is_refused_before_anything_is_sent(
     queue = f"elsewhere-{uuid.uuid4()}"
     url = pulsar_broker.service_url + (f"?webServiceUrl={own_broker.web_service_url}" if given else "")
     with anyio.fail_after(HANG):
-        async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with jmsaio.connect(url, transport=transport) as connection, connection.create_session() as session:
             for _ in range(2):
                 with pytest.raises(ConfigurationError, match=r"webServiceUrl.*another cluster") as refused:
                     await (await session.create_producer(session.create_queue(queue))).send("x")
