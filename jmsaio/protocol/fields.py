@@ -214,7 +214,7 @@ def _number(kind: FieldType | Table, value: int) -> int | bool:
     if kind is FieldType.BOOL:
         return value != 0
     if kind is FieldType.INT64:
-        return value - (1 << 64) if value >> 63 else value
+        return int64(value)
     return int32(value) if kind is FieldType.INT32 else value & _MASK_32
 
 
@@ -222,6 +222,11 @@ def int32(value: int) -> int:
     """Convert a varint to a signed number of 32 bits."""
     value &= _MASK_32
     return value - (1 << 32) if value >> 31 else value
+
+
+def int64(value: int) -> int:
+    """Convert a varint to a signed number of 64 bits."""
+    return value - (1 << 64) if value >> 63 else value
 
 
 def encode(table: Table, values: Mapping[str, object]) -> bytes:

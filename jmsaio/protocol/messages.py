@@ -10,7 +10,7 @@ from jmsaio.model.varint import varint
 from jmsaio.protocol.acks import ack_set
 from jmsaio.protocol.checksum import crc32c
 from jmsaio.protocol.commands import Command, body_at, wrap
-from jmsaio.protocol.fields import int32, number_at, walk
+from jmsaio.protocol.fields import int32, int64, number_at, walk
 from jmsaio.protocol.framing import CHECKSUM, Frame
 from jmsaio.protocol.metadata import TxnId
 
@@ -125,10 +125,15 @@ class Delivery(NamedTuple):
 def read_message(frame: Frame) -> Delivery:
     """Decode the command of a MESSAGE. Raises ProtocolError if the bytes are none, or consumer or id is missing."""
     data = frame.data
+    start, end = body_at(Command.MESSAGE, data, frame.command, frame.rest)
+    if end - start > 3 and data[start] == 0x08 and data[start + 1] < 128 and data[start + 2] == 0x12:  # as most are
+        stop = start + 4 + data[start + 3]
+        if stop == end and data[start + 3] < 128:
+            return Delivery(data[start + 1], *_place(data, start + 4, end))
     consumer_id = place = epoch = None
     count = 0
     words: list[int] = []
-    for tag, value, stop in walk(data, *body_at(Command.MESSAGE, data, frame.command, frame.rest)):
+    for tag, value, stop in walk(data, start, end):
         if tag == 0x08:
             consumer_id = value
         elif tag == 0x12:
@@ -169,9 +174,9 @@ def _any_place(data: bytes, start: int, end: int) -> tuple[int, int, int, int]:
     partition = batch_index = -1
     for tag, value, _ in walk(data, start, end):
         if tag == 0x08:
-            ledger = value - (1 << 64) if value >> 63 else value  # -1:-1 is the place of a duplicate
+            ledger = int64(value)  # -1:-1 is the place of a duplicate
         elif tag == 0x10:
-            entry = value - (1 << 64) if value >> 63 else value
+            entry = int64(value)
         elif tag == 0x18:
             partition = int32(value)
         elif tag == 0x20:

@@ -6,11 +6,12 @@ only whoever reads such a key is affected.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from jmsaio.errors import ProtocolError
 from jmsaio.model.varint import varint
-from jmsaio.protocol.fields import MASK_64, Values, int32, number_at, text_at, walk
+from jmsaio.protocol.fields import MASK_64, int32, int64, number_at, text_at, walk
 
 
 class TxnId(NamedTuple):
@@ -145,22 +146,64 @@ def _bytes(tag: bytes, content: bytes) -> bytes:
     return tag + varint(len(content)) + content
 
 
-def _as_field_4(packed: bytes) -> bytes:
-    """Return packed properties, which are field 1 of a message in a batch, as field 4 of an entry's metadata."""
-    made, place, end = bytearray(packed), 0, len(packed)
-    while place < end:
-        if packed[place] != 10 or place + 1 == end:
-            raise ValueError(f"packed properties: no property at byte {place}")
-        made[place] = 0x22
-        size = packed[place + 1]
+def _retagged(data: bytes, start: int, end: int, tag: int, new: int) -> tuple[bytearray, int]:
+    """Return the properties from ``start`` on with another tag, and where the first field that is none starts.
+
+    Packed properties are field 1 of a message in a batch, and field 4 of an entry's metadata.
+    """
+    places, place = [], start
+    while place < end and data[place] == tag:
+        places.append(place - start)
+        if place + 1 == end:
+            raise ProtocolError(f"a property at byte {place} has no value")
+        size = data[place + 1]
         if size < 128:
             place += size + 2
         else:
-            size, place = number_at(packed, place + 1, end)
+            size, place = number_at(data, place + 1, end)
             place += size
-    if place != end:
-        raise ValueError(f"packed properties: {place - end} bytes are missing")
+    if place > end:
+        raise ProtocolError(f"a property ends {place - end} bytes after its message")
+    made = bytearray(data[start:place])
+    for at in places:
+        made[at] = new
+    return made, place
+
+
+def _as_field_4(packed: bytes) -> bytes:
+    try:
+        made, stop = _retagged(packed, 0, len(packed), 0x0A, _PROPERTY)
+    except ProtocolError as error:
+        raise ValueError(f"packed properties: {error}") from error
+    if stop != len(packed):
+        raise ValueError(f"packed properties: no property at byte {stop}")
     return bytes(made)
+
+
+def _text(data: bytes) -> str:
+    return text_at(data, 0, len(data))
+
+
+#: Tags of ``Metadata``: index of the attribute, and what makes it of a number or bytes, if they are not it.
+_FIELDS: Final[Mapping[int, tuple[int, Callable[[Any], object] | None]]] = {
+    0x0A: (0, _text), 0x10: (1, None), 0x18: (2, None), 0x2A: (4, _text), 0x32: (5, None), 0x40: (6, int32),
+    0x48: (7, lambda size: size & 0xFFFFFFFF), 0x58: (8, int32), 0x60: (9, None), 0x6A: (10, lambda keys: True),
+    0x82: (11, None), 0x88: (12, bool), 0x92: (13, None), 0x98: (14, int64), 0xA0: (15, int32), 0xC0: (17, None),
+    0xC8: (18, bool), 0xD2: (19, _text), 0xD8: (20, int32), 0xE0: (21, int32), 0xE8: (22, int32), 0xF0: (23, bool),
+}  # fmt: skip
+_PROPERTY, _TXN_LEAST, _TXN_MOST, _TXN = 0x22, 0xB0, 0xB8, 16
+_BLANK: Final = (None, None, None, *Metadata("", 0, 0)[3:])
+
+
+def _add_rare(fields: list[Any], packed: list[bytes | bytearray], tag: int, found: Any) -> None:
+    """Add half of a transaction's id, or a property whose tag has more bytes than it needs; nothing else is known."""
+    most, least = fields[_TXN] or (0, 0)
+    if tag == _TXN_LEAST:
+        fields[_TXN] = TxnId(most, found)
+    elif tag == _TXN_MOST:
+        fields[_TXN] = TxnId(found, least)
+    elif tag == _PROPERTY:
+        packed.append(b"\x0a" + varint(len(found)) + found)
 
 
 def decode_metadata(data: bytes, start: int, end: int) -> Metadata:
@@ -169,67 +212,39 @@ def decode_metadata(data: bytes, start: int, end: int) -> Metadata:
     Raises:
         ProtocolError: the bytes are not such metadata, a required field is missing, or a text is not UTF-8.
     """
-    name = sequence_id = published = key = count = None
-    rest: Values = {}
-    packed: list[bytes] = []
-    compression = size = event_time = 0
-    for tag, value, stop in walk(data, start, end):
-        if tag == 0x22:
-            packed += (b"\x0a", varint(stop - value), data[value:stop])
-        elif tag == 0x0A:
-            name = text_at(data, value, stop)
-        elif tag == 0x10:
-            sequence_id = value
-        elif tag == 0x18:
-            published = value
-        elif tag == 0x32:
-            key = data[value:stop]
-        elif tag == 0x40:
-            compression = int32(value)
-        elif tag == 0x48:
-            size = value & 0xFFFFFFFF
-        elif tag == 0x58:
-            count = int32(value)
-        elif tag == 0x60:
-            event_time = value
+    fields: list[Any] = [*_BLANK]
+    packed: list[bytes | bytearray] = []
+    find, place = _FIELDS.get, start
+    while place < end:
+        at, tag = place, data[place]
+        known = find(tag)
+        place += 1 if tag < 128 else 2
+        if known is not None and place < end and (tag < 128 or data[at + 1] == 1):  # by hand what ``walk`` does
+            found: Any = data[place]
+            place += 1
+            if found > 127:
+                found, place = number_at(data, place - 1, end)
+            if tag & 2:
+                stop = place + found
+                if stop > end:
+                    raise ProtocolError(f"field {tag >> 3} at byte {at} ends {stop - end} bytes after its message")
+                found, place = data[place:stop], stop
+        elif tag == _PROPERTY:
+            properties, place = _retagged(data, at, end, _PROPERTY, 0x0A)
+            packed.append(properties)
+            continue
         else:
-            _read_rest(rest, tag, data, value, stop)
-    if name is None or sequence_id is None or published is None:
+            tag, value, place = next(walk(data, at, end))
+            known, found = find(tag), data[value:place] if tag & 2 else value
+            if known is None:
+                _add_rare(fields, packed, tag, found)
+                continue
+        index, made = known
+        fields[index] = found if made is None else made(found)
+    if None in fields[:3]:
         raise ProtocolError("metadata without a producer's name, a sequence id or a publish time")
-    made = Metadata(name, sequence_id, published, b"".join(packed), None, key, compression, size, count, event_time)
-    if not rest:
-        return made
-    least, most = rest.pop("least", None), rest.pop("most", None)
-    if least is not None or most is not None:
-        rest["txn"] = TxnId(most or 0, least or 0)
-    return made._replace(**rest)
-
-
-#: Tags of the rare fields, with the attributes that they become.
-_TEXTS = {0x2A: "replicated_from", 0xD2: "uuid"}
-_DATA = {0x82: "schema_version", 0x92: "ordering_key"}
-_FLAGS = {0x88: "partition_key_b64_encoded", 0xC8: "null_value", 0xF0: "null_partition_key"}
-_INT32S = {0xA0: "marker_type", 0xD8: "num_chunks_from_msg", 0xE0: "total_chunk_msg_size", 0xE8: "chunk_id"}
-_UINT64S = {0xB0: "least", 0xB8: "most", 0xC0: "highest_sequence_id"}
-_DELIVER_AT, _ENCRYPTION_KEYS = 0x98, 0x6A
-
-
-def _read_rest(rest: Values, tag: int, data: bytes, value: int, stop: int) -> None:
-    """Add a field that few messages have to ``rest``, if it is a known one."""
-    if tag in _UINT64S:
-        rest[_UINT64S[tag]] = value
-    elif tag in _DATA:
-        rest[_DATA[tag]] = data[value:stop]
-    elif tag in _INT32S:
-        rest[_INT32S[tag]] = int32(value)
-    elif tag in _FLAGS:
-        rest[_FLAGS[tag]] = value != 0
-    elif tag in _TEXTS:
-        rest[_TEXTS[tag]] = text_at(data, value, stop)
-    elif tag == _DELIVER_AT:
-        rest["deliver_at_time"] = value - (1 << 64) if value >> 63 else value
-    elif tag == _ENCRYPTION_KEYS:
-        rest["encrypted"] = True
+    fields[3] = b"".join(packed)
+    return Metadata._make(fields)
 
 
 class SingleMetadata(NamedTuple):

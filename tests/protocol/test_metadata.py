@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.errors import ProtocolError
-from jmsaio.model.packed import pack
+from jmsaio.model.packed import pack, unpack
+from jmsaio.protocol.fields import walk
 from jmsaio.protocol.metadata import (
     Metadata,
     SingleMetadata,
@@ -93,6 +95,27 @@ def test_an_entrys_metadata_is_that_of_protobuf_and_comes_round(metadata: Metada
     expected = fill(proto("MessageMetadata")(), as_fields(metadata) | {"properties": pairs})
     assert encoded == expected.SerializeToString(deterministic=True)
     assert decode_metadata(b"before" + encoded + b"after", 6, 6 + len(encoded)) == metadata
+
+
+@pytest.mark.property
+@given(METADATA, PROPERTIES, st.data())
+def test_fields_in_any_order_twice_or_unknown_are_read_as_protobuf_reads_them(
+    metadata: Metadata, properties: dict[str, str], data: st.DataObject
+) -> None:
+    """A tag can also have more bytes than it needs."""
+    encoded = encode_metadata(metadata._replace(packed=pack(properties)))
+    starts = [0, *[stop for _, _, stop in walk(encoded, 0, len(encoded))]]
+    fields = [encoded[start:stop] for start, stop in pairwise(starts)]
+    twice = data.draw(st.lists(st.sampled_from([one for one in fields if one[0] != 0x22]), max_size=3))
+    unknown = data.draw(st.lists(st.sampled_from(["fa0f0178", "8002ff01", "7d00000000", "f802ff01"])))
+    mixed = data.draw(st.permutations([*fields, *twice, *map(bytes.fromhex, unknown)]))
+    if data.draw(st.booleans()):
+        mixed = [bytes([one[0] | 128, 0]) + one[1:] if one[0] < 128 else one for one in mixed]
+    found = decode_metadata(b"".join(mixed), 0, sum(map(len, mixed)))
+    pairs = [{"key": key, "value": value} for key, value in unpack(found.packed).items()]
+    expected = proto("MessageMetadata").FromString(b"".join(mixed))
+    expected.DiscardUnknownFields()
+    assert fill(proto("MessageMetadata")(), as_fields(found) | {"properties": pairs}) == expected
 
 
 @pytest.mark.property
