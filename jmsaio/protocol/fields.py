@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 
 from jmsaio.errors import ProtocolError
+from jmsaio.model.arguments import shown
 from jmsaio.model.varint import varint
 
 #: Values of a decoded message by field name: numbers, texts, bytes, nested dicts and lists, as its table declares.
@@ -234,7 +235,7 @@ def encode(table: Table, values: Mapping[str, object]) -> bytes:
 
     Raises:
         ValueError: an unknown field, a missing required one, a number out of range, a text with a lone surrogate.
-        TypeError: a value of the wrong type.
+        TypeError: a value of the wrong type. It names only its class: the value can be huge or secret.
     """
     unknown = values.keys() - table.names
     if unknown:
@@ -247,7 +248,7 @@ def encode(table: Table, values: Mapping[str, object]) -> bytes:
                 raise ValueError(f"the required field {field.name} is missing")
         elif field.repeated:
             if not isinstance(value, list | tuple):
-                raise TypeError(f"{field.name} is a list, not {value!r}")
+                raise TypeError(f"{field.name} is a list, not {type(value).__name__}")
             made += [_encoded(field, each) for each in value]
         else:
             made.append(_encoded(field, value))
@@ -258,13 +259,13 @@ def _encoded(field: Field, value: object) -> bytes:
     kind = field.kind
     if isinstance(kind, FieldType) and kind in _RANGES:
         if not isinstance(value, int):
-            raise TypeError(f"{field.name} is a number, not {value!r}")
+            raise TypeError(f"{field.name} is a number, not {type(value).__name__}")
         if int(value) not in _RANGES[kind]:  # an enumeration's member would be compared with each number of the range
-            raise ValueError(f"{field.name}: {value} is out of range")
+            raise ValueError(f"{field.name}: {shown(value)} is out of range")
         return varint(field.number << 3) + varint(value & MASK_64)
     if isinstance(kind, Table):
         if not isinstance(value, Mapping):
-            raise TypeError(f"{field.name} is a message, not {value!r}")
+            raise TypeError(f"{field.name} is a message, not {type(value).__name__}")
         content = encode(kind, value)
     elif kind is FieldType.TEXT:
         if not isinstance(value, str):
@@ -272,6 +273,6 @@ def _encoded(field: Field, value: object) -> bytes:
         content = value.encode()
     else:
         if not isinstance(value, bytes):
-            raise TypeError(f"{field.name} is bytes, not {type(value).__name__}")  # never its value: credentials
+            raise TypeError(f"{field.name} is bytes, not {type(value).__name__}")
         content = value
     return varint(field.number << 3 | _BYTES) + varint(len(content)) + content

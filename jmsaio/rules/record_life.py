@@ -288,7 +288,12 @@ def arrived(size: int, left: int | None = None) -> bytearray:
     """
     if left is None:
         return bytearray((QUEUED,)) * size
-    return bytearray(QUEUED if left >> index & 1 else SETTLED for index in range(size))
+    return bytearray(QUEUED if bit == "1" else SETTLED for bit in _bits(left, size))
+
+
+def _bits(left: int | None, size: int) -> str:
+    """Return an ack set as one digit for each record: shifting a huge number by each index would take too long."""
+    return "1" * size if left is None else f"{left & (1 << size) - 1:0{size}b}"[::-1]
 
 
 def arrived_again(states: bytearray, left: int | None = None) -> tuple[list[int], list[int]]:
@@ -300,8 +305,8 @@ def arrived_again(states: bytearray, left: int | None = None) -> tuple[list[int]
         The indexes of the records to queue, and of those to acknowledge again.
     """
     queued, repeated = [], []
-    for index, state in enumerate(states):
-        if left is not None and not left >> index & 1:
+    for index, (state, bit) in enumerate(zip(states, _bits(left, len(states)), strict=True)):
+        if bit == "0":
             if state in (UNKNOWN, ACKED, BACK):
                 states[index] = SETTLED
         elif state in (UNKNOWN, BACK):
@@ -330,8 +335,8 @@ def confirm(states: bytearray, sent: int | None = None) -> bool:
     if sent is None:
         states[:] = states.translate(_NEXT[RecordEvent.CONFIRMED])
     else:
-        for index, state in enumerate(states):
-            if state == ACKED and not sent >> index & 1:
+        for index, (state, bit) in enumerate(zip(states, _bits(sent, len(states)), strict=True)):
+            if state == ACKED and bit == "0":
                 states[index] = SETTLED
     return states.count(SETTLED) == len(states)
 

@@ -390,3 +390,14 @@ class OneEntry(RuleBasedStateMachine):
 
 
 TestOneEntry = OneEntry.TestCase
+
+
+@pytest.mark.timeout(30)
+def test_an_ack_set_of_a_million_records_is_read_at_once() -> None:
+    """A broker chooses its size."""
+    size = 1_000_000
+    left = (1 << size) - 2
+    states = arrived(size, left)
+    assert states.count(RecordState.SETTLED) == 1
+    assert arrived_again(states, left) == ([], [])
+    assert not confirm(states, left)
