@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
+
+#: Seconds of success after which the next attempt follows at once, and failures are counted from 0 again.
+STABLE: Final = 1.0
 
 
 @attrs.frozen

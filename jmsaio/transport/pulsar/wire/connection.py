@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol, cast
 
 import attrs
@@ -37,6 +37,9 @@ class ProducerPart(Protocol):
     def ended(self, error: JMSError, assigned: str) -> None:
         """Take its end on this connection: this was lost, or the broker closed it, and might name the next broker."""
 
+    def migrated(self, cluster: str) -> None:
+        """Take the service URL of the cluster to which its topic has moved; its end here follows."""
+
 
 class ConsumerPart(Protocol):
     """What a connection reports to a consumer on it."""
@@ -52,6 +55,9 @@ class ConsumerPart(Protocol):
 
     def ended(self, error: JMSError, assigned: str) -> None:
         """Take its end on this connection, as ``ProducerPart.ended``."""
+
+    def migrated(self, cluster: str) -> None:
+        """Take the move of its topic, as ``ProducerPart.migrated``."""
 
 
 @attrs.frozen
@@ -273,7 +279,8 @@ class Connection(asyncio.Protocol):
             if producer is not None:
                 producer.stored(receipt)
         elif kind == Command.PING:
-            self.write(_PONG)
+            if not self._paused:  # a broker that reads nothing needs no answer
+                self.write(_PONG)
         elif kind == Command.PONG:
             if not self._answered.done():
                 self._answered.set_result(None)
@@ -323,10 +330,17 @@ class Connection(asyncio.Protocol):
 
     def _assigned(self, fields: dict[str, Any]) -> str:
         """Return the URL of the broker that takes the topic over, "" if it is not told, or behind a proxy."""
-        if self.address.through:
-            return ""
+        return "" if self.address.through else self._url(fields, "assigned_")
+
+    def _url(self, fields: dict[str, Any], prefix: str = "") -> str:
         tls = self.address.broker.startswith("pulsar+ssl:")
-        return fields.get("assigned_broker_service_url_tls" if tls else "assigned_broker_service_url") or ""
+        return fields.get(f"{prefix}broker_service_url{'_tls' if tls else ''}") or ""
+
+    def _topic_migrated(self, fields: dict[str, Any]) -> None:
+        parts: Mapping[int, ProducerPart | ConsumerPart] = self.consumers if fields["resource_type"] else self.producers
+        part, cluster = parts.get(fields["resource_id"]), self._url(fields)
+        if part is not None and cluster:
+            part.migrated(cluster)
 
     def _end_of_topic(self, fields: dict[str, Any]) -> None:
         consumer = self.consumers.get(fields.get("consumer_id", -1))
@@ -372,4 +386,5 @@ _COMMANDS: Final[dict[int, Callable[[Connection, dict[str, Any]], None]]] = {
     Command.CLOSE_PRODUCER: Connection._close_producer,
     Command.CLOSE_CONSUMER: Connection._close_consumer,
     Command.REACHED_END_OF_TOPIC: Connection._end_of_topic,
+    Command.TOPIC_MIGRATED: Connection._topic_migrated,
 }

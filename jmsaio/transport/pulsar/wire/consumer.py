@@ -163,6 +163,10 @@ class Consumer:
             self._acked.clear()
         self._keeper.ended(error, assigned)
 
+    def migrated(self, cluster: str) -> None:
+        """Take the service URL of the cluster to which its topic has moved."""
+        self._keeper.migrated(cluster)
+
     def _clear(self, event: RecordEvent) -> None:
         """Pass an event of all records that wait here for being handed out, which empties the queue."""
         early = [record for records in self._early.values() for record in records]
@@ -625,15 +629,17 @@ class Consumer:
         self.flush()
         moved = next(self._client.ids)
         self._first = position if isinstance(position, WireId) and position.batch_index > 0 else None
+        place: Mapping[str, object] = {"message_publish_time": position}
         if isinstance(position, WireId):
-            place: Mapping[str, object] = {
-                "ledger_id": position.ledger, "entry_id": position.entry, "batch_index": position.batch_index,
-            }  # fmt: skip
-            await self._request("seek", timeout, Command.SEEK, message_id=place)
+            ledger, number, _, index = position
+            place = {"message_id": {"ledger_id": ledger, "entry_id": number, "batch_index": index}}
         elif isinstance(position, StartPosition):
-            await self._request("seek", timeout, Command.SEEK, message_id=ENDS[position])
-        else:
-            await self._request("seek", timeout, Command.SEEK, message_publish_time=position)
+            place = {"message_id": ENDS[position]}
+        try:
+            await self._request("seek", timeout, Command.SEEK, **place)
+        except BaseException:
+            self._first = None  # if it was not moved, the records before that one must not be acknowledged
+            raise
         self._moved(moved)
 
     def _moved(self, number: int) -> None:

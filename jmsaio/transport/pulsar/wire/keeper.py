@@ -9,15 +9,13 @@ from random import random
 from typing import Final, Protocol, TypeVar
 
 from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError
-from jmsaio.protocol.backoff import Backoff
+from jmsaio.protocol.backoff import STABLE, Backoff
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire.answers import passes
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 from jmsaio.transport.pulsar.wire.topics import Topics
 
-#: Seconds of being registered after which the next attempt follows at once, and failures are counted from 0 again.
-_STABLE: Final = 1.0
 #: The commands that close what could not be registered, with the field of its number.
 _CLOSING: Final = {Command.PRODUCER: (Command.CLOSE_PRODUCER, "producer_id"),
                    Command.SUBSCRIBE: (Command.CLOSE_CONSUMER, "consumer_id")}  # fmt: skip
@@ -90,6 +88,7 @@ class Keeper:
         self._ended: asyncio.Future[tuple[JMSError, str]] = self._loop.create_future()
         self._task: asyncio.Task[None] | None = None
         self._last: JMSError | None = None
+        self._cluster = ""
 
     async def open(self, timeout: float) -> None:
         """Register, for the first time or since it was closed, and keep registered from then on.
@@ -118,6 +117,10 @@ class Keeper:
         if not self._ended.done():
             self._ended.set_result((error, assigned))
 
+    def migrated(self, cluster: str) -> None:
+        """Find the broker in another cluster from now on, by its service URL."""
+        self._cluster = cluster
+
     async def aclose(self) -> None:
         """Stop keeping it registered, until it is opened again. Idempotent."""
         if self._task is not None and not self._task.done():
@@ -131,8 +134,8 @@ class Keeper:
                 await asyncio.sleep(self._backoff.delay(failures, random()))
             self._ended = self._loop.create_future()
             try:
-                connection = await (topics.assigned(assigned) if assigned else topics.owner(self._part.topic))
-                await self._part.register(connection)
+                asked = topics.assigned(assigned) if assigned else topics.owner(self._part.topic, self._cluster)
+                await self._part.register(await asked)
             except JMSError as error:
                 failures, assigned, self._last = failures + 1, "", error
                 if passes(error, again=self._opened.done()):
@@ -143,7 +146,7 @@ class Keeper:
             if not self._opened.done():
                 self._opened.set_result(None)
             _, assigned = await self._ended
-            failures = 0 if self._loop.time() - begun >= _STABLE else failures + 1
+            failures = 0 if self._loop.time() - begun >= STABLE else failures + 1
 
     def _fail(self, error: JMSError) -> None:
         if self._opened.done():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from random import random
 
 import attrs
 
 from jmsaio.errors import BrokerUnavailableError, JMSError
-from jmsaio.protocol.backoff import Backoff
+from jmsaio.protocol.backoff import STABLE, Backoff
 from jmsaio.transport.base import LinkChange, LinkListener
 from jmsaio.transport.pulsar.wire.pool import Pool
 from jmsaio.transport.pulsar.wire.tasks import Tasks
@@ -31,6 +32,8 @@ class Link:
     _backoff: Backoff
     listeners: set[LinkListener] = attrs.field(factory=set, init=False)
     _lost: bool = attrs.field(default=False, init=False)
+    _since: float = attrs.field(default=-math.inf, init=False)  # when it was connected again
+    _failures: int = attrs.field(default=0, init=False)
 
     def lost(self, pool: Pool, error: JMSError) -> None:
         """Take the loss of the last connection, and connect again."""
@@ -43,16 +46,19 @@ class Link:
 
     async def _connect(self, pool: Pool) -> None:
         loop = asyncio.get_running_loop()
-        begun, failures = loop.time(), 0
+        begun = loop.time()
+        self._failures = 0 if begun - self._since >= STABLE else self._failures + 1
         while True:
+            if self._failures:
+                await asyncio.sleep(self._backoff.delay(self._failures, random()))
             try:
                 await pool.connect_service()
                 break
             except JMSError:
-                failures += 1
-                await asyncio.sleep(self._backoff.delay(failures, random()))
+                self._failures += 1
         self._lost = False
-        seconds = loop.time() - begun
+        self._since = loop.time()
+        seconds = self._since - begun
         self.report(LinkChange(f"the connection to {self.url} is back after {seconds:.0f} s", whole=True))
 
     def report(self, change: LinkChange) -> None:

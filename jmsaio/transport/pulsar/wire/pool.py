@@ -20,6 +20,7 @@ from jmsaio.errors import (
     OperationTimeoutError,
     ProtocolError,
 )
+from jmsaio.model.arguments import brief
 from jmsaio.protocol.handshake import Identity
 from jmsaio.protocol.lookup import Address
 from jmsaio.transport.causes import cause_of
@@ -36,6 +37,8 @@ from jmsaio.transport.pulsar.wire.connection import Connection, Introduction
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 
 _VERSION: Final = "jmsaio"
+#: Characters of the longest name in the DNS.
+_LONGEST_HOST: Final = 253
 #: Error code of an address where no broker can be reached.
 UNREACHABLE: Final = "ConnectError"
 #: Maximum seconds to check whether a port uses the other scheme.
@@ -59,8 +62,7 @@ class Pool:
     def __init__(
         self, config: Configuration, tasks: Tasks, lost: Callable[[JMSError], object] = lambda error: None
     ) -> None:
-        scheme, _, hosts = config.service_url.partition("://")
-        self.service = [f"{scheme}://{host}" for host in hosts.split(",")]
+        self.service = _addresses(config.service_url)
         self.tls = config.scheme == "pulsar+ssl"
         self._config = config
         self._credentials: Credentials | None = read_credentials(
@@ -74,6 +76,7 @@ class Pool:
         self._introduction = Introduction(_VERSION, self._identify, config.keep_alive_interval)
         self._open: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Future[Connection]] = {}
+        self._challenges: set[Connection] = set()  # those that are being answered
         self._closed = False
         self._proven = False  # whether the URL's scheme has worked
 
@@ -82,19 +85,20 @@ class Pool:
         """The open connections."""
         return list(self._open.values())
 
-    async def connect_service(self) -> Connection:
-        """Return a connection to the first address of the service URL that works.
+    async def connect_service(self, cluster: str = "") -> Connection:
+        """Return a connection to the first address that works, of the service URL or of another cluster's.
 
         Raises:
             BrokerUnavailableError: none can be reached; has the causes of all, and host and port of the first.
             The first other error of ``connect``, if none works.
         """
-        for url in self.service:
+        service = _addresses(cluster) if cluster else self.service
+        for url in service:
             found = self._found(Address(url))
             if found is not None:
                 return found
         errors: list[JMSError] = []
-        for url in self.service:
+        for url in service:
             try:
                 return await self.connect(Address(url))
             except ObjectClosedError:
@@ -104,9 +108,9 @@ class Pool:
         for each in errors:
             if len(errors) == 1 or each.error_code != UNREACHABLE:
                 raise each
-        first = urlsplit(self.service[0])
-        text = "; ".join(str(each) for each in errors)
-        raise BrokerUnavailableError(text, first.hostname, first.port, error_code=UNREACHABLE) from errors[0]
+        first, text = errors[0], "; ".join(str(each) for each in errors)
+        host, port = (first.host, first.port) if isinstance(first, BrokerUnavailableError) else (None, None)
+        raise BrokerUnavailableError(text, host, port, error_code=UNREACHABLE) from first
 
     async def connect(self, address: Address) -> Connection:
         """Return the connection to a broker; open it if there is none.
@@ -171,8 +175,7 @@ class Pool:
 
     async def _connected(self, address: Address) -> Connection:
         """Open a connection. Raises as ``connect``."""
-        url = urlsplit(address.through or address.broker)
-        host, port = url.hostname or "", url.port or (6651 if self.tls else 6650)
+        host, port = self._place(address)
         connection: Connection | None = None
         identity = Identity()
         try:
@@ -189,6 +192,19 @@ class Pool:
                 raise
             refused = connection is not None and isinstance(error, JMSSecurityError)
             raise await self._reason(error, host, port, identity if refused else None) from error
+
+    def _place(self, address: Address) -> tuple[str, int]:
+        """Return host and port of an address, which a broker might have named."""
+        text = address.through or address.broker
+        try:
+            url = urlsplit(text)
+            host, port = url.hostname, url.port or (6651 if self.tls else 6650)
+        except ValueError:
+            host, port = None, 0
+        if not host or not host.isprintable() or len(host) > _LONGEST_HOST:
+            text = f"connect to {brief(text)}: this is no address of a broker"
+            raise BrokerUnavailableError(text, error_code=UNREACHABLE)
+        return host, port
 
     async def _reached(self, address: Address, host: str, port: int, context: ssl.SSLContext | None) -> Connection:
         make = partial(Connection, address, self._introduction, self._challenged, self._ended)
@@ -265,7 +281,9 @@ class Pool:
         return Identity(method, data.encode())
 
     def _challenged(self, connection: Connection) -> None:
-        self._tasks.start(self._respond(connection))
+        if connection not in self._challenges:  # another one before the answer asks for the same
+            self._challenges.add(connection)
+            self._tasks.start(self._respond(connection))
 
     async def _respond(self, connection: Connection) -> None:
         try:
@@ -275,3 +293,11 @@ class Pool:
             connection.close(BrokerUnavailableError("no credentials in time for the broker's challenge"))
         except JMSError as error:
             connection.close(error)
+        finally:
+            self._challenges.discard(connection)
+
+
+def _addresses(service_url: str) -> list[str]:
+    """Return the URL of each host of a service URL."""
+    scheme, _, hosts = service_url.partition("://")
+    return [f"{scheme}://{host}" for host in hosts.split(",")]

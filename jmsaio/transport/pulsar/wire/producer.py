@@ -90,7 +90,8 @@ class Producer:
         "_batches", "_bytes", "_changed", "_chunks", "_client", "_compress", "_compression", "_config", "_connection",
         "_count", "_epoch", "_expiry", "_filling", "_id", "_keeper", "_keyed", "_latest", "_limit", "_metadata",
         "_most_bytes", "_most_records", "_name", "_named", "_partition", "_producing", "_scheduled", "_schema",
-        "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_window", "failure", "topic",
+        "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_topic_epoch", "_window",
+        "failure", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -120,6 +121,7 @@ class Producer:
         self._producing: Producing[Token] = Producing()
         self._name, self._named = config.producer_name or "", config.producer_name is not None
         self._epoch = -1
+        self._topic_epoch: int | None = None  # by which the broker refuses an exclusive one that was replaced
         self._sequence = -1  # the last one given
         self._schema_version: bytes | None = None
         self._limit = self._most_bytes = 0
@@ -145,16 +147,18 @@ class Producer:
                 f"open a producer to {self.topic}", self._client.config.operation_timeout, Command.PRODUCER,
                 topic=self.topic, producer_id=self._id, producer_name=self._name or None,
                 user_provided_producer_name=self._named, metadata=key_values(self._metadata), epoch=self._epoch,
+                topic_epoch=self._topic_epoch,
                 schema=_schema_fields(self._schema),
                 producer_access_mode=int(ProducerAccessMode[self._config.access_mode]),
                 initial_subscription_name=self._config.initial_subscription_name,
             )  # fmt: skip
         self._name = answer["producer_name"]
         self._schema_version = answer.get("schema_version") or None
-        opened, self._limit = self._limit > 0, connection.max_message_size - _OVERHEAD
+        self._topic_epoch = answer.get("topic_epoch")
+        self._limit = connection.max_message_size - _OVERHEAD
         asked = self._config.batching_max_bytes
         self._most_bytes = min(asked if asked > 0 else self._limit // 2, self._limit)
-        if not opened:  # the first time that succeeds, which need not be the first attempt
+        if self.topic not in self._sequence_ids.last:  # the first attempt that succeeds
             first = self._config.initial_sequence_id
             self._sequence = answer["last_sequence_id"] if first is None else first
             self._sequence_ids.last[self.topic] = self._sequence
@@ -178,6 +182,10 @@ class Producer:
         self._producing.lose()
         self._connection = None
         self._keeper.ended(error, assigned)
+
+    def migrated(self, cluster: str) -> None:
+        """Take the service URL of the cluster to which its topic has moved."""
+        self._keeper.migrated(cluster)
 
     def stored(self, receipt: SendReceipt) -> None:
         """Take a receipt: the records of its batch are stored, and the next batch can leave."""

@@ -156,6 +156,10 @@ class WireReader:
             self._ready.clear()
         self._keeper.ended(error, assigned)
 
+    def migrated(self, cluster: str) -> None:
+        """Take the service URL of the cluster to which its topic has moved."""
+        self._keeper.migrated(cluster)
+
     def topic_ended(self) -> None:
         """Take that nothing follows what is stored, which ``at_end`` finds out."""
 

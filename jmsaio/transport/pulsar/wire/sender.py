@@ -116,6 +116,8 @@ class WireSender:
             async with asyncio.timeout(timeout if timeout > 0 else None):
                 await self._window.room()
         except TimeoutError:
+            if not self._window.full:  # the time of what filled it is over as well
+                return
             raise OperationTimeoutError(
                 f"send to {self.topic}: {self._window.records} messages before it have no answer within {timeout:g} s,"
                 " so it was not sent; the broker might be unreachable or overloaded"
@@ -149,6 +151,10 @@ class WireSender:
         finally:
             self._on_closed(self)
             reported = in_slices(self._client.loop, self._report_rest())
+            closing = self._client.tasks.start(self._close(deadline, reported))
+        await asyncio.shield(closing)
+
+    async def _close(self, deadline: float, reported: asyncio.Future[None]) -> None:
         await together(producer.aclose(deadline - self._client.loop.time()) for producer in self._producers)
         await reported
         self._window.close()

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from itertools import cycle
-from typing import Any
+from random import random
+from typing import Any, Final
 
 import attrs
 
 from jmsaio.config import Configuration
+from jmsaio.errors import JMSError, OperationTimeoutError, ProtocolError
 from jmsaio.model.partitions import partition_names, split_partition, topic_pattern
+from jmsaio.protocol.backoff import Backoff
 from jmsaio.protocol.codes import TopicsMode
 from jmsaio.protocol.commands import Command
 from jmsaio.protocol.lookup import Address, Lookup, Step
+from jmsaio.transport.pulsar.wire.answers import passes
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.pool import Pool
 
+#: Maximum number of a topic's partitions: a name is made of each, before anything else can refuse a damaged answer.
+MOST_PARTITIONS: Final = 100_000
 #: CommandGetTopicsOfNamespace.Mode by the value of ``regexSubscriptionMode``.
 _MODES = {
     "PersistentOnly": TopicsMode.PERSISTENT,
@@ -36,21 +42,26 @@ class Topics:
     def __init__(self, pool: Pool, config: Configuration) -> None:
         self._pool = pool
         self._timeout = config.operation_timeout
+        self._backoff = Backoff(config.initial_backoff, config.max_backoff)
         given: Mapping[str, Any] = config.client
         self._listener: str | None = given.get("listener_name")
         self._most_redirects = config.max_lookup_redirects
         self._looking_up = asyncio.Semaphore(given.get("concurrent_lookup_requests", 5000))
         self._slots = cycle(range(max(1, config.connections_per_broker)))
 
-    async def owner(self, topic: str) -> Connection:
+    async def owner(self, topic: str, cluster: str = "") -> Connection:
         """Return a connection to the broker that serves a topic without partitions, or one partition.
+
+        Args:
+            topic: its full name.
+            cluster: service URL of the cluster to which it has moved; "" for that of the configuration.
 
         Raises:
             TransportError: the broker can't tell, or passes the question on too often.
             As ``Pool.connect`` and ``Connection.request``.
         """
         async with self._looking_up:
-            connection = await self._pool.connect_service()
+            connection = await self._pool.connect_service(cluster)
             service = connection.address.broker
             lookup = Lookup(topic, service, self._pool.tls, self._listener, self._most_redirects)
             what = f"look up {topic}"
@@ -67,29 +78,53 @@ class Topics:
     async def partitions(self, topic: str) -> list[str]:
         """Return the full names of a topic's partitions in order, or its own name if it has none.
 
-        Raises as ``Connection.request``.
+        Raises as ``_ask``, and ProtocolError if the broker announces more than ``MOST_PARTITIONS``.
         """
         if split_partition(topic)[1] >= 0:
             return [topic]
-        connection = await self._pool.connect_service()
-        answer = await connection.request(
-            f"ask for the partitions of {topic}", self._timeout, Command.PARTITIONED_METADATA, topic=topic
-        )
-        return partition_names(topic, answer.get("partitions") or 0)
+        what = f"ask for the partitions of {topic}"
+        number = (await self._ask(what, Command.PARTITIONED_METADATA, topic=topic)).get("partitions") or 0
+        if number > MOST_PARTITIONS:
+            raise ProtocolError(f"{what}: the broker announces {number}; up to {MOST_PARTITIONS} are supported")
+        return partition_names(topic, number)
 
     async def matching(self, pattern: str, mode: str) -> list[str]:
         """Return the full names, without partitions, of the topics that match a pattern, sorted.
 
         Raises:
             InvalidDestinationError: the pattern is not a regular expression.
-            As ``Connection.request``.
+            As ``_ask``.
         """
         fits = topic_pattern(pattern).fullmatch
         namespace = "/".join(pattern.split("/")[2:4])
-        connection = await self._pool.connect_service()
-        answer = await connection.request(
-            f"ask for the topics of {namespace}", self._timeout, Command.GET_TOPICS_OF_NAMESPACE,
-            namespace=namespace, mode=_MODES[mode],
-        )  # fmt: skip
+        what, command = f"ask for the topics of {namespace}", Command.GET_TOPICS_OF_NAMESPACE
+        answer = await self._ask(what, command, namespace=namespace, mode=_MODES[mode])
         names = {split_partition(name)[0] for name in answer.get("topics") or ()}
         return sorted(name for name in names if fits(name))
+
+    async def ping(self, timeout: float) -> None:
+        """Send a request once, and wait for its answer. Raises as ``Connection.request``."""
+        connection = await self._pool.connect_service()
+        topic = "non-persistent://public/default/jmsaio-ping"
+        await connection.request("ping", timeout, Command.PARTITIONED_METADATA, topic=topic)
+
+    async def _ask(self, what: str, command: Command, **fields: Any) -> dict[str, Any]:
+        """Send a request to any broker, and again after an error that passes, until the time is over.
+
+        Raises as ``Connection.request``: the last error, if there was one.
+        """
+        failures = 0
+        last: JMSError = OperationTimeoutError(f"{what}: no answer within {self._timeout:g} s")
+        try:
+            async with asyncio.timeout(self._timeout):
+                while True:
+                    try:
+                        connection = await self._pool.connect_service()
+                        return await connection.request(what, self._timeout, command, **fields)
+                    except JMSError as error:
+                        if not passes(error, again=False):
+                            raise
+                        failures, last = failures + 1, error
+                    await asyncio.sleep(self._backoff.delay(failures, random()))
+        except TimeoutError:
+            raise last from None

@@ -64,6 +64,7 @@ class WireTransport:
         self._opener = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self.open_receiver)
         self._open: dict[_Part, None] = {}
+        self._closing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         state = "closed" if self._client.closed else f"{len(self._open)} open"
@@ -182,7 +183,7 @@ class WireTransport:
         self._client.check()
         try:
             async with asyncio.timeout(timeout):
-                await self._client.topics.partitions("non-persistent://public/default/jmsaio-ping")
+                await self._client.topics.ping(timeout)
         except TimeoutError:
             raise OperationTimeoutError(f"ping: no answer within {timeout:g} s") from None
         except (OperationTimeoutError, BrokerUnavailableError):
@@ -199,9 +200,12 @@ class WireTransport:
         raise IllegalStateError("this transport has no transactions yet")
 
     async def aclose(self, timeout: float) -> None:
-        """Close everything opened by this transport. Idempotent, bounded."""
-        if self._client.closed:
-            return
+        """Close everything opened by this transport. Idempotent, bounded; cancelling ends the wait, not the close."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(timeout))
+        await asyncio.shield(self._closing)
+
+    async def _close(self, timeout: float) -> None:
         deadline = self._client.loop.time() + timeout
         parts = list(self._open)
         await asyncio.gather(*(part.aclose(timeout * 0.8) for part in parts), return_exceptions=True)

@@ -162,8 +162,9 @@ class Peer:
     def deliver(
         self, entry: int, *texts: str, count: int = 0, published: int = 1, damage: bool = False,
         compacted: tuple[int, ...] = (), left: int | None = None, due: int | None = None,
+        consumer: int | None = None,
     ) -> None:  # fmt: skip
-        """Send an entry to the last consumer: a batch if there are several texts.
+        """Send an entry to the last consumer, or to another one: a batch if there are several texts.
 
         Of a batch, ``compacted`` are the messages that compaction left out, and ``left`` is the ack set.
         """
@@ -180,7 +181,7 @@ class Peer:
         metadata = Metadata("p", 0, published, num_messages_in_batch=many, deliver_at_time=due)
         frame = messages.send(1, 0, encode_metadata(metadata), payload)
         command = encode_command(
-            Command.MESSAGE, consumer_id=self.consumer, message_id={"ledger_id": 1, "entry_id": entry},
+            Command.MESSAGE, consumer_id=consumer or self.consumer, message_id={"ledger_id": 1, "entry_id": entry},
             redelivery_count=count, ack_set=[] if left is None else [left],
         )[8:]  # fmt: skip
         tail = frame[8 + int.from_bytes(frame[4:8]) :]

@@ -10,7 +10,7 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import TransportError
-from jmsaio.model.wire import ReceivedRecord
+from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import LinkChange, Receiver, StartPosition, Subscription, SubscriptionType
@@ -461,3 +461,31 @@ async def test_acknowledgements_wait_for_others_as_configured(peer: Peer, transp
         await asyncio.sleep(0.01)  # longer than they wait by default
     await box.receiver.settle(5, receipt=True)
     assert [len(fields["message_id"]) for fields in peer.all(Command.ACK)] == [2]
+
+
+async def test_a_seek_into_a_batch_that_fails_acknowledges_nothing_of_it(peer: Peer, transport: WireTransport) -> None:
+    box = await subscribe(transport)
+    peer.script(
+        Command.SEEK,
+        lambda link, fields: encode_command(
+            Command.ERROR, request_id=fields["request_id"], error=ServerError.NotAllowedError, message="no"
+        ),
+    )
+    with pytest.raises(TransportError):
+        await box.receiver.seek(WireId(1, 0, -1, 2), 5)
+    peer.deliver(0, "a", "b", "c")
+    assert texts(await box.take(3)) == ["a", "b", "c"]
+    await box.receiver.settle(5, receipt=True)
+    assert peer.all(Command.ACK) == []
+
+
+async def test_what_an_overtaken_attempt_still_brings_is_dropped(peer: Peer, transport: WireTransport) -> None:
+    box = await subscribe(transport)
+    peer.links[-1].send(Command.CLOSE_CONSUMER, consumer_id=peer.consumer, request_id=0)
+    first = peer.consumer
+    await peer.seen(Command.FLOW, 2)
+    peer.deliver(0, "late", consumer=first)
+    peer.links[-1].send(Command.CLOSE_CONSUMER, consumer_id=first, request_id=0)
+    peer.deliver(1, "in time")
+    assert texts(await box.take(1)) == ["in time"] and box.receiver.receive(10) == []
+    assert len(peer.all(Command.SUBSCRIBE)) == 2

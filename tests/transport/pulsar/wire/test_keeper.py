@@ -42,7 +42,7 @@ class Topics:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    async def owner(self, topic: str) -> object:
+    async def owner(self, topic: str, cluster: str = "") -> object:
         self.asked.append("")
         return object()
 

@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from jmsaio.errors import BrokerUnavailableError
+from jmsaio.protocol.backoff import Backoff
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import LinkChange
 from jmsaio.transport.pulsar.wire.transport import WireTransport
-from tests.transport.pulsar.wire.peer import Peer
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 
 
 async def changes(told: list[LinkChange], count: int) -> None:
@@ -60,3 +61,26 @@ async def test_a_listener_that_fails_keeps_nothing_from_the_others(
     peer.links[-1].cut()
     await changes(told, 2)
     assert "mine" in caplog.text
+
+
+async def test_a_broker_that_accepts_and_drops_every_connection_is_asked_with_growing_pauses(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures: list[int] = []
+
+    def delay(backoff: Backoff, number: int, uniform: float) -> float:
+        failures.append(number)
+        return 0.0
+
+    monkeypatch.setattr(Backoff, "delay", delay)
+    told: list[LinkChange] = []
+    transport.link_listeners.add(told.append)
+
+    def accept_and_drop(link: Link, fields: Fields) -> bytes:
+        asyncio.get_running_loop().call_later(0.01, link.write, b"\xff" * 8)
+        return peer.usual(link, Command.CONNECT, fields)
+
+    peer.script(Command.CONNECT, *[accept_and_drop] * 5)
+    peer.links[-1].cut()
+    await changes(told, 12)
+    assert failures == [1, 2, 3, 4, 5]

@@ -135,3 +135,32 @@ async def test_a_silent_broker_is_asked_after_the_keep_alive_interval(peer: Peer
     await peer.seen(Command.PING)
     await pool.aclose(1)
     await tasks.aclose(1)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["nonsense", "pulsar://", "pulsar://a:99999999", "pulsar://[::1:6650", f"pulsar://{'a' * 100}:1", "pulsar://a\0b:1",
+     f"pulsar://{'a.' * 100_000}:1"],
+    ids=["nonsense", "empty", "port", "bracket", "label", "zero byte", "long"],
+)  # fmt: skip
+async def test_an_address_that_is_none_is_an_error_and_no_hang(peer: Peer, url: str) -> None:
+    """A broker names it in an answer to a look-up, or as the one that takes a topic over."""
+    pool = Pool(peer.config(), Tasks())
+    async with asyncio.timeout(10):
+        with pytest.raises(BrokerUnavailableError) as caught:
+            await pool.connect(Address(url))
+    assert len(str(caught.value)) < 500
+
+
+async def test_challenges_without_an_end_are_answered_one_at_a_time(peer: Peer) -> None:
+    tasks = Tasks()
+    pool = Pool(peer.config(auth_plugin="token", auth_params="token:x"), tasks)
+    await pool.connect_service()
+    challenge = encode_command(Command.AUTH_CHALLENGE, challenge={"auth_method_name": "token"}, protocol_version=21)
+    peer.links[-1].write(challenge * 1000)
+    await peer.seen(Command.AUTH_RESPONSE)
+    peer.links[-1].send(Command.PING)
+    await peer.seen(Command.PONG)
+    assert len(peer.all(Command.AUTH_RESPONSE)) < 10
+    await pool.aclose(1)
+    await tasks.aclose(1)

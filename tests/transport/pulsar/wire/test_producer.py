@@ -20,7 +20,7 @@ from jmsaio.transport.base import Sender, SenderOptions
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import record
 from tests.transport.pulsar.wire.conftest import TOPIC
-from tests.transport.pulsar.wire.peer import Fields, Link, Peer
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer, listening
 
 Outcome = tuple[Any, WireId | None, JMSError | None]
 
@@ -488,3 +488,71 @@ async def test_only_properties_that_fit_into_a_chunk_are_sent(peer: Peer, transp
     sender = await open_sender(transport, [], batching_enabled=False, chunking_enabled=True)
     with pytest.raises(MessageTooLargeError):
         sender.send(record(b"x", {"large": "y" * 100_000}), 0)
+
+
+async def test_an_exclusive_producer_tells_the_epoch_that_the_topic_gave_it(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """By it the broker refuses one that another has replaced meanwhile, which ends it."""
+    outcomes: list[Outcome] = []
+
+    def opened(link: Link, fields: Fields) -> bytes:
+        return encode_command(
+            Command.PRODUCER_SUCCESS, request_id=fields["request_id"], producer_name="p", topic_epoch=7
+        )
+
+    def fenced(link: Link, fields: Fields) -> bytes:
+        return encode_command(
+            Command.ERROR, request_id=fields["request_id"], error=ServerError.ProducerFenced, message="replaced"
+        )
+
+    peer.script(Command.PRODUCER, opened, fenced)
+    sender = await open_sender(transport, outcomes, access_mode="Exclusive")
+    peer.script(Command.SEND, cut)
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    assert [fields.get("topic_epoch") for fields in peer.all(Command.PRODUCER)] == [None, 7]
+    assert sender.outdated and isinstance(outcomes[0][2], SendInDoubtError)
+
+
+async def test_a_topic_that_moved_to_another_cluster_is_looked_up_there(peer: Peer, transport: WireTransport) -> None:
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes)
+    [opened] = peer.all(Command.PRODUCER)
+    number = opened["producer_id"]
+    async with listening() as other:
+        for lost in (0, number):  # the first one is of nobody
+            peer.links[-1].send(Command.TOPIC_MIGRATED, resource_id=lost, resource_type=0, broker_service_url=other.url)
+        peer.links[-1].send(Command.CLOSE_PRODUCER, producer_id=number, request_id=0)
+        await other.seen(Command.PRODUCER)
+        sender.send(record("x"), 0)
+        await sender.drain(5)
+        assert outcomes[0][2] is None and len(other.entries) == 1 and len(other.all(Command.LOOKUP)) == 1
+        await sender.aclose(5)
+
+
+async def test_a_broker_that_takes_over_and_is_unreachable_is_looked_up_instead(
+    peer: Peer, transport: WireTransport
+) -> None:
+    sender = await open_sender(transport, [])
+    [opened] = peer.all(Command.PRODUCER)
+    peer.links[-1].send(
+        Command.CLOSE_PRODUCER, producer_id=opened["producer_id"], request_id=0,
+        assigned_broker_service_url="pulsar://nobody:99999999",
+    )  # fmt: skip
+    await peer.seen(Command.PRODUCER, 2)
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    assert len(peer.entries) == 1 and len(peer.all(Command.LOOKUP)) == 2
+
+
+async def test_a_cancelled_close_goes_through(peer: Peer, transport: WireTransport) -> None:
+    outcomes: list[Outcome] = []
+    sender = await open_sender(transport, outcomes)
+    peer.script(Command.SEND, silent)
+    sender.send(record("x"), 0)
+    closing = asyncio.ensure_future(sender.aclose(5))
+    await asyncio.sleep(0.01)
+    closing.cancel()
+    await peer.seen(Command.CLOSE_PRODUCER)
+    assert isinstance(outcomes[0][2], SendInDoubtError)

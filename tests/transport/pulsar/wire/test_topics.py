@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jmsaio.errors import TransportError
+from jmsaio.errors import ProtocolError, TransportError
 from jmsaio.protocol.codes import LookupType
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.lookup import Address
@@ -97,3 +97,31 @@ async def test_options_bound_look_ups_and_spread_connections(peer: Peer) -> None
     assert one is not other and one.address.broker == other.address.broker == peer.url
     await client.pool.aclose(1)
     await client.tasks.aclose(1)
+
+
+@pytest.mark.parametrize("command", [Command.PARTITIONED_METADATA, Command.GET_TOPICS_OF_NAMESPACE])
+async def test_a_question_that_is_cut_is_asked_again(peer: Peer, client: Client, command: Command) -> None:
+    def cut(link: Link, fields: Fields) -> bytes:
+        link.cut()
+        return b""
+
+    names = Command.GET_TOPICS_OF_NAMESPACE_RESPONSE
+    peer.script(command, cut, cut)
+    if command is Command.PARTITIONED_METADATA:
+        assert await client.topics.partitions(TOPIC) == [TOPIC]
+    else:
+        peer.script(
+            command, lambda link, fields: encode_command(names, request_id=fields["request_id"], topics=[TOPIC])
+        )
+        assert await client.topics.matching(f"{TOPIC}.*", "AllTopics") == [TOPIC]
+    assert len(peer.all(command)) == 3
+
+
+async def test_a_number_of_partitions_that_no_topic_has_is_an_error(peer: Peer) -> None:
+    """The names of four thousand million partitions would fill the memory."""
+    client = Client(peer.config())
+    client.topics._timeout = 0.05
+    peer.partitions = 2**32 - 1
+    with pytest.raises(ProtocolError, match="announces 4294967295"):
+        await client.topics.partitions(TOPIC)
+    await client.pool.aclose(1)

@@ -124,3 +124,15 @@ async def test_what_closes_while_its_transport_closes_is_closed_whole(
         part = await transport.open_receiver(wanted, lambda: None)
     await asyncio.gather(part.aclose(2), transport.aclose(2), part.aclose(2))
     assert len(peer.all(Command.CLOSE_CONSUMER)) == 1
+
+
+async def test_a_cancelled_close_goes_through(peer: Peer) -> None:
+    transport = await open_transport(peer.config())
+    await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(), lambda *_: None))
+    peer.script(Command.CLOSE_PRODUCER, lambda link, fields: b"")
+    closing = asyncio.ensure_future(transport.aclose(0.5))
+    await peer.seen(Command.CLOSE_PRODUCER)
+    closing.cancel()
+    await transport.aclose(5)
+    await asyncio.sleep(0.01)
+    assert peer.links == []
