@@ -202,4 +202,5 @@ def may_expire(entry: Entry, span: Span | None = None) -> bool:
     """Return whether a record of an entry, or the one at ``span`` of its batch, can have a JMSExpiration."""
     if span is not None:
         return entry.data.find(_NAME, span.start, span.middle) >= 0
-    return _NAME in entry.data or _NAME in entry.metadata.packed
+    metadata = entry.metadata
+    return _NAME in (metadata.packed if metadata.num_messages_in_batch is None else entry.data)
