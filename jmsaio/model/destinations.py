@@ -25,6 +25,8 @@ _QUEUE_TYPE: Final = "jms.queueSubscriptionType"
 _OF_FACTORY: Final = ("client", "jms", "producer", "producerConfig")
 #: NUL, which requests to the REST interface can't contain, and lone surrogates, which are not UTF-8.
 _UNSENDABLE: Final = re.compile("[\0\ud800-\udfff]")
+#: Maximum bytes of a name: Pulsar accepts 8 KB for a URL with topic and subscription, each byte up to three characters.
+_LONGEST: Final = 1000
 #: Namespace of short names, unless a client's configuration names another.
 _NAMESPACE: Final = "public/default"
 
@@ -234,10 +236,12 @@ def _resolve(kind: type[Destination], name: str, system_namespace: str) -> Resol
     if not all(names):
         raise InvalidDestinationError(f"{destination!r} lists an empty name")
     topics = tuple(full_name(name, system_namespace) for name in names)
-    if any(not topic.rpartition("/")[2].strip() or _UNSENDABLE.search(topic) for topic in topics):
-        raise InvalidDestinationError(
-            f"{destination!r} is not the name of a topic: it is blank, or holds NUL or half a character"
-        )
+    for topic in topics:
+        problem = broker_name_problem(topic.rpartition("/")[2]) or broker_name_problem(topic)
+        if problem is not None:
+            raise InvalidDestinationError(f"{destination!r} is not the name of a topic: {problem}")
+    if subscription is not None and (problem := broker_name_problem(subscription)) is not None:
+        raise InvalidDestinationError(f"{destination!r} is not the name of a subscription: {problem}")
     return Resolved(topics, None, subscription, overrides, len(topics) > 1, visible, queue_type)
 
 
@@ -250,6 +254,16 @@ def short_name(name: str, system_namespace: str) -> str:
 def _visible(name: str) -> str:
     """Return a name without its query string."""
     return name.partition("?")[0]
+
+
+def broker_name_problem(name: str) -> str | None:
+    """Return why no topic or subscription of a broker can have this name; None if one can."""
+    if not name.strip():
+        return "it is blank"
+    if _UNSENDABLE.search(name):
+        return "it holds NUL or half a character"
+    size = len(name.encode())
+    return None if size <= _LONGEST else f"it has {size} bytes, more than {_LONGEST}"
 
 
 def full_name(name: str, system_namespace: str = _NAMESPACE) -> str:

@@ -224,6 +224,7 @@ def test_what_is_remembered_can_not_be_changed() -> None:
         Queue("?consumerConfig.a=1"), Queue("q?consumerConfig=1"),
         Queue("q?consumerConfig.a=1&consumerConfig.a.b=2"), Queue("q?consumerConfig.a.b=1&consumerConfig.a=2"),
         Queue(" "), Topic(f"{D}\t"), Queue("multi:a, "), Queue("q\0"), Topic("\ud800"),
+        Topic("t" * 1001), Queue("q: "), Queue("q:s\0"), Queue("q:" + "s" * 1001),
     ],
     ids=repr,
 )  # fmt: skip

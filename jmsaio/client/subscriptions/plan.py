@@ -30,7 +30,7 @@ import attrs
 from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestinationError, InvalidSelectorError
 from jmsaio.model.arguments import shown
-from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic, resolve
+from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic, broker_name_problem, resolve
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
 from jmsaio.selector import Selector
@@ -110,7 +110,7 @@ def check(request: ConsumerRequest, client_id: str | None, strict_client_id: boo
 
     Raises:
         InvalidDestinationError: a topic subscription on a queue, or a durable one on a temporary topic.
-        IllegalArgumentError: a shared or durable subscription without a name.
+        IllegalArgumentError: a shared or durable subscription without a name, or with one that no broker accepts.
         IllegalStateError: an unshared durable one without client id, under ``strict_client_id``.
     """
     if not isinstance(request.destination, Topic):
@@ -119,6 +119,8 @@ def check(request: ConsumerRequest, client_id: str | None, strict_client_id: boo
         )
     if request.kind is not ConsumerKind.SIMPLE and not (isinstance(request.name, str) and request.name):
         raise IllegalArgumentError(f"a {request.kind.value} subscription needs a name, not {shown(request.name)}")
+    if request.name and (problem := broker_name_problem(durable_name(client_id, request.name))) is not None:
+        raise IllegalArgumentError(f"{shown(request.name)} is not the name of a subscription: {problem}")
     if request.kind in (ConsumerKind.DURABLE, ConsumerKind.SHARED_DURABLE) and isinstance(
         request.destination, TemporaryTopic
     ):

@@ -15,7 +15,7 @@ from jmsaio.client.subscriptions.plan import SHARED, durable_name
 from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, IllegalStateError, InvalidDestinationError, NotFoundError
 from jmsaio.model.arguments import brief, shown
-from jmsaio.model.destinations import Topic, as_destination, resolve
+from jmsaio.model.destinations import Topic, as_destination, broker_name_problem, resolve
 from jmsaio.model.partitions import split_partition
 from jmsaio.transport.base import FOREIGN_PROPERTY, Admin
 from jmsaio.transport.waiting import together
@@ -35,7 +35,8 @@ async def unsubscribe(
         topic: its topic, or None to search for it.
     """
     subscription = durable_name(client_id, name)
-    if not isinstance(name, str) or not name or subscription == config.queue_subscription_name:
+    queue = subscription == config.queue_subscription_name
+    if not isinstance(name, str) or not name or queue or broker_name_problem(subscription) is not None:
         raise InvalidDestinationError(f"{shown(name)} is not the name of a durable subscription")
     if in_process.is_active(broker, subscription):
         raise IllegalStateError(

@@ -59,6 +59,10 @@ def test_the_query_string_overrides_the_configuration() -> None:
         (ConsumerRequest(TemporaryTopic("t"), ConsumerKind.DURABLE, "n"), InvalidDestinationError),
         (ConsumerRequest(TOPIC, ConsumerKind.SHARED, ""), IllegalArgumentError),
         (ConsumerRequest(TOPIC, ConsumerKind.SHARED_DURABLE, None), IllegalArgumentError),
+        (ConsumerRequest(TOPIC, ConsumerKind.SHARED, " "), IllegalArgumentError),
+        (ConsumerRequest(TOPIC, ConsumerKind.SHARED_DURABLE, "n\ud800"), IllegalArgumentError),
+        (ConsumerRequest(TOPIC, ConsumerKind.SHARED_DURABLE, "n\0"), IllegalArgumentError),
+        (ConsumerRequest(TOPIC, ConsumerKind.SHARED_DURABLE, "n" * 1001), IllegalArgumentError),
         (ConsumerRequest(TOPIC, ConsumerKind.DURABLE, "n"), IllegalStateError),
     ],
 )
