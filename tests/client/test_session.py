@@ -307,8 +307,12 @@ async def test_a_destination_with_an_option_that_does_not_exist_is_refused_by_al
             made_now = use()
             await made_now  # type: ignore[misc]  # the calls that return no awaitable raise before
     caplog.set_level("INFO", logger="jmsaio")
-    ignored = session.create_queue(f"{name('ignored')}?consumerConfig.subscriptionName=x")  # as in Java
+    options = "consumerConfig.subscriptionName=x&consumerConfig.acknowledgementsGroupTimeMicros=9"
+    ignored = session.create_queue(f"{name('ignored')}?{options}")  # the first as in Java; the second is for wire
     await producer.send(ignored, "text")
     assert [each.message for each in caplog.records if "without an effect" in each.message] == [
-        "options without an effect here: consumerConfig.subscriptionName"
+        "options without an effect here: consumerConfig.subscriptionName, "
+        "consumerConfig.acknowledgementsGroupTimeMicros"
     ]
+    with pytest.raises(jmsaio.ConfigurationError, match=r"priorityLevel = 1: .*; use transport=wire"):
+        session.create_queue(f"{name('refused')}?consumerConfig.priorityLevel=1")
