@@ -393,3 +393,15 @@ async def test_a_batch_arrives_without_a_receiver_queue(harness: Harness) -> Non
     for expected in sent:
         assert await inbox.consume(1) == [expected]
     assert await inbox.rest() == []
+
+
+async def test_a_pattern_is_unsubscribed_from_each_topic(harness: Harness) -> None:
+    stem = harness.topic()
+    topics = [f"{stem}-{letter}" for letter in "ab"]
+    for topic in topics:
+        await harness.admin.create_topic(topic)
+    inbox = await harness.inbox(pattern=f"{stem}-.*")
+    assert [await harness.admin.subscriptions(topic) for topic in topics] == [["s"], ["s"]]
+    await inbox.receiver.unsubscribe(GUARD)
+    await inbox.close()
+    assert [await harness.admin.subscriptions(topic) for topic in topics] == [[], []]
