@@ -95,7 +95,11 @@ class WireReceiver:
         while True:
             await asyncio.sleep(interval)
             try:
-                new = [name for name in await self._partitions() if name not in self._by_topic]
+                known: set[str] = set(self._by_topic)
+                new = [name for name in await self._partitions() if name not in known]
+                if not self.subscription.config.auto_update_partitions:  # only topics that are new
+                    known = {split_partition(name)[0] for name in known}
+                    new = [name for name in new if split_partition(name)[0] not in known]
                 if new:
                     await self._add(new, self._client.config.operation_timeout)
             except JMSError as error:

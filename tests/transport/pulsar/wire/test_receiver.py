@@ -7,11 +7,11 @@ import pytest
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import IllegalStateError, ObjectClosedError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
-from jmsaio.protocol.commands import Command
+from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.transport.pulsar.wire.conftest import TOPIC
-from tests.transport.pulsar.wire.peer import Peer
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer
 
 OTHER = f"{TOPIC}-2"
 
@@ -29,6 +29,30 @@ async def test_each_topic_and_partition_has_a_consumer(peer: Peer, transport: Wi
     assert {fields["consumer_name"] for fields in peer.all(Command.SUBSCRIBE)} == {
         peer.all(Command.SUBSCRIBE)[0]["consumer_name"]
     }
+
+
+@pytest.mark.parametrize("update", [True, False])
+async def test_new_partitions_are_received_from_if_asked_for(
+    peer: Peer, transport: WireTransport, update: bool
+) -> None:
+    def topics(link: Link, fields: Fields) -> bytes:
+        return encode_command(
+            Command.GET_TOPICS_OF_NAMESPACE_RESPONSE, request_id=fields["request_id"], topics=[TOPIC, OTHER][:found]
+        )
+
+    found, peer.partitions = 1, 2
+    peer.script(Command.GET_TOPICS_OF_NAMESPACE, *[topics] * 100)
+    config = ConsumerConfig(
+        auto_update_partitions=update, auto_update_partitions_interval=1.0, pattern_auto_discovery_period=1.0
+    )
+    pattern = Subscription((), "s", SubscriptionType.SHARED, config, StartPosition.EARLIEST, pattern=f"{TOPIC}.*")
+    await transport.open_receiver(pattern, lambda: None)
+    found, peer.partitions = 2, 3
+    await peer.seen(Command.SUBSCRIBE, 6 if update else 5)
+    names = sorted(fields["topic"] for fields in peer.all(Command.SUBSCRIBE))
+    parts = [f"{OTHER}-partition-{index}" for index in range(3)]
+    parts += [f"{TOPIC}-partition-{index}" for index in range(3 if update else 2)]
+    assert names == sorted(parts)
 
 
 async def test_a_record_is_settled_with_its_consumer(peer: Peer, transport: WireTransport) -> None:
