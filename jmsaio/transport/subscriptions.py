@@ -12,6 +12,7 @@ from jmsaio.config import Configuration
 from jmsaio.errors import (
     AdminError,
     BrokerUnavailableError,
+    ConsumerBusyError,
     JMSError,
     OperationTimeoutError,
     TransportError,
@@ -125,15 +126,16 @@ async def _create(transport: Transport, config: Configuration, topic: str, subsc
                     "jms.precreateQueueSubscription=false if that is meant"
                 ) from error
             raise
-    receiver = await transport.open_receiver(
-        Subscription(
-            topics=(topic,),
-            name=subscription,
-            type=SubscriptionType.SHARED,
-            config=attrs.evolve(config.consumer, receiver_queue_size=1),
-            position=StartPosition.EARLIEST,
-        ),
-        lambda: None,
+    wanted = Subscription(
+        topics=(topic,),
+        name=subscription,
+        type=SubscriptionType(config.queue_subscription_type),
+        config=attrs.evolve(config.consumer, receiver_queue_size=1),
+        position=StartPosition.EARLIEST,
     )
+    try:
+        receiver = await transport.open_receiver(wanted, lambda: None)
+    except ConsumerBusyError:
+        return False  # it has consumers of another type, which the queue's own options set
     await receiver.aclose(config.close_timeout)
     return False

@@ -7,6 +7,7 @@ import sys
 import uuid
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator, Callable
+from typing import Literal
 
 import anyio
 import httpx
@@ -17,6 +18,7 @@ from jmsaio.config import load
 from jmsaio.errors import (
     AdminError,
     BrokerUnavailableError,
+    ConsumerBusyError,
     JMSError,
     JMSSecurityError,
     NotFoundError,
@@ -334,11 +336,19 @@ async def test_a_refusal_says_what_to_do_about_a_non_persistent_queue(
         assert error.__cause__ is cause
 
 
-async def test_without_administration_a_consumer_is_opened_and_closed() -> None:
-    """At the beginning of the topic, and it takes as little as possible from it."""
-    transport, config = Transport(None), load("memory://x", close_timeout=7.0)
+@pytest.mark.parametrize("kind", ["Shared", "Key_Shared"])
+async def test_without_administration_a_consumer_is_opened_and_closed(kind: Literal["Shared", "Key_Shared"]) -> None:
+    """At the beginning of the topic, of the queue's type, and it takes as little as possible from it."""
+    config = load("memory://x", close_timeout=7.0, queue_subscription_type=kind)
+    transport = Transport(None)
     assert await precreate(transport, config, "persistent://a/b/c", "s", LoopTimers()) is False  # type: ignore[arg-type] # a part
     (opened,) = transport.opened
-    assert (opened.topics, opened.name, opened.type) == (("persistent://a/b/c",), "s", SubscriptionType.SHARED)
+    assert (opened.topics, opened.name, opened.type) == (("persistent://a/b/c",), "s", SubscriptionType(kind))
     assert (opened.position, opened.config.receiver_queue_size) == (StartPosition.EARLIEST, 1)
     assert transport.closed == [7.0]
+
+
+async def test_a_subscription_with_consumers_of_another_type_exists() -> None:
+    transport = Transport(None, ConsumerBusyError("it has consumers of another type"))
+    config = load("memory://x")
+    assert await precreate(transport, config, "persistent://a/b/c", "s", LoopTimers()) is False  # type: ignore[arg-type] # a part
