@@ -172,6 +172,8 @@ class Consumer:
         self._chunks.clear()
         if not self._parked:
             self._acked.clear()
+        for receipt in list(self._receipts):
+            receipt.cancel()  # a broker does not answer a consumer that it has closed
         self._keeper.ended(error, assigned)
 
     def migrated(self, cluster: str) -> None:
@@ -783,6 +785,8 @@ class Consumer:
                     entry.failures[index] = entry.failures.get(index, 0) + 1
                 entry.holders.pop(index, None)
                 returned = True
+            elif holder is self and state == life.ACKED:  # redelivered if the rest of its batch is
+                entry.failures[index] = entry.failures.get(index, 0) + 1
         if entry.owner is not self:
             if returned and entry.owner is not None:
                 entry.owner.redeliver([entry])

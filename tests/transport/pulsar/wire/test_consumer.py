@@ -56,6 +56,46 @@ async def test_permits_are_given_back_for_what_is_taken(peer: Peer, transport: W
     assert 0 not in [fields["message_permits"] for fields in peer.all(Command.FLOW)]
 
 
+async def test_a_receipt_is_not_awaited_from_a_broker_that_closed_the_consumer(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """It does not answer a consumer that it does not have; what is redelivered is acknowledged again."""
+    box = await subscribe(transport)
+    records = await _batch(peer, box, 2)
+
+    def close(link: Link, fields: Fields) -> bytes:
+        return encode_command(Command.CLOSE_CONSUMER, consumer_id=fields["consumer_id"], request_id=0)
+
+    peer.script(Command.ACK, close)
+    box.receiver.acknowledge(records)
+    await box.receiver.settle(60, receipt=True)
+    await peer.seen(Command.SUBSCRIBE, 2)
+    peer.deliver(0, "0", "1", count=1)
+    await peer.seen(Command.ACK, 2)
+    assert box.receiver.receive(10) == []
+
+
+async def test_what_was_acknowledged_of_a_batch_is_marked_if_another_consumer_receives_it(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """Without acknowledgements by index the broker does not know of it."""
+    box = await subscribe(transport, batch_index_ack_enabled=False)
+    first, second = await _batch(peer, box, 2)
+    box.receiver.acknowledge([first])
+    box.receiver.negative_acknowledge([second], 0.0)
+    await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    await box.receiver.aclose(5)
+    box = await subscribe(transport, batch_index_ack_enabled=False)
+    peer.deliver(0, "0", "1", count=1)
+    assert [record.redelivery_count > 0 for record in await box.take(2)] == [True, True]
+
+
+async def _batch(peer: Peer, box: Box, size: int) -> list[ReceivedRecord]:
+    """Receive a batch of numbers as entry 0."""
+    peer.deliver(0, *map(str, range(size)))
+    return await box.take(size)
+
+
 async def test_acknowledgements_are_grouped_and_parts_of_a_batch_have_their_set(
     peer: Peer, transport: WireTransport
 ) -> None:
