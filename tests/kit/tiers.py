@@ -26,8 +26,8 @@ FAST = (*VIRTUAL, "codec", "config", "kit", "model", "rules", "selector")
 #: Folders and files outside `FAST` that only the full run has: they take long, or need the extras `check` or `spark`.
 FULL = (
     "bench", "cli/spark", "cli/test_bench.py", "cli/test_receive.py", "cli/test_top.py", "cli/test_top_screens.py",
-    "compose", "examples/test_prometheus.py", "interop/test_tracing.py", "mutants", "schedules", "spark", "storm",
-    "test_conftest.py", "test_site.py", "test_steps.py", "typing_tests",
+    "compose", "examples/test_prometheus.py", "interop/test_tracing.py", "mutants", "schedules", "simulation", "spark",
+    "storm", "test_conftest.py", "test_site.py", "test_steps.py", "typing_tests",
 )  # fmt: skip
 #: Tests on a real broker or with the Java client that every run has: all others are left to the full run.
 ON_A_BROKER = (

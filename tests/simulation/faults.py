@@ -1,0 +1,113 @@
+"""Deliberate faults in the client, each of which some seed must notice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from itertools import count
+from typing import Any
+from unittest.mock import patch
+
+from jmsaio.protocol import acks
+from jmsaio.protocol.messages import SendReceipt
+from jmsaio.protocol.producing import Producing, State
+from jmsaio.rules import record_life as life
+from jmsaio.transport.pulsar.wire.connection import Connection
+from jmsaio.transport.pulsar.wire.permits import Permits
+from jmsaio.transport.pulsar.wire.producer import Producer
+
+
+def drop_unconfirmed() -> AbstractContextManager[Any]:
+    """At reconnect, batches that were written are not written again."""
+    usual = Producing.connect
+
+    def connect(self: Producing[Any]) -> list[bytes]:
+        for batch in [batch for batch in self._batches if batch.state is State.UNSURE]:
+            self._batches.remove(batch)
+        return usual(self)
+
+    return patch.object(Producing, "connect", connect)
+
+
+def acknowledge_another_ledger() -> AbstractContextManager[Any]:
+    """An acknowledgement names the next ledger."""
+    usual = acks.message_id
+    return patch.object(acks, "message_id", lambda ledger, *rest: usual(ledger + 1, *rest))
+
+
+def give_permits_twice() -> AbstractContextManager[Any]:
+    """Permits are given twice."""
+    usual = Permits.fill
+
+    def fill(self: Permits, queued: int, waiting: bool = False) -> None:
+        given = self._given
+        usual(self, queued, waiting)
+        self._given = given
+        usual(self, queued, waiting)
+
+    return patch.object(Permits, "fill", fill)
+
+
+def keep_ghosts() -> AbstractContextManager[Any]:
+    """A consumer or producer whose opening was given up stays at the broker."""
+    return patch.object(Connection, "send_request", lambda self, command, **fields: None)
+
+
+def swallow_receipts() -> AbstractContextManager[Any]:
+    """Every tenth receipt is ignored."""
+    usual, number = Producer.stored, count(1)
+
+    def stored(self: Producer, receipt: SendReceipt) -> None:
+        if next(number) % 10:
+            usual(self, receipt)
+
+    return patch.object(Producer, "stored", stored)
+
+
+def forget_flags() -> AbstractContextManager[Any]:
+    """What is redelivered is not flagged."""
+    return patch.object(life, "redelivery_count", lambda failures, broker, returns: 0)
+
+
+def hand_out_twice() -> AbstractContextManager[Any]:
+    """What the application holds is not recognised after a reconnect."""
+
+    def arrived_again(states: bytearray, left: int | None) -> tuple[Iterable[int], bool]:
+        states[:] = life.arrived(len(states), left)
+        return [index for index, state in enumerate(states) if state == life.QUEUED], False
+
+    return patch.object(life, "arrived_again", arrived_again)
+
+
+def confirm_too_early() -> AbstractContextManager[Any]:
+    """A send is confirmed when its connection is lost."""
+    usual = Producer.ended
+
+    def ended(self: Producer, error: Any, assigned: str) -> None:
+        while (batch := next(iter(self._producing._batches), None)) is not None:
+            if batch.state is not State.WRITTEN:
+                break
+            self._producing.receipt(batch.sequence)
+            self._report(batch, batch.tokens, None, None)
+        usual(self, error, assigned)
+
+    return patch.object(Producer, "ended", ended)
+
+
+def wait_for_ever() -> AbstractContextManager[Any]:
+    """A request without an answer is awaited for ever."""
+    usual = Connection.request
+
+    async def request(self: Connection, what: str, timeout: float, *rest: Any, **fields: Any) -> dict[str, Any]:
+        return await usual(self, what, 3000.0, *rest, **fields)
+
+    return patch.object(Connection, "request", request)
+
+
+FAULTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    each.__name__: each
+    for each in (
+        drop_unconfirmed, acknowledge_another_ledger, give_permits_twice, keep_ghosts, swallow_receipts, forget_flags,
+        hand_out_twice, confirm_too_early, wait_for_ever,
+    )
+}  # fmt: skip

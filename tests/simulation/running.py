@@ -1,0 +1,451 @@
+"""One seed: applications over the whole client, on a model cluster that fails, and what must be true in the end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import os
+import socket
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine
+from itertools import count
+from random import Random
+from typing import Any, TypeVar
+from unittest.mock import patch
+
+import attrs
+import simloom
+
+import jmsaio
+from jmsaio import AcknowledgeMode
+from jmsaio.transport import names
+from jmsaio.transport.pulsar.wire import known
+from tests.client.helpers import text
+from tests.schedules.running import lawful
+from tests.simulation.cluster import Cluster
+from tests.simulation.network import Network
+from tests.simulation.storage import Topic
+
+#: Virtual seconds: of the faults, of a request, of a send, of a close, and what a wait may take beyond its bound.
+FAULTS, REQUEST, SEND, CLOSE, SLACK = 60.0, 5.0, 20.0, 10.0, 2.0
+#: Seconds to open anything: a queue's subscription is created first (``jms.waitForServerStartupTimeout``).
+OPEN = 10.0 + REQUEST + CLOSE
+#: Seconds after which both ends of a silent connection know it, with what they do then.
+SILENCE = 150.0
+NAME = "work"
+Result = TypeVar("Result")
+
+
+@attrs.frozen
+class Case:
+    """What a seed is about.
+
+    Attributes:
+        kind: type of the subscription.
+        partitions: of the topic; 0 for none.
+        deduplicates: whether the brokers store what a producer repeats only once.
+        batches: whether messages are sent in batches.
+        batch_index: whether they are acknowledged one by one.
+        receipts: whether acknowledging waits for the broker.
+        queue_size: messages that a consumer prefetches.
+        consumers: applications that receive.
+        mode: how they acknowledge.
+        reopens: whether they close their consumers from time to time, and open others.
+    """
+
+    kind: str
+    partitions: int
+    deduplicates: bool
+    batches: bool
+    batch_index: bool
+    receipts: bool
+    queue_size: int
+    consumers: int
+    mode: AcknowledgeMode
+    reopens: bool
+
+    @classmethod
+    def of(cls, random: Random) -> Case:
+        """Choose one."""
+        kind = random.choice(("Shared", "Shared", "Key_Shared", "Failover", "Exclusive"))
+        modes = (AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT, AcknowledgeMode.DUPS_OK, AcknowledgeMode.TRANSACTED)
+        return cls(
+            kind, random.choice((0, 0, 2)), random.random() < 0.5, random.random() < 0.7, random.random() < 0.7,
+            random.random() < 0.5, random.choice((1, 4, 1000)), 1 if kind == "Exclusive" else random.randrange(1, 4),
+            random.choice(modes), random.random() < 0.5,
+        )  # fmt: skip
+
+    def url(self, cluster: Cluster) -> str:
+        """Return the URL with the options of this case."""
+        options = {
+            "transport": "wire", "jms.usePulsarAdmin": False, "jms.waitForServerStartupTimeout": 10_000,
+            "jms.emulateTransactions": True,
+            "jms.queueSubscriptionType": "Key_Shared" if self.kind == "Key_Shared" else "Shared",
+            "jms.topicSharedSubscriptionType": "Failover", "operationTimeoutMs": int(REQUEST * 1000),
+            "connectionTimeoutMs": 3000, "producerConfig.sendTimeoutMs": int(SEND * 1000),
+            "producerConfig.batchingEnabled": self.batches, "consumerConfig.receiverQueueSize": self.queue_size,
+            "consumerConfig.batchIndexAckEnabled": self.batch_index, "consumerConfig.ackReceiptEnabled": self.receipts,
+            "consumerConfig.negativeAckRedeliveryDelayMicros": 300_000,
+        }  # fmt: skip
+        return f"{cluster.url}?" + "&".join(f"{key}={str(value).lower()}" for key, value in options.items())
+
+
+@attrs.frozen
+class Received:
+    """A delivery to an application.
+
+    Attributes:
+        text: body.
+        flagged: whether it was flagged as redelivered.
+        consumer: number of the JMS consumer.
+        time: when.
+    """
+
+    text: str
+    flagged: bool
+    consumer: int
+    time: float
+
+
+class Simulation:
+    """The world of one seed.
+
+    Attributes:
+        case: what it is about.
+        trace: what happened, with times.
+        cluster: the brokers.
+        confirmed: texts whose send was confirmed.
+        refused: texts that are known not to be stored.
+        received: deliveries, in order.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.random = Random(f"simulation {seed}")
+        self.trace: list[str] = []
+        self.case = case = Case.of(self.random)
+        self.note(f"{case}")
+        self.network = Network(self.random, self.note)
+        self._target = jmsaio.Queue(NAME) if "Shared" in case.kind else jmsaio.Topic(NAME)
+        self.cluster = Cluster(
+            self.network, self.note, deduplicates=case.deduplicates, queue_size=case.queue_size,
+            partitions={f"persistent://public/default/{NAME}": case.partitions},
+        )  # fmt: skip
+        self.confirmed: set[str] = set()
+        self.refused: set[str] = set()
+        self.received: list[Received] = []
+        self._consumers = 0
+        self._healthy = asyncio.Event()
+        self._producing = 2
+
+    def note(self, what: str) -> None:
+        """Add to the trace."""
+        self.trace.append(f"{self.loop.time():.6f} {what}")
+
+    async def bounded(self, what: str, seconds: float, call: Coroutine[Any, Any, Result]) -> Result:
+        """Await a call that must end in time."""
+        begun = self.loop.time()
+        try:
+            return await call
+        except jmsaio.JMSError as error:
+            self.note(f"{what}: {type(error).__name__}: {error}")
+            raise
+        finally:
+            took = self.loop.time() - begun
+            if took > seconds + SLACK:
+                self.cluster.wrong(f"{what} took {took:.1f} s; its bound is {seconds:g} s")
+
+    async def _again(self, what: str, seconds: float, call: Any) -> Any:
+        """Repeat a call until it succeeds: the cluster is healthy in the end."""
+        for _ in range(100):
+            try:
+                return await self.bounded(what, seconds, call())
+            except (jmsaio.BrokerUnavailableError, jmsaio.OperationTimeoutError, jmsaio.ConsumerBusyError):
+                pass
+            except jmsaio.TransportError as error:
+                if error.error_code not in ("ServiceUnitNotReady", "UnknownError", "LookupError"):
+                    raise
+            await asyncio.sleep(self.random.uniform(0.2, 3.0))
+        raise AssertionError(f"{what} never succeeded")
+
+    async def _pause(self) -> None:
+        if self.random.random() < 0.5:
+            await asyncio.sleep(self.random.choice((0.001, 0.01, 0.1, 1.0, 3.0)))
+
+    # applications
+
+    @contextlib.asynccontextmanager
+    async def _connected(self) -> AsyncIterator[jmsaio.Connection]:
+        async def connect() -> jmsaio.Connection:
+            return await jmsaio.connect(self.case.url(self.cluster), close_timeout=CLOSE, connect_timeout=10.0)
+
+        connection: jmsaio.Connection = await self._again("connect", 10.0, connect)
+        try:
+            yield connection
+        finally:
+            await self.bounded("close", CLOSE, connection.close())
+
+    async def _produce(self, connection: jmsaio.Connection, name: str) -> None:
+        async with connection.create_session() as session:
+            producer: jmsaio.MessageProducer = await self._again(
+                "create_producer", OPEN, lambda: _opened(session.create_producer(self._target))
+            )
+            number = 0
+            while number < 20 or (number < 60 and not self._healthy.is_set()):
+                burst = self.random.choice((1, 1, 5))
+                await asyncio.gather(*(self._send(producer, name, number + each) for each in range(burst)))
+                number += burst
+                await self._pause()
+            await self._healthy.wait()
+            await asyncio.sleep(SILENCE)
+            self.network.calm = True
+            last = range(number, number + 12)
+            await asyncio.gather(*(self._send(producer, name, each) for each in last))
+        in_doubt = {f"{name} {each}" for each in last} - self.confirmed
+        if in_doubt:
+            self.cluster.wrong(f"not confirmed, although nothing was wrong any more: {sorted(in_doubt)}")
+        self._producing -= 1
+
+    async def _send(self, producer: jmsaio.MessageProducer, name: str, number: int) -> None:
+        sent, key = f"{name} {number}", f"{name}{number % 3}"
+        try:
+            await self.bounded(f"send {sent}", SEND, producer.send(sent, properties={"JMSXGroupID": key}))
+        except jmsaio.SendInDoubtError:
+            pass
+        except (jmsaio.SendError, jmsaio.OperationTimeoutError):  # the latter: the window is full
+            self.refused.add(sent)
+        else:
+            self.note(f"confirmed {sent}")
+            self.confirmed.add(sent)
+
+    async def _consume(self, connection: jmsaio.Connection, patience: float) -> None:
+        """Receive until nothing comes any more."""
+        more = True
+        while more:
+            async with connection.create_session(self.case.mode) as session:
+                consumer = await self._again("create_consumer", OPEN, lambda: self._subscribed(session))
+                self._consumers += 1
+                mine = self._consumers
+                more = await self._receive(session, consumer, mine, patience)
+
+    def _subscribed(self, session: jmsaio.Session) -> Coroutine[Any, Any, jmsaio.MessageConsumer]:
+        if isinstance(self._target, jmsaio.Queue):
+            return _opened(session.create_consumer(self._target))
+        if self.case.kind == "Failover":
+            return _opened(session.create_shared_durable_consumer(self._target, "readers"))
+        return _opened(session.create_durable_consumer(self._target, "readers"))
+
+    async def _receive(
+        self, session: jmsaio.Session, consumer: jmsaio.MessageConsumer, mine: int, patience: float
+    ) -> bool:
+        """Receive with one consumer; return False when nothing comes any more."""
+        while True:
+            message = await self.bounded("receive", patience, consumer.receive(timeout=patience))
+            if self.cluster.broken or (message is None and not self._producing):
+                return False
+            if message is None:
+                continue
+            self.received.append(Received(text(message), message.jms_redelivered, mine, self.loop.time()))
+            self.note(f"consumer {mine} receives {text(message)}{', redelivered' * message.jms_redelivered}")
+            await self._pause()
+            with contextlib.suppress(jmsaio.TransportError, jmsaio.TransactionRolledBackError):
+                await self.bounded("settle", 3 * CLOSE, self._settle(session, message))
+            if self.case.reopens and self.random.random() < 0.05:
+                return True
+
+    async def _settle(self, session: jmsaio.Session, message: jmsaio.Message) -> None:
+        back = self.random.random() < 0.15
+        if self.case.mode is AcknowledgeMode.TRANSACTED:
+            await (session.rollback() if back else session.commit())
+        elif self.case.mode is AcknowledgeMode.CLIENT:
+            await (session.recover() if back else message.acknowledge())
+
+    # faults
+
+    async def _trouble(self) -> None:
+        end = self.loop.time() + FAULTS
+        cluster, random = self.cluster, self.random
+        while self.loop.time() < end and not cluster.broken:
+            await asyncio.sleep(random.choice((0.01, 0.5, 5.0)) * random.random())
+            broker = random.choice(cluster.brokers)
+            match random.randrange(8):
+                case 0 | 1:
+                    self.network.cut()
+                case 2:
+                    self.network.silence()
+                case 3 if broker.alive and sum(each.alive for each in cluster.brokers) > 1:
+                    self.note(f"{broker.name} crashes")
+                    broker.crash(random.random() < 0.5)
+                    self.loop.call_later(random.choice((0.5, 10.0)), broker.start)
+                case 4 if cluster.topics:
+                    cluster.move(random.choice(list(cluster.topics.values())))
+                case 5:
+                    self.network.hold(broker.name, random.choice((0.5, 8.0, 70.0)))
+                case 6:
+                    cluster.mute = random.randrange(1, 4)
+                case _:
+                    cluster.close_one()
+                    cluster.failing = random.random() < 0.3
+                    self.loop.call_later(1.0, self._storing)
+        await asyncio.sleep(20)
+        cluster.mute = 0
+        self.network.held.clear()
+        self.note("healthy from now on")
+        self._healthy.set()
+
+    def _storing(self) -> None:
+        self.cluster.failing = False
+
+    # the whole, and what must be true
+
+    async def run(self) -> None:
+        """Run everything, and check it."""
+        async with self._connected() as connection, self._connected() as other:
+            if self.case.kind in ("Failover", "Exclusive"):  # it is stored for subscriptions that exist
+                async with connection.create_session() as session:
+                    await (await self._again("create_consumer", OPEN, lambda: self._subscribed(session))).close()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._trouble())
+                for name in ("a", "b"):
+                    group.create_task(self._produce(connection, name))
+                for number in range(self.case.consumers):
+                    group.create_task(self._consume((connection, other)[number % 2], 30.0))
+            ghosts = [subscription.name for subscription in self.cluster.subscriptions() if subscription.consumers]
+            if ghosts:
+                self.cluster.wrong(f"all consumers are closed, and the brokers have some of {ghosts}")
+            self.network.calm = False
+        if not self.cluster.broken:
+            async with self._connected() as connection:
+                await self._consume(connection, SILENCE)
+            await asyncio.sleep(SILENCE)
+        self._check()
+
+    def _check(self) -> None:
+        wrong = self.cluster.broken
+        assert not wrong, "\n".join(wrong[:10])  # the rest of the run was left out
+        wrong += [f"ended, although nothing was wrong any more: {host}'s connection" for host in self.network.unsettled]
+        topics = [topic for topic in self.cluster.topics.values() if f"/{NAME}" in topic.name]
+        stored = Counter(sent for topic in topics for entry in topic.entries.values() for sent in entry.texts)
+        arrived = {each.text for each in self.received}
+        wrong += [f"confirmed, but not stored: {sent}" for sent in sorted(self.confirmed - stored.keys())]
+        wrong += [f"refused, but stored: {sent}" for sent in sorted(self.refused & stored.keys())]
+        wrong += [f"stored, but not received: {sent}" for sent in sorted(stored.keys() - arrived)]
+        wrong += [f"received, but not stored: {sent}" for sent in sorted(arrived - stored.keys())]
+        if self.case.deduplicates:
+            wrong += [f"stored {number} times: {sent}" for sent, number in stored.items() if number > 1]
+        for topic in topics:
+            for subscription in topic.subscriptions.values():
+                wrong += [f"not acknowledged on {subscription.name}: {sent}" for sent in subscription.backlog]
+            self._check_order(
+                f"stored in {topic.name}", [sent for entry in topic.entries.values() for sent in entry.texts]
+            )
+            self._check_repetitions(topic, stored)
+        self._check_deliveries(topics, {sent for sent, number in stored.items() if number > 1})
+        wrong += [f"left behind: {each}" for each in self.cluster.left()]
+        wrong += [f"left behind: {end.host}'s connection" for end in self.network.ends]
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        wrong += [f"left behind: {task}" for task in tasks]
+        assert not wrong, "\n".join(wrong[:10])
+
+    def _check_order(self, what: str, texts: list[str]) -> None:
+        """The first occurrences of each producer's texts with one key are in the order of sending."""
+        last = dict[str, int]()
+        for sent in dict.fromkeys(texts):
+            name, number = sent.split()
+            key = f"{name}{int(number) % 3}"
+            if int(number) < last.get(key, -1):
+                self.cluster.wrong(f"{what}: {sent} after {name} {last[key]}")
+            last[key] = int(number)
+
+    def _check_deliveries(self, topics: list[Topic], several: set[str]) -> None:
+        """First deliveries are in order, unless the broker had reason to divide them among several consumers."""
+        overlapped = any(each.overlapped for topic in topics for each in topic.subscriptions.values())
+        left_out = {sent for topic in topics for _, sent in topic.undone} | several
+        if self.case.kind != "Shared" or not overlapped:
+            for consumer in range(1, self._consumers + 1):
+                mine = [each.text for each in self.received if each.consumer == consumer and each.text not in left_out]
+                self._check_order(f"received by consumer {consumer}", mine)
+
+    def _check_repetitions(self, topic: Topic, stored: Counter[str]) -> None:
+        """All deliveries of a message are flagged but one, unless there is a reason."""
+        for subscription in topic.subscriptions.values():
+            for sent, first in _first_given(topic, subscription.name).items():
+                deliveries = [each for each in self.received if each.text == sent]
+                unflagged = [each for each in deliveries if not each.flagged]
+                forgot = any(first <= time <= deliveries[-1].time for time in topic.forgot) if deliveries else False
+                if len({each.consumer for each in deliveries}) > 1 and (forgot or not subscription.shared):
+                    continue  # the broker does not count, or has forgotten, what another consumer got
+                if len(unflagged) > stored[sent] and (subscription.name, sent) not in topic.undone:
+                    self.cluster.wrong(f"not flagged: {sent}: {deliveries}")
+
+
+def _first_given(topic: Topic, subscription: str) -> dict[str, float]:
+    """Return when each text was first given to a consumer."""
+    found = dict[str, float]()
+    for entry in topic.entries.values():
+        time = topic.given.get((subscription, entry.place))
+        if time is not None:
+            for sent in entry.texts:
+                found.setdefault(sent, time)
+    return found
+
+
+async def _opened(opening: Any) -> Any:
+    return await opening
+
+
+def run(seed: int) -> Run:
+    """Run a seed."""
+    found: list[Simulation] = []
+
+    async def main() -> None:
+        found.append(Simulation(seed))
+        async with asyncio.timeout(3600):
+            await found[0].run()
+
+    logging.getLogger("jmsaio").setLevel(logging.CRITICAL)
+    try:
+        # What clients send must have the same size in every run: the network cuts it by chance.
+        with (
+            patch.dict(known._past, clear=True),
+            patch.object(names, "_numbers", count(1)),
+            patch.object(os, "getpid", lambda: 1),
+            patch.object(socket, "gethostname", lambda: "host"),
+            patch.object(sys, "argv", ["simulation"]),
+        ):
+            simloom.run(
+                main, seed=seed, scheduler=lawful, virtual_time=True, seed_randomness=True, world=False,
+                max_steps_per_instant=200_000, gc_interval=10_000,
+            )  # fmt: skip
+    except Exception as raised:
+        error = raised
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        error.add_note(f"repeat it: python -m tests.simulation --seeds 1 --seed {seed} --trace")
+        return Run(seed, found[0].trace if found else [], error)
+    finally:
+        logging.getLogger("jmsaio").setLevel(logging.NOTSET)
+    return Run(seed, found[0].trace, None)
+
+
+@attrs.frozen
+class Run:
+    """A seed that was run.
+
+    Attributes:
+        seed: its number.
+        trace: what happened, with times.
+        error: what was wrong, or None.
+    """
+
+    seed: int
+    trace: list[str]
+    error: Exception | None
+
+    @property
+    def digest(self) -> str:
+        """A digest of everything that happened."""
+        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()[:16]

@@ -1,0 +1,33 @@
+"""The client keeps its promises on a cluster that fails, and a client that does not is noticed."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("simloom", reason="simloom is not installed; it needs Python 3.12")
+
+from tests.simulation.faults import FAULTS
+from tests.simulation.running import run
+
+SEEDS = 100
+
+
+@pytest.mark.timeout(600)
+def test_what_is_promised_is_kept_with_every_seed() -> None:
+    for seed in range(SEEDS):
+        error = run(seed).error
+        if error is not None:
+            raise error
+
+
+def test_a_seed_repeats_exactly() -> None:
+    first = [run(seed).trace for seed in range(3)]
+    assert [run(seed).trace for seed in range(3)] == first
+    assert first[0] != first[1]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_the_client_is_noticed(name: str) -> None:
+    with FAULTS[name]():
+        assert any(run(seed).error is not None for seed in range(40))
