@@ -45,6 +45,8 @@ class Link(asyncio.Protocol):
 
     def _take(self, data: bytes) -> None:
         for frame in self._framing.feed(data):
+            if self.transport.is_closing():
+                return  # what came in the same breath as the cut is lost
             fields: Fields = decode_command(frame.kind, frame.data, frame.command, frame.rest)
             command = Command(frame.kind)
             if command is Command.SEND:

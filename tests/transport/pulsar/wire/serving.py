@@ -1,0 +1,135 @@
+"""A scripted peer that also serves: it stores once, delivers within permits, and redelivers what is unacknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from jmsaio.protocol import messages
+from jmsaio.protocol.acks import ack_set, words_of
+from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.metadata import encode_metadata
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer
+
+_NOWHERE = (1 << 64) - 1
+
+
+class Server(Peer):
+    """A broker with one topic and one shared subscription. It deduplicates.
+
+    Attributes:
+        left: the ack set of each entry that is not acknowledged.
+        held: the consumer that has each entry that was delivered.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left: dict[int, int] = {}
+        self.held: dict[int, tuple[Link, int]] = {}
+        self._stored: set[tuple[str, int]] = set()
+        self._counts: Counter[int] = Counter()
+        self._open: set[tuple[Command, Link, int]] = set()
+
+    @property
+    def registered(self) -> set[tuple[Command, int]]:
+        """The producers and consumers on open connections."""
+        self._open = {one for one in self._open if one[1] in self.links}
+        return {(command, number) for command, link, number in self._open}
+
+    @property
+    def texts(self) -> list[str]:
+        """The payloads of all entries, which are no batches."""
+        return [payload.decode() for _, payload in self.entries.values()]
+
+    def usual(self, link: Link, command: Command, fields: Fields) -> bytes:
+        """What a broker does."""
+        number: int = fields.get("producer_id") or fields.get("consumer_id") or -1
+        asyncio.get_running_loop().call_soon(self._deliver)
+        match command:
+            case Command.SUBSCRIBE:
+                self._open.add((command, link, number))
+            case Command.PRODUCER:
+                self._open.add((command, link, number))
+                name = fields.get("producer_name") or f"peer-{len(self.received)}"
+                return encode_command(Command.PRODUCER_SUCCESS, request_id=fields["request_id"], producer_name=name)
+            case Command.CLOSE_PRODUCER:
+                self._open.discard((Command.PRODUCER, link, number))
+            case Command.CLOSE_CONSUMER:
+                self._open.discard((Command.SUBSCRIBE, link, number))
+                link.permits.pop(number, None)
+            case Command.SEND:
+                mark = fields["metadata"].producer_name, fields["sequence_id"]
+                if mark in self._stored:
+                    return self.receipt(fields, _NOWHERE)
+                self._stored.add(mark)
+            case Command.ACK:
+                for place in fields["message_id"]:
+                    bits = ack_set(place["ack_set"]) if place["ack_set"] else 0
+                    self.left[place["entry_id"]] = self.left.get(place["entry_id"], 0) & bits
+                    if not self.left[place["entry_id"]]:
+                        self.left.pop(place["entry_id"])
+            case Command.REDELIVER_UNACKNOWLEDGED_MESSAGES:
+                for place in fields["message_ids"]:
+                    self._counts[place["entry_id"]] += 1
+                    self.held.pop(place["entry_id"], None)
+            case Command.GET_LAST_MESSAGE_ID:
+                place = {"ledger_id": 1, "entry_id": (len(self.entries) - 1) % (1 << 64)}
+                return encode_command(
+                    Command.GET_LAST_MESSAGE_ID_RESPONSE, request_id=fields["request_id"], last_message_id=place
+                )
+        return super().usual(link, command, fields)
+
+    def close_parts(self) -> None:
+        """Close all producers and consumers, as a broker that unloads the topic."""
+        opened, self._open = self._open, set()
+        for command, link, number in opened:
+            link.permits.pop(number, None)
+            if command is Command.PRODUCER:
+                link.send(Command.CLOSE_PRODUCER, producer_id=number, request_id=0)
+            else:
+                link.send(Command.CLOSE_CONSUMER, consumer_id=number, request_id=0)
+
+    def store(self, fields: Fields) -> None:
+        """Store the entry of a SEND."""
+        self.left[len(self.entries)] = (1 << (fields["metadata"].num_messages_in_batch or 1)) - 1
+        super().store(fields)
+
+    def _deliver(self) -> None:
+        for entry in sorted(self.left):
+            link, consumer = self.held.get(entry, (None, -1))
+            if link in self.links and (Command.SUBSCRIBE, link, consumer) in self._open:
+                continue
+            for other in self.links:
+                free = [number for number, permits in other.permits.items() if permits > 0]
+                if free:
+                    other.permits[free[0]] -= self.left[entry].bit_count()
+                    self.held[entry] = other, free[0]
+                    other.write(self._message(free[0], entry))
+                    break
+
+    def _message(self, consumer: int, entry: int) -> bytes:
+        metadata, payload = self.entries[entry]
+        whole = self.left[entry] == (1 << (metadata.num_messages_in_batch or 1)) - 1
+        fields: dict[str, Any] = {"ack_set": [] if whole else words_of(self.left[entry])}
+        place, count = {"ledger_id": 1, "entry_id": entry}, self._counts[entry]
+        head = encode_command(Command.MESSAGE, consumer_id=consumer, message_id=place, redelivery_count=count, **fields)
+        frame = messages.send(1, 0, encode_metadata(metadata), payload)
+        tail = frame[8 + int.from_bytes(frame[4:8]) :]
+        return (len(head) - 4 + len(tail)).to_bytes(4) + head[4:] + tail
+
+
+@asynccontextmanager
+async def serving(port: int = 0) -> AsyncIterator[Server]:
+    """A server that listens on a port."""
+    made = Server()
+    server = await asyncio.get_running_loop().create_server(lambda: Link(made), "127.0.0.1", port)
+    made.url = f"pulsar://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    try:
+        yield made
+    finally:
+        server.close()
+        for link in list(made.links):
+            link.cut()
