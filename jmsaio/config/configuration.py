@@ -300,8 +300,8 @@ class Configuration:
 
     @property
     def used_transport(self) -> str:
-        """The name of the transport: the given one, else the first one of the scheme."""
-        return SCHEMES[self.scheme].transport(self.transport).name
+        """The name of the transport: the given one, else the first one of the URL's scheme that is installed."""
+        return SCHEMES[self.service_url.partition(":")[0]].transport(self.transport).name
 
     def _check_together(self) -> None:
         """Check the rules that involve several options."""

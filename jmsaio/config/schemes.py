@@ -8,6 +8,7 @@ against ``jmsaio/transport/base.py`` and name it in the rows here. Nothing else 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 
 import attrs
 
@@ -40,11 +41,18 @@ class TransportEntry:
         name: its name in options and errors.
         module: module with ``async def open_transport(config: Configuration) -> Transport``, imported at first use.
         implied: options that it always fulfils, so that a configuration that sets them is accepted.
+        needs: a module of another distribution without which it can't work, which not every Python has; "" if none.
     """
 
     name: str
     module: str
     implied: frozenset[str] = frozenset()
+    needs: str = ""
+
+    @property
+    def installed(self) -> bool:
+        """Whether what it needs is there; nothing is imported."""
+        return not self.needs or find_spec(self.needs) is not None
 
 
 @attrs.frozen
@@ -53,7 +61,8 @@ class Scheme:
 
     Attributes:
         name: the scheme, in lower case.
-        transports: the transports that open such a URL; the first one does if the configuration names none.
+        transports: the transports that open such a URL; the first one that is installed does if the configuration
+            names none.
         read: parses the text after ``scheme:``; raises ConfigurationError if it is invalid.
         example: an example of such a URL for error messages; "" leaves it out there.
         in_process: whether the broker runs in this process, where no other process can reach it; the scheme alone is
@@ -69,13 +78,13 @@ class Scheme:
     implied: frozenset[str] = frozenset()
 
     def transport(self, name: object) -> TransportEntry:
-        """Return its transport of that name, for None its first one.
+        """Return its transport of that name; for None the first one that is installed, or else the first one.
 
         Raises:
             ConfigurationError: it has none of that name, or leaves no choice because the broker is in this process.
         """
         if name is None:
-            return self.transports[0]
+            return next((each for each in self.transports if each.installed), self.transports[0])
         found = {each.name: each for each in self.transports}
         if self.in_process:
             reason = f"{self.name}: is a broker in this process, without a choice of transports; leave the option out"
@@ -144,7 +153,7 @@ def _host_port(place: str, default_port: int) -> tuple[str, int]:
 #: Pulsar's default ports of the REST interface, by its scheme.
 WEB_PORTS = {"http": 8080, "https": 8443}
 _MEMORY = TransportEntry("memory", "jmsaio.transport.memory", frozenset({"enableTransaction"}))
-_PULSAR_CLIENT = TransportEntry("pulsar-client", "jmsaio.transport.pulsar")
+_PULSAR_CLIENT = TransportEntry("pulsar-client", "jmsaio.transport.pulsar", needs="_pulsar")
 _PULSAR = (_PULSAR_CLIENT, TransportEntry("wire", "jmsaio.transport.pulsar"))
 _TLS = frozenset({"useTls"})
 

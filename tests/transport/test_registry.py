@@ -76,13 +76,27 @@ PULSAR_CLIENT = ("pulsar", "_pulsar")
 UNIX = ("fcntl", "resource", "termios")
 
 
+#: Sends a message to a scripted peer through the default transport, and prints which that is and what the peer got.
+SENDS = """
+import asyncio, logging, jmsaio
+from tests.transport.pulsar.wire.peer import listening
+logging.basicConfig(level=logging.INFO)
+async def main():
+    async with listening() as peer:
+        options = "?jms.precreateQueueSubscription=false&jms.usePulsarAdmin=false"
+        async with jmsaio.connect(peer.url + options) as connection, connection.create_session() as session:
+            print(jmsaio.ConnectionFactory(peer.url).configuration.used_transport)
+            await (await session.create_producer(session.create_queue("q"))).send("hello")
+        print(*(payload.decode() for _, payload in peer.entries.values()))
+asyncio.run(main())
+"""
+
+
 def run_without(folder: Path, modules: tuple[str, ...], *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of jmsaio where these modules can't be imported; without those of Unix there are no forks, too."""
-    for name in modules:
-        (folder / f"{name}.py").write_text(f"raise ModuleNotFoundError('no {name}', name='{name}')")
-    if modules == UNIX:
-        (folder / "sitecustomize.py").write_text("import os\ndel os.fork, os.register_at_fork")
-    command = [sys.executable, "-m", "jmsaio", *arguments]
+    """Run a command of jmsaio, or ``python -c``, without these modules; without those of Unix there are no forks."""
+    forks = "del os.fork, os.register_at_fork" if modules == UNIX else ""
+    (folder / "sitecustomize.py").write_text(f"import os, sys\nsys.modules |= dict.fromkeys({modules})\n{forks}")
+    command = [sys.executable, *([] if arguments[0] == "-c" else ["-m", "jmsaio"]), *arguments]
     environment = os.environ | {"PYTHONPATH": str(folder)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
@@ -103,11 +117,22 @@ def test_the_embedded_broker_needs_neither_pulsar_client_nor_unix(
     assert ran.returncode == 0, ran.stderr
 
 
-@pytest.mark.parametrize("command", ["doctor", "queues"])
-def test_a_pulsar_url_without_pulsar_client_says_what_is_missing(tmp_path: Path, command: str) -> None:
-    ran = run_without(tmp_path, PULSAR_CLIENT, command, "--url", "pulsar://localhost:1")
+@pytest.mark.parametrize("url", ["http://localhost:1", "pulsar://localhost:1?transport=pulsar-client"])
+def test_what_needs_pulsar_client_says_so_where_it_is_missing(tmp_path: Path, url: str) -> None:
+    ran = run_without(tmp_path, PULSAR_CLIENT, "queues", "--url", url)
     assert ran.returncode == 2
-    assert "pulsar:// needs pulsar-client, which can't be imported here (no _pulsar); pip install" in ran.stderr
+    asks = "transport=pulsar-client" if "transport" in url else "http://"
+    assert f"{asks} needs pulsar-client, which can't be imported here (import of _pulsar" in ran.stderr
+    assert "transport=wire" in ran.stderr
+
+
+def test_a_pulsar_url_without_pulsar_client_uses_wire_and_says_so_once(tmp_path: Path) -> None:
+    ran = run_without(tmp_path, PULSAR_CLIENT, "-c", SENDS)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["wire", "hello"]
+    [line] = [line for line in ran.stderr.splitlines() if "wire" in line]
+    assert line.startswith("INFO:jmsaio.transport.pulsar:pulsar://127.0.0.1:")
+    assert line.endswith(" uses transport=wire, because pulsar-client is not installed")
 
 
 async def test_an_import_that_fails_for_another_reason_is_not_blamed_on_pulsar_client(

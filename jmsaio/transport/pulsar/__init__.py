@@ -6,6 +6,7 @@ What they share is in ``admin``, ``sending`` and ``subscriptions``. Importing th
 
 from __future__ import annotations
 
+import logging
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,8 @@ from jmsaio.transport.base import Transport
 __all__ = ["collect_facts", "open_transport"]
 
 #: Modules of the clients, by the names of their transports.
-_CLIENTS = {None: f"{__name__}.native", "pulsar-client": f"{__name__}.native", "wire": f"{__name__}.wire"}
+_CLIENTS = {"pulsar-client": f"{__name__}.native", "wire": f"{__name__}.wire"}
+_log = logging.getLogger(__name__)
 
 
 async def open_transport(config: Configuration) -> Transport:
@@ -27,11 +29,13 @@ async def open_transport(config: Configuration) -> Transport:
     Raises:
         BrokerUnavailableError: no broker answers within ``config.connect_timeout`` seconds; has host, port and cause.
         JMSSecurityError: the credentials were refused.
-        ConfigurationError: an option is invalid, or pulsar-client is not installed.
+        ConfigurationError: an option is invalid, or pulsar-client is not installed and the configuration names it.
 
     Cancellation: nothing stays open.
     """
-    transport: Transport = await import_module(_CLIENTS[config.transport]).open_transport(config)
+    if config.transport is None and config.used_transport == "wire":
+        _log.info("%s uses transport=wire, because pulsar-client is not installed", config.service_url)
+    transport: Transport = await import_module(_CLIENTS[config.used_transport]).open_transport(config)
     return transport
 
 
