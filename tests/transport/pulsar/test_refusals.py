@@ -48,7 +48,11 @@ async def ask_rest(options: Options) -> None:
         await admin.aclose()
 
 
-CALLS: tuple[Callable[[Options], Awaitable[None]], ...] = (connect, send, receive, ask_rest)
+async def connect_by_wire(options: Options) -> None:
+    await connect(options | {"transport": "wire"})
+
+
+CALLS = (connect, send, receive, ask_rest, pytest.param(connect_by_wire, marks=pytest.mark.slow))
 
 
 @pytest.fixture
@@ -65,8 +69,8 @@ async def test_a_refusal_names_cause_and_remedy(
     refusal = REFUSALS[case]
     options = refusal.options(brokers)
     caplog.set_level(logging.DEBUG)
-    if refusal.reached and call is connect:
-        await connect(options)
+    if refusal.reached and call in (connect, connect_by_wire):
+        await call(options)
         return
     with anyio.fail_after(SOON), pytest.raises(refusal.error, match=refusal.words) as told:
         await call(options)

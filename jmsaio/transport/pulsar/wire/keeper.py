@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import random
 from typing import Final, Protocol, TypeVar
 
-from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError
+from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError, OperationTimeoutError
 from jmsaio.protocol.backoff import STABLE, Backoff
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire.answers import passes
@@ -76,13 +76,19 @@ class Keeper:
         topics: finds the broker.
         tasks: owner of the task that does it.
         backoff: the pauses.
+        refused: called when the broker refuses this client something that it allowed before, which is then tried until
+            it allows it, and with None when it does; None: a refusal ends the part.
     """
 
-    def __init__(self, part: Part, topics: Topics, tasks: Tasks, backoff: Backoff) -> None:
+    def __init__(
+        self, part: Part, topics: Topics, tasks: Tasks, backoff: Backoff,
+        refused: Callable[[JMSSecurityError | None], object] | None = None,
+    ) -> None:  # fmt: skip
         self._part = part
         self._topics = topics
         self._tasks = tasks
         self._backoff = backoff
+        self._refused = refused
         self._loop = asyncio.get_running_loop()
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[tuple[JMSError, str]] = self._loop.create_future()
@@ -128,7 +134,7 @@ class Keeper:
             await asyncio.wait({self._task})
 
     async def _keep(self) -> None:
-        failures, assigned, topics = 0, "", self._topics
+        failures, assigned, topics, refusal = 0, "", self._topics, False
         while True:
             if failures:
                 await asyncio.sleep(self._backoff.delay(failures, random()))
@@ -138,10 +144,19 @@ class Keeper:
                 await self._part.register(await asked)
             except JMSError as error:
                 failures, assigned, self._last = failures + 1, "", error
-                if passes(error, again=self._opened.done()):
+                again = self._opened.done()
+                if again and self._refused is not None and isinstance(error, JMSSecurityError):
+                    if not refusal:
+                        self._refused(error)
+                    refusal = True
+                    continue
+                if passes(error, again):
                     continue
                 self._fail(error)
                 return
+            if refusal and self._refused is not None:
+                self._refused(None)
+            refusal = False
             begun = self._loop.time()
             if not self._opened.done():
                 self._opened.set_result(None)

@@ -9,7 +9,7 @@ from random import random
 
 import attrs
 
-from jmsaio.errors import BrokerUnavailableError, JMSError
+from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError
 from jmsaio.protocol.backoff import STABLE, Backoff
 from jmsaio.transport.base import LinkChange, LinkListener
 from jmsaio.transport.pulsar.wire.pool import Pool
@@ -35,6 +35,11 @@ class Link:
     _since: float = attrs.field(default=-math.inf, init=False)  # when it was connected again
     _failures: int = attrs.field(default=0, init=False)
 
+    @property
+    def broken(self) -> bool:
+        """Whether no broker is connected."""
+        return self._lost
+
     def lost(self, pool: Pool, error: JMSError) -> None:
         """Take the loss of the last connection, and connect again."""
         if self._lost:
@@ -46,7 +51,7 @@ class Link:
 
     async def _connect(self, pool: Pool) -> None:
         loop = asyncio.get_running_loop()
-        begun = loop.time()
+        begun, refusal = loop.time(), False
         self._failures = 0 if begun - self._since >= STABLE else self._failures + 1
         while True:
             if self._failures:
@@ -54,8 +59,11 @@ class Link:
             try:
                 await pool.connect_service()
                 break
-            except JMSError:
+            except JMSError as error:
                 self._failures += 1
+                if isinstance(error, JMSSecurityError) and not refusal:
+                    refusal = True
+                    self.report(LinkChange(str(error), error, whole=True))
         self._lost = False
         self._since = loop.time()
         seconds = self._since - begun

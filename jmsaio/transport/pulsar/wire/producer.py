@@ -21,6 +21,7 @@ from jmsaio.errors import (
     JMSSecurityError,
     MessageFormatError,
     MessageTooLargeError,
+    RefusedInDoubtError,
     ResourceAllocationError,
     SendError,
     SendInDoubtError,
@@ -37,7 +38,7 @@ from jmsaio.protocol.compression import compressor
 from jmsaio.protocol.messages import SendReceipt, send
 from jmsaio.protocol.metadata import Metadata, encode_metadata
 from jmsaio.protocol.producing import Batch, Producing, State
-from jmsaio.transport.base import SenderOptions, Token
+from jmsaio.transport.base import LinkChange, SenderOptions, Token
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.sending.window import Window
 from jmsaio.transport.pulsar.wire.answers import passes
@@ -172,6 +173,8 @@ class Producer:
         """End with an error: all records fail."""
         self.flush()
         self.failure = error
+        if isinstance(error, JMSSecurityError) and not self._client.link.broken:
+            self._client.link.report(LinkChange(str(error), error))
         for batch in self._producing.end():
             self._report_failure(batch, error)
 
@@ -357,7 +360,8 @@ class Producer:
         what = f"send to {self.topic}: {error}"
         made: JMSError
         if state is State.IN_DOUBT:
-            made = SendInDoubtError(
+            kind = RefusedInDoubtError if isinstance(error, JMSSecurityError) else SendInDoubtError
+            made = kind(
                 f"{what}; the message might be stored; send it again only if a duplicate does no harm",
                 error.error_code,
             )

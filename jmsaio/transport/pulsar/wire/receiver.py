@@ -11,7 +11,7 @@ from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError, Operat
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
-from jmsaio.transport.base import StartPosition, Subscription, Transaction, Wake
+from jmsaio.transport.base import LinkChange, StartPosition, Subscription, Transaction, Wake
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.consumer import Consumer
@@ -42,6 +42,7 @@ class WireReceiver:
         self._consumers: list[Consumer] = []
         self._by_topic: dict[str, Consumer] = {}
         self.after_close: Callable[[float], Awaitable[None]] | None = None
+        self._refusals: set[str] = set()  # topics whose consumers the broker refuses for now
         self._first = 0  # the consumer that is asked first
         self._growth: asyncio.Task[None] | None = None
         self._stopped = False
@@ -77,7 +78,10 @@ class WireReceiver:
         config = self.subscription.config
         total = config.max_total_receiver_queue_size_across_partitions
         size = min(config.receiver_queue_size, max(1, total // max(1, len(names))))
-        consumers = [Consumer(self._client, name, self.subscription, size, self._woken, self._bury) for name in names]
+        consumers = [
+            Consumer(self._client, name, self.subscription, size, self._woken, self._bury, self._refused)
+            for name in names
+        ]
         try:
             await together(consumer.open(timeout) for consumer in consumers)
         except BaseException:
@@ -130,6 +134,17 @@ class WireReceiver:
             if failure is not None:
                 raise failure
         return found
+
+    def _refused(self, topic: str, error: JMSError | None) -> None:
+        """Report that the broker refuses a consumer, unless the whole connection is refused; None: no longer."""
+        if error is not None and not self._client.link.broken:
+            self._refusals.add(topic)
+            self._client.link.report(LinkChange(str(error), error, receiver=self))
+        elif error is None and topic in self._refusals:
+            self._refusals.discard(topic)
+            if not self._refusals:
+                text = f"subscription {self.subscription.name} of {topic} is back"
+                self._client.link.report(LinkChange(text, receiver=self))
 
     def _of(self, record: SetAside) -> Consumer | None:
         """Return the consumer of a record."""

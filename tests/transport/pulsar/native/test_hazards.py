@@ -84,6 +84,8 @@ async def ours(name: str, *arguments: str) -> Ended:
 
 
 ABORTED = -signal.SIGABRT
+#: What the programs' URLs end with; wire has the full run.
+TRANSPORTS = [pytest.param("", id="pulsar-client"), pytest.param("?transport=wire", marks=pytest.mark.slow, id="wire")]
 
 
 def calls(method: str) -> list[str]:
@@ -148,15 +150,18 @@ async def test_close_callback_naive(pulsar_broker: TestBroker, record_property: 
 
 
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
-async def test_closed_programs_end_in_order(pulsar_broker: TestBroker, loop: str) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_closed_programs_end_in_order(pulsar_broker: TestBroker, loop: str, transport: str) -> None:
     for _ in range(ENDS):
-        ended = await ours("closed", pulsar_broker.service_url, *(["uvloop"] if loop == "uvloop" else []))
+        url = pulsar_broker.service_url + transport
+        ended = await ours("closed", url, *(["uvloop"] if loop == "uvloop" else []))
         assert (ended.code, ended.lines) == (0, ["ended"]), ended
 
 
-async def test_a_program_that_closes_nothing_ends_in_order(pulsar_broker: TestBroker) -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_program_that_closes_nothing_ends_in_order(pulsar_broker: TestBroker, transport: str) -> None:
     for _ in range(ENDS):
-        ended = await ours("never_closed", pulsar_broker.service_url)
+        ended = await ours("never_closed", pulsar_broker.service_url + transport)
         assert (ended.code, ended.lines) == (0, ["ended"]), ended
 
 
@@ -333,8 +338,9 @@ async def test_naive_code_blocks_after_a_fork(pulsar_broker: TestBroker) -> None
     assert (await naive("forked", pulsar_broker.service_url)).lines[-1:] == ["child blocked"]
 
 
-async def test_a_child_is_told_at_once(pulsar_broker: TestBroker) -> None:
-    ended = await ours("forked", pulsar_broker.service_url)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_child_is_told_at_once(pulsar_broker: TestBroker, transport: str) -> None:
+    ended = await ours("forked", pulsar_broker.service_url + transport)
     assert ended.lines == ["child refused 6", "child ended with 0", "second child ended with 0 in time"], ended
     assert ended.code == 0
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from jmsaio.errors import JMSError, NotFoundError, OperationTimeoutError, TransportError
+from jmsaio.errors import JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError, TransportError
 from jmsaio.protocol.backoff import Backoff
 from jmsaio.transport.pulsar.wire.keeper import Keeper
 from jmsaio.transport.pulsar.wire.tasks import Tasks
@@ -67,6 +67,25 @@ async def test_errors_that_pass_are_passed_over() -> None:
 async def test_a_final_error_of_the_first_opening_is_raised() -> None:
     with pytest.raises(NotFoundError):
         await kept(Part(NotFoundError("gone", "TopicNotFound"))).open(30)
+
+
+async def test_a_refusal_of_what_was_allowed_before_is_final_unless_it_is_waited_out() -> None:
+    """An expired token is replaced, a right is granted again; whoever waits is told of both, once."""
+    refusal = JMSSecurityError("expired", "AuthenticationError")
+    final = Part(None, refusal)
+    keeper = kept(final)
+    await keeper.open(30)
+    keeper.ended(TransportError("lost"), "")
+    while final.failure is None:
+        await asyncio.sleep(0.001)
+    part, told, found = Part(None, refusal, refusal), list[JMSError | None](), Topics()
+    keeper = Keeper(part, cast(Any, found), Tasks(), Backoff(0.001, 0.001), told.append)
+    await keeper.open(30)
+    keeper.ended(TransportError("lost"), "")
+    while told != [refusal, None]:
+        await asyncio.sleep(0.001)
+    assert part.failure is None and part.attempts == 4
+    await keeper.aclose()
 
 
 async def test_an_opening_that_takes_too_long_says_why() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.lookup import Address
 from jmsaio.transport.pulsar.wire.pool import Pool
 from jmsaio.transport.pulsar.wire.tasks import Tasks
+from tests.support.issuer import Issuer, make_keys
 from tests.transport.pulsar.wire.peer import Peer
 
 
@@ -113,6 +115,49 @@ async def test_a_challenge_gets_the_token_of_now(peer: Peer) -> None:
     peer.links[-1].send(Command.AUTH_CHALLENGE, challenge={"auth_method_name": "token"}, protocol_version=21)
     [answer] = await peer.seen(Command.AUTH_RESPONSE)
     assert answer["response"]["auth_data"] == b"second"
+    await pool.aclose(1)
+    await tasks.aclose(1)
+
+
+async def test_a_function_that_fails_ends_the_connection_and_its_words_stay_secret(
+    peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    tokens = iter(["first"])
+
+    def token() -> str:
+        for each in tokens:
+            return each
+        raise RuntimeError("s3cr3t")
+
+    tasks = Tasks()
+    pool = Pool(peer.config(auth_plugin="token", auth_params=token), tasks)
+    connection = await pool.connect_service()
+    peer.links[-1].send(Command.AUTH_CHALLENGE, challenge={"auth_method_name": "token"}, protocol_version=21)
+    while connection.error is None:
+        await asyncio.sleep(0.001)
+    with pytest.raises(JMSSecurityError, match="authParams raised RuntimeError") as caught:
+        await pool.connect_service()
+    for error in (connection.error, caught.value):
+        assert "RuntimeError" in str(error) and "s3cr3t" not in str(error) + repr(error)
+    assert "s3cr3t" not in caplog.text
+    await tasks.aclose(1)
+
+
+async def test_a_token_of_oauth_is_replaced_before_it_ends_and_when_it_is_refused(peer: Peer, tmp_path: Path) -> None:
+    make_keys(tmp_path)
+    tasks = Tasks()
+    with Issuer(tmp_path / "issuer.key") as issuer:
+        pool = Pool(peer.config(auth_plugin="oauth2", auth_params=issuer.parameters()), tasks)
+        refusal = encode_command(Command.ERROR, request_id=0, error=ServerError.AuthenticationError, message="no")
+        peer.script(Command.CONNECT, lambda link, fields: refusal)
+        with pytest.raises(JMSSecurityError, match="check issuerUrl, audience and scope"):
+            await pool.connect_service()
+        issuer.lifetime = 0  # the next one ends at once
+        await pool.connect_service()
+        peer.links[-1].send(Command.AUTH_CHALLENGE, challenge={"auth_method_name": "token"}, protocol_version=21)
+        [answer] = await peer.seen(Command.AUTH_RESPONSE)
+    shown = [fields["auth_data"].decode() for fields in peer.all(Command.CONNECT)]
+    assert [*shown, answer["response"]["auth_data"].decode()] == issuer.issued and len(issuer.issued) == 3
     await pool.aclose(1)
     await tasks.aclose(1)
 
