@@ -17,14 +17,16 @@ import pytest
 import uvloop
 
 import jmsaio
-from jmsaio.config import load
+from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import JMSError, JMSSecurityError
 from jmsaio.protocol.codes import LookupType
 from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.transport.base import ReaderOptions, SenderOptions, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.wire.pool import Pool
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 from jmsaio.transport.pulsar.wire.topics import Topics
 from jmsaio.transport.pulsar.wire.transport import open_transport
+from tests.kit.records import Outcomes, record, tell_each
 from tests.support.certificates import make_authority, make_certificate
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Peer, Script, listening
@@ -238,3 +240,24 @@ def test_a_message_goes_out(files: Path, loop: Callable[[Any], None], tls: bool)
             assert [len(payload) for _, payload in peer.entries.values()] == [50_000]
 
     loop(main())
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_closing_is_bounded_where_the_broker_neither_answers_nor_reads(files: Path, tls: bool) -> None:
+    """With everything open, and more written than the network takes."""
+    before = asyncio.all_tasks()
+    async with listening(server(files) if tls else None) as peer:
+        transport = await open_transport(peer.config(tls_trust_certs_file_path=str(files / "authority.pem")))
+        sender = await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(batching_enabled=False), tell_each))
+        subscription = Subscription((TOPIC,), "s", SubscriptionType.SHARED, ConsumerConfig())
+        await transport.open_receiver(subscription, lambda: None)
+        await transport.open_reader(ReaderOptions(TOPIC, ConsumerConfig()))
+        peer.links[-1].transport.pause_reading()
+        outcomes = Outcomes()
+        for _ in range(200):
+            sender.send(record("x" * 80_000), outcomes)
+        await asyncio.sleep(0.05)
+        async with asyncio.timeout(10):
+            await transport.aclose(0.3)
+        assert len(outcomes) == 200
+    assert asyncio.all_tasks() == before
