@@ -191,7 +191,7 @@ async def test_the_brokers_ping_is_answered(peer: Peer) -> None:
     connection.close(TransportError("done"))
 
 
-async def test_frames_of_one_turn_leave_together(peer: Peer) -> None:
+async def test_frames_of_one_turn_or_of_a_pause_leave_together(peer: Peer) -> None:
     connection = await connected(peer)
     writes: list[bytes] = []
     transport = connection._transport
@@ -207,4 +207,11 @@ async def test_frames_of_one_turn_leave_together(peer: Peer) -> None:
     connection._transport = Counting()  # type: ignore[assignment]  # counts the system calls
     await asyncio.gather(*(partitions(connection) for _ in range(10)))
     assert len(writes) == 1
+    connection.pause_writing()  # the network takes no more
+    waiting = [asyncio.ensure_future(partitions(connection)) for _ in range(10)]
+    await asyncio.sleep(0.01)
+    assert len(writes) == 1
+    connection.resume_writing()
+    await asyncio.gather(*waiting)
+    assert len(writes) == 2
     connection.close(TransportError("done"))
