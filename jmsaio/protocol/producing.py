@@ -2,7 +2,8 @@
 
 Every batch goes through these states; ``TRANSITIONS`` is the whole of it. A batch that was written and has no answer
 might be stored, or not: it is written again, with the same bytes and sequence ids, until it has an answer or its time
-is over. A message in chunks is one batch of several entries, each with an answer; it is written again whole.
+is over. A message in chunks is one batch of several entries, each with an answer; those that have one
+are not written again.
 
 An answer names its batch by the sequence id alone, so the ids that are written and not answered must grow. Ids of user
 code might not: the broker answers a duplicate before what was sent ahead of it, and two batches might have one id. Such
@@ -75,7 +76,7 @@ class Batch(Generic[Token]):
         sequence: sequence id of the first record, by which the broker answers.
         tokens: one for each record, in order.
         size: bytes counted in the sender's window.
-        frame: the SEND command, whole; of a message in chunks, one for each chunk.
+        frame: the SEND command, whole; of a message in chunks, one for each chunk without a receipt.
         deadline: steady time after which it fails, not before that of the batch ahead; infinity: never.
         entries: number of commands in ``frame``.
         state: where it is.
@@ -97,6 +98,13 @@ class Batch(Generic[Token]):
         """Change the state by an event, and return it."""
         state = self.state = TRANSITIONS[self.state, event]
         return state
+
+    def leave_out_answered(self) -> None:
+        """Leave out the entries that have a receipt, the first ones."""
+        start = 0
+        for _ in range(self.entries - self.left):
+            start += 4 + int.from_bytes(self.frame[start : start + 4], "big")
+        self.frame, self.entries = self.frame[start:], self.left
 
 
 @attrs.define(eq=False)
@@ -164,6 +172,8 @@ class Producing(Generic[Token]):
         self.unanswered = self._held = 0
         self._highest = -1
         for batch in self._batches:
+            if batch.left < batch.entries and batch.state in UNANSWERED:
+                batch.leave_out_answered()
             batch.take(Event.LOST)
 
     def receipt(self, sequence: int, duplicate: bool = False) -> Batch[Token] | None:

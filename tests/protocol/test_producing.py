@@ -24,6 +24,7 @@ class Sent:
 
     batch: Batch[int]
     stored: bool = False  # by the broker, whether or not the client knows
+    left: int = 0  # entries without a receipt
     outcome: State | None = None
 
 
@@ -50,13 +51,13 @@ class ProducingMachine(RuleBasedStateMachine):
     def written(self, frames: list[bytes]) -> None:
         """The broker receives frames: in the order of sending, with ids that grow beyond what it has not answered."""
         for frame in frames:
-            sent = self.sent[int(frame)]
+            sent = self.sent[int.from_bytes(frame[4:6])]
             assert sent.outcome is None
-            assert sent.batch.frame == frame
+            assert sent.batch.frame == frame and len(frame) == 6 * sent.left
             if self.on_wire:
                 assert self.sent.index(self.on_wire[-1]) < self.sent.index(sent)
                 assert self.on_wire[-1].batch.sequence < sent.batch.sequence
-            self.on_wire += [sent] * sent.batch.entries
+            self.on_wire += [sent] * sent.left
 
     def ended(self, batch: Batch[int], expected: set[State]) -> None:
         """A batch has its outcome: the first of all that have none, once, and a true one."""
@@ -79,8 +80,9 @@ class ProducingMachine(RuleBasedStateMachine):
             sequence = max((sent.batch.sequence + len(sent.batch.tokens) for sent in self.sent), default=0)
         tokens = list(range(self.tokens, self.tokens + count))
         self.tokens += count
-        batch = Batch(sequence, tokens, 10, str(len(self.sent)).encode(), self.now + self.timeout, entries)
-        self.sent.append(Sent(batch))
+        frame = ((2).to_bytes(4) + len(self.sent).to_bytes(2)) * entries
+        batch = Batch(sequence, tokens, 10, frame, self.now + self.timeout, entries)
+        self.sent.append(Sent(batch, left=entries))
         frame = self.producing.add(batch)
         self.written([frame] if frame else [])
 
@@ -108,6 +110,7 @@ class ProducingMachine(RuleBasedStateMachine):
             batch = self.producing.refuse(sent.batch.sequence)
         else:
             sent.stored = sent.stored or not more
+            sent.left -= 1
             batch = self.producing.receipt(sent.batch.sequence)
         if sent.outcome is not None or (more and not refused):
             assert batch is None

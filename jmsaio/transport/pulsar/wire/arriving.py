@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol.batch import Span, split
+from jmsaio.protocol.chunks import Whole
 from jmsaio.protocol.compression import expand
 from jmsaio.protocol.framing import Frame, entry_of
 from jmsaio.protocol.metadata import Metadata, decode_metadata
@@ -19,7 +20,7 @@ class Arrival(NamedTuple):
 
     Attributes:
         metadata: what its records share.
-        data: its payload, not compressed.
+        data: its payload, not compressed; of a chunk as it was sent.
         spans: where each record of a batch is; None if it is no batch.
     """
 
@@ -28,20 +29,32 @@ class Arrival(NamedTuple):
     spans: list[Span] | None
 
 
+def is_chunk(metadata: Metadata) -> bool:
+    """Return whether an entry is one of several chunks of a message."""
+    return (metadata.num_chunks_from_msg or 1) > 1
+
+
+def assembled(whole: Whole) -> Arrival:
+    """Read a message whose chunks have arrived. Raises ProtocolError if its compression is damaged, or unknown."""
+    metadata = whole.metadata
+    return Arrival(metadata, expand(metadata.compression, whole.payload, metadata.uncompressed_size), None)
+
+
 def read_arrival(frame: Frame) -> Arrival:
     """Read the entry of a MESSAGE.
 
     Raises:
-        ProtocolError: it is damaged; or this transport can't read it: it is encrypted, a chunk, or compressed without
-            the library for it.
+        ProtocolError: it is damaged; or this transport can't read it: it is encrypted, or compressed without the
+            library for it.
     """
     parts = entry_of(frame)
     metadata = decode_metadata(parts.data, parts.metadata, parts.payload)
     if metadata.encrypted:
         raise ProtocolError("it is encrypted")
-    if (metadata.num_chunks_from_msg or 1) > 1:
-        raise ProtocolError("it is a chunk of a message; transport=pulsar-client receives messages in chunks")
-    data = expand(metadata.compression, parts.data[parts.payload :], metadata.uncompressed_size)
+    data = parts.data[parts.payload :]
+    if is_chunk(metadata):
+        return Arrival(metadata, data, None)
+    data = expand(metadata.compression, data, metadata.uncompressed_size)
     count = metadata.num_messages_in_batch
     return Arrival(metadata, data, None if count is None else split(data, 0, count))
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from jmsaio.errors import (
@@ -22,6 +23,7 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, PlainWireId, SetAside, WireId
 from jmsaio.protocol import acks
 from jmsaio.protocol.batch import Span, split
+from jmsaio.protocol.chunks import Whole
 from jmsaio.protocol.codes import InitialPosition, SubType
 from jmsaio.protocol.commands import Command, encode_command, key_values
 from jmsaio.protocol.framing import Frame
@@ -31,7 +33,8 @@ from jmsaio.rules.record_life import Action, RecordEvent
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.wire.answers import error_of
-from jmsaio.transport.pulsar.wire.arriving import announced, read_arrival
+from jmsaio.transport.pulsar.wire.arriving import Arrival, announced, assembled, is_chunk, read_arrival
+from jmsaio.transport.pulsar.wire.chunks import Chunks
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
@@ -56,6 +59,8 @@ _RETURN, _RETURN_MOST = 0.1, 10.0
 _AGAIN: Final = (0.1, 1.0, 10.0)
 #: Delayed records that one consumer keeps, where the broker does not delay them; the last one can exceed the bytes.
 _MOST_EARLY, _MOST_EARLY_BYTES = 10_000, 64 * 1024 * 1024
+#: Seconds without a new chunk after which an incomplete message is given up.
+_CHUNKS_EXPIRE: Final = 60.0
 #: The broker's words where a subscription has other consumers.
 _OTHERS: Final = "shared consumer attempting to unsubscribe"
 
@@ -116,6 +121,11 @@ class Consumer:
         self._receipts: set[asyncio.Future[dict[str, object]]] = set()
         self._refused: JMSError | None = None
         self._changed = Waiters()  # it is registered, or has failed
+        config = subscription.config
+        self._chunks = Chunks(
+            topic, config.max_pending_chunked_message, config.auto_ack_oldest_chunked_message_on_queue_full,
+            _CHUNKS_EXPIRE, self._redeliver_places, self._acknowledge_places,
+        )  # fmt: skip
         self._first: WireId | None = None  # after a seek into a batch: earlier records of it are acknowledged
         self._closed = False
 
@@ -160,6 +170,7 @@ class Consumer:
         self._connection = None
         self._permits.end()
         self._clear(RecordEvent.LINK_LOST)
+        self._chunks.clear()
         if not self._parked:
             self._acked.clear()
         for receipt in list(self._receipts):
@@ -188,13 +199,10 @@ class Consumer:
 
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         """Take an entry."""
-        try:
-            metadata, data, spans = read_arrival(frame)
-        except ProtocolError as error:
-            self._permits.used(announced(frame), 0)
-            self._damaged(delivery, error)
-            self._fill()
+        found = self._read(delivery, frame)
+        if found is None:
             return
+        (metadata, data, spans), whole = found
         size = 1 if spans is None else len(spans)
         if self._persistent:
             key = delivery.ledger, delivery.entry
@@ -227,12 +235,38 @@ class Consumer:
                 self._acknowledge_later(entry)
         damages = self._damages.pop(key, 0) if self._damages else 0
         entry.returns += damages
+        if whole is not None:
+            entry.chunks = tuple(dict.fromkeys((*entry.chunks, *whole.places[:-1])))
+            entry.returns = max(entry.returns, min(whole.returns, entry.broker_count))
         self._queue(entry, spans, queued)
         if damages and self._ordered:
             self._sort()
         left = delivery.ack_set
-        self._permits.used(size if left is None else (left & (1 << size) - 1).bit_count(), len(data))
+        self._permits.used(
+            size if left is None else (left & (1 << size) - 1).bit_count(),
+            len(data) if whole is None else frame.end - frame.rest,
+        )  # fmt: skip
         self._fill()
+
+    def _read(self, delivery: Delivery, frame: Frame) -> tuple[Arrival, Whole | None] | None:
+        """Read an entry, which can be the last chunk of a message; return None if nothing is complete with it."""
+        key, chunk = (delivery.ledger, delivery.entry), False
+        try:
+            arrival = read_arrival(frame)
+            self._chunks.damaged.discard(key)
+            chunk = is_chunk(arrival.metadata)
+            if not chunk:
+                return arrival, None
+            whole = self._chunks.add(key, arrival.metadata, arrival.data, self._stopped)
+            if whole is not None:
+                return assembled(whole), whole
+            self._damages.pop(key, None)
+            self._permits.used(1, len(arrival.data))
+        except ProtocolError as error:
+            self._permits.used(announced(frame), 0)
+            self._damaged(key, error, arrived=chunk)
+        self._fill()
+        return None
 
     def _take_over(self, entry: Entry) -> None:
         """Become the owner of an entry of which another consumer might still have records."""
@@ -309,27 +343,29 @@ class Consumer:
             self._paused = self._permits.held = False
             self._fill()
 
-    def _damaged(self, delivery: Delivery, error: ProtocolError) -> None:
+    def _damaged(self, key: EntryId, error: ProtocolError, arrived: bool) -> None:
         """Ask again for an entry that can't be read, since it could be damaged in transit; in the end report it.
 
-        It stays unacknowledged: the broker keeps it.
+        It stays unacknowledged: the broker keeps it. A chunk that ``arrived`` as it was sent is not requested again.
         """
-        key, damages = (delivery.ledger, delivery.entry), self._damages
+        damages = self._damages
+        self._chunks.damaged.add(key)
         times = damages[key] = damages.get(key, 0) + 1
         if len(damages) > _MOST_IDS:
             del damages[next(iter(damages))]
         text = f"an entry of {self.topic} can't be read (ID:{key[0]}:{key[1]}): {error}"
-        if self._persistent and times <= len(_AGAIN):
+        most = 0 if arrived else len(_AGAIN)
+        if self._persistent and times <= most:
             if times == 1:
                 _log.warning("%s; it is requested again", text)
             self._client.loop.call_later(_AGAIN[times - 1], self._request_again, key, self._id)
-        elif times == len(_AGAIN) + 1 or not self._persistent:
+        elif times == most + 1 or not self._persistent:
             kept = "it stays unacknowledged" if self._persistent else "the topic does not store it"
             self._client.report(f"{text}; {kept}; see 'jmsaio guide reliability' for how to look at it")
 
     def _request_again(self, key: EntryId, registration: int) -> None:
         if registration == self._id and self._connection is not None:  # else it comes by itself
-            self._send_redeliver([{"ledger_id": key[0], "entry_id": key[1]}])
+            self._redeliver_places(self._chunks.with_incomplete(key))
 
     def announce(self) -> None:
         """Report what arrived."""
@@ -420,10 +456,19 @@ class Consumer:
 
     def _send_acks(self, connection: Connection, entries: list[tuple[Entry, int | None]]) -> None:
         ids = [acks.message_id(entry.ledger, entry.number, left, len(entry.states)) for entry, left in entries]
+        chunks = [place for entry, _ in entries for place in entry.chunks]
+        ids += [acks.message_id(*place) for place in chunks[:_MOST_IDS]]
         number = self._id
         receipt = connection.start_framed(Command.ACK, lambda request: acks.ack(number, ids, request_id=request))
         self._receipts.add(receipt)
         receipt.add_done_callback(partial(self._confirmed, entries))
+        self._acknowledge_places(chunks[_MOST_IDS:])
+
+    def _acknowledge_places(self, places: Iterable[EntryId]) -> None:
+        """Acknowledge whole entries without a receipt."""
+        for some in _some(places):
+            if self._connection is not None:
+                self._connection.write(acks.ack(self._id, [acks.message_id(*place) for place in some]))
 
     def _confirmed(self, entries: list[tuple[Entry, int | None]], receipt: asyncio.Future[dict[str, object]]) -> None:
         self._receipts.discard(receipt)
@@ -535,12 +580,14 @@ class Consumer:
             return
         for entry in chosen:
             entry.returns += 1
-        self._send_redeliver([{"ledger_id": entry.ledger, "entry_id": entry.number} for entry in chosen])
+        self._redeliver_places(place for entry in chosen for place in (*entry.chunks, (entry.ledger, entry.number)))
 
-    def _send_redeliver(self, ids: list[dict[str, int]]) -> None:
-        assert self._connection is not None  # checked by the callers
+    def _redeliver_places(self, places: Iterable[EntryId]) -> None:
         command = Command.REDELIVER_UNACKNOWLEDGED_MESSAGES
-        self._connection.write(encode_command(command, consumer_id=self._id, message_ids=ids))
+        for some in _some(places):
+            ids = [{"ledger_id": ledger, "entry_id": entry} for ledger, entry in some]
+            if self._connection is not None:
+                self._connection.write(encode_command(command, consumer_id=self._id, message_ids=ids))
 
     def _overdue(self, records: list[WireRecord]) -> None:
         """Return records whose acknowledgement timeout is over."""
@@ -634,7 +681,9 @@ class Consumer:
         self._first = position if isinstance(position, WireId) and position.batch_index > 0 else None
         place: Mapping[str, object] = {"message_publish_time": position}
         if isinstance(position, WireId):
-            ledger, number, _, index = position
+            known = self._entries.get(position[:2])
+            ledger, number = position[:2] if known is None or not known.chunks else known.chunks[0]
+            index = position.batch_index
             place = {"message_id": {"ledger_id": ledger, "entry_id": number, "batch_index": index}}
         elif isinstance(position, StartPosition):
             place = {"message_id": ENDS[position]}
@@ -674,6 +723,7 @@ class Consumer:
 
     def _return_queue(self) -> None:
         self._returning = None
+        self._chunks.stop()
         entries = [record.entry for record in self._ready[self._taken :]]
         self._clear(RecordEvent.STOPPED)
         self.redeliver(entries)
@@ -698,6 +748,7 @@ class Consumer:
 
     async def _leave(self, timeout: float) -> None:
         """Close it at the broker, which redelivers what is not acknowledged."""
+        self._chunks.clear()
         await self._keeper.aclose()
         connection, self._connection = self._connection, None
         self._permits.end()
@@ -744,6 +795,13 @@ class Consumer:
             entry.owner, entry.registration = next(iter(entry.holders.values()))
         else:
             self._known.leave(entry)
+
+
+def _some(places: Iterable[EntryId]) -> Iterator[list[EntryId]]:
+    """Yield as many ids as fit into a frame, until all are."""
+    rest = iter(places)
+    while found := list(islice(rest, _MOST_IDS)):
+        yield found
 
 
 def _queued(entry: Entry) -> list[int]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError, ProtocolError, TransportError
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, ReceivedRecord, WireId
+from jmsaio.protocol.chunks import Assembly
 from jmsaio.protocol.codes import SubType
 from jmsaio.protocol.commands import Command, key_values
 from jmsaio.protocol.framing import Frame
@@ -19,7 +20,7 @@ from jmsaio.protocol.messages import Delivery
 from jmsaio.transport.base import ReaderOptions, StartPosition
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.wire.answers import passes
-from jmsaio.transport.pulsar.wire.arriving import announced, read_arrival
+from jmsaio.transport.pulsar.wire.arriving import Arrival, announced, assembled, is_chunk, read_arrival
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
@@ -34,6 +35,10 @@ _ASK: Final = 30.0
 _PAUSE: Final = 0.1
 #: Latest time accepted by the broker: a Java long.
 _LATEST_TIME: Final = 2**63 - 1
+#: Incomplete messages above which those are forgotten of which nothing arrives.
+_MOST_PARTIALS: Final = 1000
+#: By how much further the start of a message in chunks is looked for each time.
+_FURTHER: Final = 8
 #: Above each index in a batch.
 _WHOLE: Final = 2**31
 
@@ -78,6 +83,9 @@ class WireReader:
         # The last record read, or the one before the first to read; None: no record was read.
         self._read = start if isinstance(start, WireId) and not options.inclusive else None
         self._arrived: EntryId = (-1, -1)  # the last entry of which everything has arrived
+        self._assembly = Assembly(options.config.max_pending_chunked_message)
+        # The last chunks of messages that began before everything that arrived, and how far before them to start.
+        self._tails: dict[EntryId, int] = {}
         self._arrival: asyncio.Event = asyncio.Event()
         self._failure: JMSError | None = None
         self._closed = False
@@ -121,6 +129,10 @@ class WireReader:
         start = self._options.start
         place = self._read or (start if isinstance(start, WireId) else None)
         if place is not None:
+            self._tails = {tail: back for tail, back in self._tails.items() if tail >= place[:2]}
+            if any(back > entry for (_, entry), back in self._tails.items()):
+                return ENDS[StartPosition.EARLIEST]
+            place = min([place, *(WireId(ledger, entry - back) for (ledger, entry), back in self._tails.items())])
             return {"ledger_id": place.ledger % (1 << 64), "entry_id": place.entry % (1 << 64), "batch_index": 0}
         return ENDS[StartPosition.LATEST if start is StartPosition.LATEST else StartPosition.EARLIEST]
 
@@ -154,6 +166,7 @@ class WireReader:
             first = self._ready[0].entry
             self._arrived = (first.ledger, first.number - 1)
             self._ready.clear()
+        self._assembly.clear()
         self._keeper.ended(error, assigned)
 
     def migrated(self, cluster: str) -> None:
@@ -165,31 +178,72 @@ class WireReader:
 
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         """Take an entry."""
+        place = delivery.ledger, delivery.entry
         try:
-            metadata, data, spans = read_arrival(frame)
+            found = read_arrival(frame)
+            arrival = self._assemble(place, found) if is_chunk(found.metadata) else found
         except ProtocolError as error:
             self._permits.used(announced(frame), 0)
-            place = f"ID:{delivery.ledger}:{delivery.entry}"
-            _log.error("an entry of %s can't be read and is left out (%s): %s", self.topic, place, error)
+            _log.error("an entry of %s can't be read and is left out (ID:%d:%d): %s", self.topic, *place, error)
         else:
-            size = 1 if spans is None else len(spans)
-            self._permits.used(size, len(data))
-            entry = Entry(
-                delivery.ledger, delivery.entry, self._partition, self.topic, metadata, data, bytearray(size)
-            )  # fmt: skip
-            if self._since is None or metadata.publish_time >= self._since:
-                self._since = None
-                expires = may_expire(entry)
-                for index in range(size):
-                    span = None if spans is None else spans[index]
-                    record = WireRecord(entry, index, span, 0, expires and may_expire(entry, span))
-                    if self._wanted(record.message_id) and not (span is not None and span.single.compacted_out):
-                        self._ready.append(record)
-        self._arrived = delivery.ledger, delivery.entry
-        self._fill()
+            self._permits.used(1 if found.spans is None else len(found.spans), len(found.data))
+            if arrival is not None:
+                self._add(delivery, arrival)
+        if self._connection is not None:  # else it starts before this entry
+            self._arrived = place
+            self._fill()
 
     def _fill(self) -> None:
         self._permits.fill(len(self._ready))
+
+    def _add(self, delivery: Delivery, arrival: Arrival) -> None:
+        """Add the records of an entry that are wanted."""
+        metadata, data, spans = arrival
+        size = 1 if spans is None else len(spans)
+        entry = Entry(
+            delivery.ledger, delivery.entry, self._partition, self.topic, metadata, data, bytearray(size)
+        )  # fmt: skip
+        if self._since is not None:
+            if metadata.publish_time < self._since:
+                return
+            self._since = None
+            self._read = self._read or WireId(entry.ledger, entry.number - 1, self._partition, _WHOLE)
+        expires = may_expire(entry)
+        for index in range(size):
+            span = None if spans is None else spans[index]
+            record = WireRecord(entry, index, span, 0, expires and may_expire(entry, span))
+            if self._wanted(record.message_id) and not (span is not None and span.single.compacted_out):
+                self._ready.append(record)
+
+    def _assemble(self, place: EntryId, chunk: Arrival) -> Arrival | None:
+        """Add a chunk; return its message if it is complete. Raises ProtocolError.
+
+        A message belongs to the place of its last chunk. If it began before everything that arrived, the broker is to
+        start further back, until the first chunk is found, or the topic's beginning.
+        """
+        metadata = chunk.metadata
+        whole, partial, _ = self._assembly.add(place, metadata, chunk.data, self._client.loop.time())
+        if whole is not None:
+            return assembled(whole)
+        if len(self._assembly) > _MOST_PARTIALS:
+            self._assembly.expire(self._client.loop.time() - _ASK)
+        number, count = metadata.chunk_id or 0, metadata.num_chunks_from_msg or 0
+        early = self._since is not None and metadata.publish_time < self._since
+        if number < count - 1 or early or not self._wanted(WireId(*place, self._partition)):
+            return None
+        if partial.begun:
+            raise ProtocolError(f"not all of its {count} chunks could be read, or kept (maxPendingChunkedMessage)")
+        back = self._tails.get(place)
+        known = self._read is not None or isinstance(self._options.start, WireId)
+        if not known or (back is not None and back > place[1]):
+            raise ProtocolError(f"the first of its {count} chunks is not stored")
+        self._tails[place] = number if back is None else back * _FURTHER
+        connection = self._connection
+        if connection is not None and connection.consumers.pop(self._id, None) is not None:
+            connection.send_request(Command.CLOSE_CONSUMER, consumer_id=self._id)
+            self.ended(TransportError("a message begins before what is read"), "")
+            self._arrived = min(self._arrived, (place[0], place[1] - 1))
+        return None
 
     def _wanted(self, place: WireId) -> bool:
         if self._read is not None:

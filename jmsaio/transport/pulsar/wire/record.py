@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.packed import PACKED_NAMES, find_packed, unpack
-from jmsaio.model.wire import EXPIRATION, WireId
+from jmsaio.model.wire import EXPIRATION, EntryId, WireId
 from jmsaio.protocol.batch import Span
 from jmsaio.protocol.metadata import Metadata
 from jmsaio.transport.base import StartPosition
@@ -60,10 +60,11 @@ class Entry:
         broker_count: how often the broker has delivered it before.
         returns: how often this client has had it redelivered.
         failures: failed deliveries of its records by their indexes.
+        chunks: the other entries of a message in chunks, which are settled and returned with this one, the last.
     """
 
     __slots__ = (
-        "broker_count", "data", "failures", "holders", "ledger", "metadata", "number", "owner", "partition",
+        "broker_count", "chunks", "data", "failures", "holders", "ledger", "metadata", "number", "owner", "partition",
         "registration", "returns", "states", "topic",
     )  # fmt: skip
 
@@ -84,6 +85,7 @@ class Entry:
         self.broker_count = broker_count
         self.returns = 0
         self.failures: dict[int, int] = {}
+        self.chunks: tuple[EntryId, ...] = ()
 
 
 class WireRecord:

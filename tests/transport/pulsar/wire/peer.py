@@ -181,6 +181,13 @@ class Peer:
             pairs = zip(singles, bodies, strict=True)
             payload = b"".join(len(single).to_bytes(4) + single + body for single, body in pairs)
         metadata = Metadata("p", 0, published, num_messages_in_batch=many, deliver_at_time=due)
+        self.deliver_entry(entry, metadata, payload, count=count, damage=damage, left=left, consumer=consumer)
+
+    def deliver_entry(
+        self, entry: int, metadata: Metadata, payload: bytes, *, count: int = 0, damage: bool = False,
+        left: int | None = None, consumer: int | None = None,
+    ) -> None:  # fmt: skip
+        """Send an entry to the last consumer."""
         frame = messages.send(1, 0, encode_metadata(metadata), payload)
         command = encode_command(
             Command.MESSAGE, consumer_id=consumer or self.consumer, message_id={"ledger_id": 1, "entry_id": entry},

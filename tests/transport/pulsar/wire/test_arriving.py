@@ -10,11 +10,12 @@ import pytest
 
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol.batch import Batch
+from jmsaio.protocol.chunks import Whole
 from jmsaio.protocol.codes import CompressionType
 from jmsaio.protocol.framing import Framing
 from jmsaio.protocol.messages import send
 from jmsaio.protocol.metadata import Metadata, encode_metadata
-from jmsaio.transport.pulsar.wire.arriving import Arrival, read_arrival
+from jmsaio.transport.pulsar.wire.arriving import Arrival, assembled, is_chunk, read_arrival
 
 
 def arrival(payload: bytes, **metadata: Any) -> Arrival:
@@ -38,6 +39,14 @@ def test_a_compressed_payload_is_expanded() -> None:
     assert arrival(zlib.compress(body), compression=kind, uncompressed_size=1000).data == body
 
 
+def test_a_chunk_stays_as_it_was_sent_until_the_message_is_whole() -> None:
+    sent = Metadata("p", 0, 1, compression=CompressionType.ZLIB, uncompressed_size=4)
+    payload = zlib.compress(b"body")
+    found = arrival(payload[:3], num_chunks_from_msg=2, compression=CompressionType.ZLIB, uncompressed_size=4)
+    assert is_chunk(found.metadata) and found.data == payload[:3]
+    assert assembled(Whole(sent, payload, [(1, 0)], 0)) == (sent, b"body", None)
+
+
 @pytest.mark.parametrize(
     ("payload", "metadata", "words"),
     [
@@ -50,7 +59,6 @@ def test_a_compressed_payload_is_expanded() -> None:
         (b"nonsense", {"compression": 2, "uncompressed_size": 10}, "not compressed with ZLIB"),
         (b"x", {"compression": 3, "uncompressed_size": 10}, r"ZSTD needs cramjam: pip install 'jmsaio\[compression\]'"),
         (b"x", {"compression": 99}, "compressed with 99"),
-        (b"x", {"uuid": "u", "num_chunks_from_msg": 2, "total_chunk_msg_size": 2, "chunk_id": 0}, "a chunk"),
         (b"x", {"num_messages_in_batch": 2}, "a batch of 2 messages"),
     ],
 )

@@ -1,0 +1,123 @@
+"""A consumer's messages in chunks, until each is complete, given back, or given up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from jmsaio.model.wire import EntryId
+from jmsaio.protocol.chunks import Assembly, Partial, Whole
+from jmsaio.protocol.metadata import Metadata
+
+_log = logging.getLogger(__name__)
+#: Seconds before the chunks of a message are given back, the first time; doubled each time.
+_DELAY: Final = 1.0
+
+
+class Chunks:
+    """Assembles the messages of one consumer.
+
+    A message whose chunks could not be kept, because too many were incomplete or one came out of order, is given back
+    with all its chunks. One of which nothing new arrives for ``expiry`` seconds is acknowledged, because its sender
+    gave up; not if an entry could not be read, which might be the missing chunk.
+
+    Args:
+        topic: for the log.
+        most: maximum number of messages whose chunks are kept; 0: no limit.
+        acknowledges: whether the oldest is acknowledged, not given back, if there are more.
+        expiry: seconds without a new chunk after which a message is given up; 0: never.
+        give_back: has the broker redeliver entries.
+        acknowledge: acknowledges entries.
+
+    Attributes:
+        damaged: entries that could not be read since the last ``clear``.
+    """
+
+    def __init__(
+        self, topic: str, most: int, acknowledges: bool, expiry: float, give_back: Callable[[Iterable[EntryId]], None],
+        acknowledge: Callable[[Iterable[EntryId]], None],
+    ) -> None:  # fmt: skip
+        self.damaged: set[EntryId] = set()
+        self._topic = topic
+        self._acknowledges = acknowledges
+        self._expiry = expiry
+        self._give_back = give_back
+        self._acknowledge = acknowledge
+        self._loop = asyncio.get_running_loop()
+        self._assembly = Assembly(most)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, place: EntryId, metadata: Metadata, payload: bytes, stopped: bool) -> Whole | None:
+        """Add a chunk; return its message if it is complete. Raises ProtocolError as ``Assembly.add``.
+
+        While the consumer is ``stopped``, an incomplete message is given back.
+        """
+        whole, partial, oldest = self._assembly.add(place, metadata, payload, self._loop.time())
+        self.damaged.discard(place)
+        if whole is not None:
+            return whole
+        if oldest is not None and self._acknowledges:
+            _log.warning("%s: incomplete, acknowledged: more than maxPendingChunkedMessage", self._name(oldest))
+            self._acknowledge(oldest.places)
+            oldest.places.clear()
+            oldest.begun = False
+        for each in (partial, oldest):
+            if each is not None and each.begun and not each.waits and (stopped or not each.kept):
+                each.waits = True
+                self._loop.call_later(_DELAY * 2**each.returns, self._return, each)
+        if self._timer is None and self._expiry > 0:
+            self._timer = self._loop.call_later(self._expiry, self._expire)
+        return None
+
+    def _return(self, partial: Partial) -> None:
+        partial.waits = False
+        if any(each is partial for each in self._assembly):
+            partial.returns += 1
+            partial.drop()
+            self._give_back(partial.places)
+
+    def with_incomplete(self, place: EntryId) -> list[EntryId]:
+        """Return an entry to request again, with the chunks of all messages to which it might belong, in order.
+
+        The broker redelivers a chunk to no one if it has not redelivered those before it, too.
+        """
+        found = [place]
+        for partial in self._assembly:
+            if partial.begun or place < min(partial.places, default=(0, 0)):
+                partial.returns += 1
+                partial.drop()
+                found += partial.places
+        return sorted(found)
+
+    def stop(self) -> None:
+        """Give back what is incomplete."""
+        for partial in self._assembly:
+            if partial.begun:
+                self._return(partial)
+
+    def _expire(self) -> None:
+        self._timer = None
+        expired = self._assembly.expire(self._loop.time() - self._expiry)
+        for partial in [each for each in expired if each.places]:
+            if self.damaged:
+                _log.warning("%s: incomplete, stays unacknowledged: an entry could not be read", self._name(partial))
+            else:
+                _log.warning("%s: incomplete for %g s, acknowledged", self._name(partial), self._expiry)
+                self._acknowledge(partial.places)
+        oldest = min((partial.since for partial in self._assembly), default=None)
+        if oldest is not None:
+            self._timer = self._loop.call_at(oldest + self._expiry, self._expire)
+
+    def _name(self, partial: Partial) -> str:
+        ledger, entry = next(iter(partial.places))
+        return f"{len(partial.places)} chunks of a message of {self._topic} (from ID:{ledger}:{entry})"
+
+    def clear(self) -> None:
+        """Forget all: the broker sends the chunks again, or others."""
+        self._assembly.clear()
+        self.damaged.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
