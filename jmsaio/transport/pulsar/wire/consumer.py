@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -31,6 +32,7 @@ from jmsaio.protocol.messages import Delivery
 from jmsaio.rules import record_life as life
 from jmsaio.rules.record_life import Action, RecordEvent
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.delay_queue import DelayQueue
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.wire.answers import error_of
 from jmsaio.transport.pulsar.wire.arriving import Arrival, announced, assembled, is_chunk, read_arrival
@@ -105,6 +107,7 @@ class Consumer:
         self._parked = False  # stopped, and closed at the broker
         self._returning: asyncio.TimerHandle | None = None
         self._return_delay = _RETURN
+        self._waiting = DelayQueue[tuple[Entry, int, float]](client.loop, self._due)
         self._ready: list[WireRecord] = []
         self._taken = 0
         self._early: dict[int, list[WireRecord]] = {}  # by their delivery times
@@ -399,7 +402,11 @@ class Consumer:
         if found:
             timeout = self._subscription.config.ack_timeout
             if timeout is not None:
-                self._client.loop.call_later(timeout, self._overdue, found)
+                deadline = self._client.loop.time() + timeout
+                for record in found:
+                    record.entry.due[record.index] = deadline
+                entries = [weakref.ref(entry) for entry in {record.entry: None for record in found}]
+                self._client.loop.call_at(deadline, self._overdue, deadline, entries)
         return found
 
     # settling
@@ -525,7 +532,8 @@ class Consumer:
                 self._bury(self._record_of(entry, index), count)
                 return
         if step.action is Action.WAIT:
-            self._client.loop.call_later(max(0.0, delay), self._due, entry, index)
+            when = entry.due[index] = self._client.loop.time() + max(0.0, delay)
+            self._waiting.add_at((entry, index, when), when)
 
     def _count_of(self, entry: Entry, index: int) -> int:
         return life.redelivery_count(entry.failures.get(index, 0), entry.broker_count, entry.returns)
@@ -536,14 +544,19 @@ class Consumer:
         span = None if count is None else split(entry.data, 0, count)[index]
         return WireRecord(entry, index, span, self._count_of(entry, index), may_expire(entry))
 
-    def _due(self, entry: Entry, index: int) -> None:
-        if self._closed or entry.states[index] != life.RETURNED:
-            return
-        if self._ordered:
-            self.due_here(self._record_of(entry, index))
-            return
-        life.step(entry.states, index, RecordEvent.DUE)
-        self.redeliver([entry])
+    def _due(self, items: list[tuple[Entry, int, float]]) -> None:
+        """Redeliver records whose delay is over, each entry once."""
+        back = []
+        for entry, index, when in items:
+            if self._closed or entry.states[index] != life.RETURNED or entry.due.get(index) != when:
+                continue
+            if self._ordered:
+                self.due_here(self._record_of(entry, index))
+            else:
+                life.step(entry.states, index, RecordEvent.DUE)
+                back.append(entry)
+        if back:
+            self.redeliver(back)
 
     def due_here(self, record: WireRecord) -> None:
         """Queue a record that waited in this process, in the topic's order."""
@@ -589,13 +602,14 @@ class Consumer:
             if self._connection is not None:
                 self._connection.write(encode_command(command, consumer_id=self._id, message_ids=ids))
 
-    def _overdue(self, records: list[WireRecord]) -> None:
-        """Return records whose acknowledgement timeout is over."""
+    def _overdue(self, deadline: float, entries: list[weakref.ref[Entry]]) -> None:
+        """Return records whose acknowledgement timeout is over; entries that are settled are gone."""
         backoff = self._subscription.config.ack_timeout_backoff
-        for record in records:
-            if not self._closed and record.entry.states[record.index] == life.HELD:
-                delay = 0.0 if backoff is None else backoff.delay(record.redelivery_count)
-                self._step_back(record.entry, record.index, RecordEvent.TIME_OVER, delay)
+        for entry in [entry for reference in entries if (entry := reference()) is not None]:
+            for index in [index for index, when in entry.due.items() if when == deadline]:
+                if not self._closed and entry.states[index] == life.HELD:
+                    delay = 0.0 if backoff is None else backoff.delay(self._count_of(entry, index))
+                    self._step_back(entry, index, RecordEvent.TIME_OVER, delay)
 
     def count_delivery(self, record: WireRecord) -> None:
         """Count another delivery of a record that the application still holds."""
@@ -774,6 +788,7 @@ class Consumer:
             if entry.owner is self or any(holder is self for holder, _ in entry.holders.values()):
                 self._give_up(entry)
         self._ready.clear()
+        self._waiting.close()
         await self._leave(timeout)
 
     def _give_up(self, entry: Entry) -> None:

@@ -61,11 +61,12 @@ class Entry:
         returns: how often this client has had it redelivered.
         failures: failed deliveries of its records by their indexes.
         chunks: the other entries of a message in chunks, which are settled and returned with this one, the last.
+        due: loop times, by index, at which a record that is handed out is overdue, or one that waits is redelivered.
     """
 
     __slots__ = (
-        "broker_count", "chunks", "data", "failures", "holders", "ledger", "metadata", "number", "owner", "partition",
-        "registration", "returns", "states", "topic",
+        "__weakref__", "broker_count", "chunks", "data", "due", "failures", "holders", "ledger", "metadata", "number",
+        "owner", "partition", "registration", "returns", "states", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -86,6 +87,7 @@ class Entry:
         self.returns = 0
         self.failures: dict[int, int] = {}
         self.chunks: tuple[EntryId, ...] = ()
+        self.due: dict[int, float] = {}
 
 
 class WireRecord:

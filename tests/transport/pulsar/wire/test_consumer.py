@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import Any
 
 import attrs
@@ -15,6 +16,7 @@ from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import LinkChange, Receiver, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.wire import consumer as module
+from jmsaio.transport.pulsar.wire.record import WireRecord
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import texts
 from tests.transport.pulsar.wire.conftest import TOPIC
@@ -275,6 +277,40 @@ async def test_an_ack_timeout_returns_a_record(peer: Peer, transport: WireTransp
     box.receiver.acknowledge(records[1:])
     [again] = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     assert [one["entry_id"] for one in again["message_ids"]] == [0]
+
+
+async def test_an_ack_timeout_counts_from_the_last_delivery(peer: Peer, transport: WireTransport) -> None:
+    """And holds no entry that is settled."""
+    box = await subscribe(transport, SubscriptionType.EXCLUSIVE, ack_timeout=0.2)
+    peer.deliver(0, "a")
+    peer.deliver(1, "b")
+    first, settled = await box.take(2)
+    assert isinstance(settled, WireRecord)
+    entry = weakref.ref(settled.entry)
+    box.receiver.acknowledge([settled])
+    await box.receiver.settle(5, receipt=True)
+    del settled
+    assert entry() is None
+    box.receiver.negative_acknowledge([first], 0.1)
+    [second] = await box.take(1)
+    begun = asyncio.get_running_loop().time()
+    [third] = await box.take(1)
+    assert asyncio.get_running_loop().time() - begun > 0.15, "it counted from the first delivery"
+    assert [second.redelivery_count, third.redelivery_count] == [1, 2]
+
+
+async def test_records_returned_together_are_redelivered_by_one_command(peer: Peer, transport: WireTransport) -> None:
+    """The broker counts each redelivery of an entry."""
+    box = await subscribe(transport)
+    peer.deliver(0, "a", "b", "c")
+    peer.deliver(1, "d")
+    box.receiver.negative_acknowledge(await box.take(4), 0.01)
+    [again] = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    assert [one["entry_id"] for one in again["message_ids"]] == [0, 1]
+    peer.deliver(0, "a", "b", "c", count=2)
+    records = await box.take(3)
+    assert [one.redelivery_count for one in records] == [2, 2, 2], "another process returned it once"
+    assert len(peer.all(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)) == 1
 
 
 async def test_a_stopped_consumer_returns_what_was_not_handed_out_and_gives_no_permits(
