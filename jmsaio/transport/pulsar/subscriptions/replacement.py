@@ -145,7 +145,9 @@ async def write_properties(admin: Admin | None, wanted: Subscription, topics: Ma
         return
     for topic, others in topics.items():
         properties = await admin.subscription_properties(topic, wanted.name)
-        await admin.set_subscription_properties(topic, wanted.name, {**properties, **others, **wanted.properties})
+        complete = {**properties, **others, **wanted.properties}
+        if complete != properties:  # Pulsar's protocol stored them with the subscription
+            await admin.set_subscription_properties(topic, wanted.name, complete)
 
 
 def warn_unknown(warn: Callable[[str], None], why: str) -> None:

@@ -286,6 +286,7 @@ class Consumer:
         life.step_all(entry.states, RecordEvent.LINK_LOST)
         self._ready = [one for one in self._ready[self._taken :] if one.entry is not entry]
         self._taken = 0
+        self._fill()
 
     def _queue(self, entry: Entry, spans: Sequence[Span] | None, indexes: Iterable[int]) -> None:
         """Add records of an entry that has arrived to the queue, unless they are early or die."""
@@ -375,7 +376,7 @@ class Consumer:
         if len(self._ready) > self._taken:
             self._woken()
 
-    def _fill(self, waiting: bool = False) -> None:
+    def _fill(self, waiting: bool | None = None) -> None:
         self._permits.fill(len(self._ready) - self._taken, waiting)
 
     def take(self, limit: int) -> list[WireRecord]:
@@ -717,6 +718,7 @@ class Consumer:
                 self._known.forget(entry)
         self._ready = [one for one in self._ready[self._taken :] if one.entry.states[one.index] == life.QUEUED]
         self._taken = 0
+        self._fill()
 
     async def stop(self, timeout: float) -> None:
         """Return what was not handed out, and hold back permits; see ``Receiver.stop``.

@@ -32,6 +32,7 @@ class Permits:
     _connection: Connection | None = attrs.field(default=None, init=False)
     _consumer: int = attrs.field(default=0, init=False)
     _given: int = attrs.field(default=0, init=False)  # that the broker has; below 0 after a large batch
+    _waiting: bool = attrs.field(default=False, init=False)
     _largest: int = attrs.field(default=0, init=False)  # bytes of a record lately; 0: none has arrived
 
     def __attrs_post_init__(self) -> None:
@@ -62,14 +63,16 @@ class Permits:
         largest = self._largest
         self._largest = size if size >= largest else max(size, largest - (largest >> 4))
 
-    def fill(self, queued: int, waiting: bool = False) -> None:
+    def fill(self, queued: int, waiting: bool | None = None) -> None:
         """Give the permits that are missing, unless they are few.
 
         Args:
             queued: number of records that have arrived and were not taken.
-            waiting: whether a receive found too few.
+            waiting: whether a receive found too few, and waits from now on; None: as before.
         """
-        connection, size = self._connection, self._size or waiting
+        if waiting is not None:
+            self._waiting = waiting
+        connection, size = self._connection, self._size or self._waiting
         missing = size - queued - self._given
         if missing <= 0 or 2 * missing < size or self.held or connection is None or not size:
             return  # 0 permits would end the connection

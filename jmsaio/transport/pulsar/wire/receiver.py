@@ -104,7 +104,7 @@ class WireReceiver:
                 if not self.subscription.config.auto_update_partitions:  # only topics that are new
                     known = {split_partition(name)[0] for name in known}
                     new = [name for name in new if split_partition(name)[0] not in known]
-                if new:
+                if new and not self._stopped:
                     await self._add(new, self._client.config.operation_timeout)
             except JMSError as error:
                 _log.info("new topics of %s can't be received from yet: %s", self.subscription.name, error)

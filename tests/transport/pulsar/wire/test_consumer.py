@@ -502,6 +502,27 @@ async def test_seek_forgets_what_came_before(peer: Peer, transport: WireTranspor
     assert texts(await box.take(1)) == ["a"]
 
 
+async def test_seek_frees_the_permits_of_what_was_queued(peer: Peer, transport: WireTransport) -> None:
+    """Also with a broker that does not close the consumer that moves."""
+    box = await subscribe(transport, SubscriptionType.EXCLUSIVE, receiver_queue_size=2)
+    peer.deliver(0, "a", "b")
+    await transport.ping(5)
+    await box.receiver.seek(StartPosition.LATEST, 5)
+    assert [fields["message_permits"] for fields in await peer.seen(Command.FLOW, 2)] == [2, 2]
+
+
+async def test_a_receive_that_waits_without_a_queue_waits_on_after_a_reconnect(
+    peer: Peer, transport: WireTransport
+) -> None:
+    box = await subscribe(transport, receiver_queue_size=0)
+    assert box.receiver.receive(1) == []
+    await peer.seen(Command.FLOW)
+    peer.links[-1].cut()
+    await peer.seen(Command.FLOW, 2)
+    peer.deliver(0, "a")
+    assert texts(await box.take(1)) == ["a"]
+
+
 async def test_a_close_in_the_same_breath_as_the_answer_is_not_overlooked(peer: Peer, transport: WireTransport) -> None:
     def close(link: Link, fields: Fields) -> bytes:
         number = fields["consumer_id"]

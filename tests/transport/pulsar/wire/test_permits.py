@@ -62,6 +62,17 @@ def test_without_a_queue_one_is_given_when_a_receive_waits() -> None:
     assert sum(connection.flows) == 11
 
 
+def test_a_receive_that_waits_is_not_forgotten() -> None:
+    """Over a reconnect, or an entry of which nothing can be delivered."""
+    given, connection = permits(0)
+    given.fill(0, waiting=True)
+    begin(given, connection)
+    given.fill(0)
+    given.used(3, 30)
+    given.fill(0)
+    assert connection.flows == [1, 1, 3]
+
+
 def test_the_bytes_of_a_connection_are_divided_and_follow_the_sizes_that_arrive() -> None:
     share = Share(10_000)
     other = Permits(1000, share)
@@ -123,7 +134,7 @@ def test_whatever_happens_it_goes_on_and_no_more_than_the_queue_is_sent_ahead(
             begin(given, connection)
         elif step in ("hold", "release"):
             given.held = step == "hold"
-        given.fill(queued, waiting=not queued)
+        given.fill(queued, not queued if step == "take" else None)
         assert 0 not in connection.flows
         assert queued + sum(connection.flows) - sent <= max(1, size) + lost
     assert sum(connection.flows) > sent
