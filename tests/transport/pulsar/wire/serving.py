@@ -18,7 +18,7 @@ _NOWHERE = (1 << 64) - 1
 
 
 class Server(Peer):
-    """A broker with one topic and one shared subscription. It deduplicates.
+    """A broker with one topic, one shared subscription, and readers from its beginning. It deduplicates.
 
     Attributes:
         left: the ack set of each entry that is not acknowledged.
@@ -31,6 +31,7 @@ class Server(Peer):
         self.held: dict[int, tuple[Link, int]] = {}
         self._stored: set[tuple[str, int]] = set()
         self._counts: Counter[int] = Counter()
+        self._readers: dict[tuple[Link, int], int] = {}  # the next entry of each
         self._open: set[tuple[Command, Link, int]] = set()
 
     @property
@@ -51,6 +52,14 @@ class Server(Peer):
         match command:
             case Command.SUBSCRIBE:
                 self._open.add((command, link, number))
+                if not fields["durable"]:
+                    self._readers[link, number] = 0
+            case Command.SEEK:
+                self.left.clear()
+                self.held.clear()
+                for entry in self.entries:
+                    self._whole(entry)
+                asyncio.get_running_loop().call_soon(self._close, Command.SUBSCRIBE, link, number)
             case Command.PRODUCER:
                 self._open.add((command, link, number))
                 name = fields.get("producer_name") or f"peer-{len(self.received)}"
@@ -84,26 +93,41 @@ class Server(Peer):
 
     def close_parts(self) -> None:
         """Close all producers and consumers, as a broker that unloads the topic."""
-        opened, self._open = self._open, set()
-        for command, link, number in opened:
-            link.permits.pop(number, None)
-            if command is Command.PRODUCER:
-                link.send(Command.CLOSE_PRODUCER, producer_id=number, request_id=0)
-            else:
-                link.send(Command.CLOSE_CONSUMER, consumer_id=number, request_id=0)
+        for each in list(self._open):
+            self._close(*each)
+
+    def _close(self, command: Command, link: Link, number: int) -> None:
+        self._open.discard((command, link, number))
+        link.permits.pop(number, None)
+        if command is Command.PRODUCER:
+            link.send(Command.CLOSE_PRODUCER, producer_id=number, request_id=0)
+        else:
+            link.send(Command.CLOSE_CONSUMER, consumer_id=number, request_id=0)
 
     def store(self, fields: Fields) -> None:
         """Store the entry of a SEND."""
-        self.left[len(self.entries)] = (1 << (fields["metadata"].num_messages_in_batch or 1)) - 1
         super().store(fields)
+        self._whole(len(self.entries) - 1)
+
+    def _whole(self, entry: int) -> None:
+        self.left[entry] = (1 << (self.entries[entry][0].num_messages_in_batch or 1)) - 1
 
     def _deliver(self) -> None:
+        for (reading, number), entry in self._readers.items():
+            while reading in self.links and reading.permits[number] > 0 and entry < len(self.entries):
+                reading.permits[number] -= self.entries[entry][0].num_messages_in_batch or 1
+                reading.write(self._message(number, entry))
+                entry += 1
+            self._readers[reading, number] = entry
         for entry in sorted(self.left):
             link, consumer = self.held.get(entry, (None, -1))
             if link in self.links and (Command.SUBSCRIBE, link, consumer) in self._open:
                 continue
             for other in self.links:
-                free = [number for number, permits in other.permits.items() if permits > 0]
+                free = [
+                    number for number, permits in other.permits.items()
+                    if permits > 0 and (other, number) not in self._readers
+                ]  # fmt: skip
                 if free:
                     other.permits[free[0]] -= self.left[entry].bit_count()
                     self.held[entry] = other, free[0]
@@ -112,8 +136,9 @@ class Server(Peer):
 
     def _message(self, consumer: int, entry: int) -> bytes:
         metadata, payload = self.entries[entry]
-        whole = self.left[entry] == (1 << (metadata.num_messages_in_batch or 1)) - 1
-        fields: dict[str, Any] = {"ack_set": [] if whole else words_of(self.left[entry])}
+        all_of_it = (1 << (metadata.num_messages_in_batch or 1)) - 1
+        left = self.left.get(entry, all_of_it)  # a reader gets all
+        fields: dict[str, Any] = {"ack_set": [] if left == all_of_it else words_of(left)}
         place, count = {"ledger_id": 1, "entry_id": entry}, self._counts[entry]
         head = encode_command(Command.MESSAGE, consumer_id=consumer, message_id=place, redelivery_count=count, **fields)
         frame = messages.send(1, 0, encode_metadata(metadata), payload)
