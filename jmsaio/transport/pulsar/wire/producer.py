@@ -1,10 +1,10 @@
 """The producer of one topic without partitions, or of one partition: batches, and their outcomes.
 
 The records of one turn of the event loop are a batch, which leaves at once while few batches have no answer; while the
-broker is busy it grows until the next answer, at most for ``batchingMaxPublishDelayMicros``. With KEY_BASED each key
-has a batch: the consumers of a Key_Shared subscription share entries by key. A record that is alone in its turn, or has
-a delivery time, or fills a batch, leaves as an entry of its own, in order; with ``chunkingEnabled``, as several entries
-if it is larger than the broker accepts.
+broker is busy it grows until the next answer, at most for ``batchingMaxPublishDelayMicros``. If that is configured, a
+batch that is not full always waits so long. With KEY_BASED each key has a batch: the consumers of a Key_Shared
+subscription share entries by key. A record that is alone in its batch, or has a delivery time, or fills a batch, leaves
+as an entry of its own, in order; with ``chunkingEnabled``, as several entries if it is larger than the broker accepts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 
 import attrs
 
+from jmsaio.config import ProducerConfig
 from jmsaio.errors import (
     JMSError,
     JMSSecurityError,
@@ -54,6 +55,8 @@ _BUSY: Final = 8
 _FEW: Final = 8
 #: Seconds that a longer batch waits for a loop of sends that yields every millisecond, while it grows.
 _LONGEST_WAIT: Final = 0.005
+#: Seconds of ``batchingMaxPublishDelayMicros`` unless it is configured.
+_USUAL_DELAY: Final = ProducerConfig().batching_max_publish_delay
 #: Bytes of an entry besides the payload and properties of its records, at most.
 _OVERHEAD: Final = 10 * 1024
 _SCHEMAS: Final = {"STRING": SchemaType.String, "JSON": SchemaType.Json, "AVRO": SchemaType.Avro}
@@ -260,7 +263,11 @@ class Producer:
             self._scheduled = True
             self._seen = 0
             self._latest = self._client.loop.time() + _LONGEST_WAIT
-            self._client.loop.call_soon(self._turn)
+            delay = self._config.batching_max_publish_delay
+            if delay == _USUAL_DELAY:
+                self._client.loop.call_soon(self._turn)
+            else:
+                self._client.loop.call_later(delay, self._late)
 
     def _check(self, head: int, size: int, compressed: int) -> None:
         """Raise MessageTooLargeError for a record that is too large although it is compressed, or cut into chunks."""

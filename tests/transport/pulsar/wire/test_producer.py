@@ -345,7 +345,7 @@ async def test_a_batch_has_records_of_one_key(peer: Peer, transport: WireTranspo
     outcomes: list[Outcome] = []
     sender = await open_sender(transport, outcomes, **KEYED)
     if cuts:
-        peer.script(Command.SEND, silent, cut, silent)
+        peer.script(Command.SEND, silent, cut)
     for number, key in enumerate(["a", None, "b", "a", None, "a"]):
         sender.send(record(f"{number}", key=key), number)
     await sender.drain(5)
@@ -408,6 +408,18 @@ async def test_a_batch_is_never_larger_than_the_broker_takes(peer: Peer, transpo
     await sender.drain(5)
     assert all(error is None for _, _, error in outcomes) and len(outcomes) == 12_005
     assert all(len(payload) <= 100_000 for _, payload in peer.entries.values())
+
+
+async def test_a_batch_waits_as_long_as_configured(peer: Peer, transport: WireTransport) -> None:
+    """Unless it is full, or drained."""
+    sender = await open_sender(transport, [], batching_max_publish_delay=60.0, batching_max_messages=3)
+    for _ in range(4):
+        sender.send(record("x"), None)
+        await asyncio.sleep(0.01)
+    await peer.seen(Command.SEND)
+    assert [metadata.num_messages_in_batch for metadata, _ in peer.entries.values()] == [3]
+    await sender.drain(5)
+    assert [metadata.num_messages_in_batch for metadata, _ in peer.entries.values()] == [3, None]
 
 
 async def test_a_delayed_record_leaves_alone_and_in_order(peer: Peer, transport: WireTransport) -> None:
