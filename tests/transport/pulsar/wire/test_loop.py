@@ -1,0 +1,79 @@
+"""Under load no step of the event loop takes long: other tasks of the application go on."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+import uuid
+
+import pytest
+
+import jmsaio
+from tests.support.broker import TestBroker
+
+pytestmark = [pytest.mark.broker, pytest.mark.slow]
+#: Seconds of the processor that one step may take: not elapsed time, and without Python's garbage collector.
+MOST = 0.05
+MESSAGES, HELD, HANG = 20_000, 2000, 60
+
+
+class Watch:
+    """Measures each step of the loop while it is entered."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.steps: list[tuple[float, str]] = []
+        self._collecting = self._begun = 0.0
+        real = asyncio.events.Handle._run
+
+        def run(handle: asyncio.events.Handle) -> None:
+            before, collecting, what = time.thread_time(), self._collecting, repr(handle)
+            real(handle)
+            taken = time.thread_time() - before - (self._collecting - collecting)
+            if taken > MOST:
+                self.steps.append((taken, what))
+
+        monkeypatch.setattr(asyncio.events.Handle, "_run", run)
+
+    def collected(self, phase: str, info: dict[str, int]) -> None:
+        now = time.thread_time()
+        if phase == "stop":
+            self._collecting += now - self._begun
+        self._begun = now
+
+
+async def test_no_step_takes_long_while_messages_are_sent_received_and_recovered(
+    pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, queue = f"{pulsar_broker.url}&transport=wire", jmsaio.Queue(f"load-{uuid.uuid4()}")
+    async with jmsaio.connect(url) as connection, connection.create_session() as session:
+        async with session.create_producer(queue) as producer, session.create_consumer(queue) as consumer:
+            await producer.send("the first send and receive import modules")
+            assert await consumer.receive(timeout=HANG) is not None
+        watch = Watch(monkeypatch)
+        gc.callbacks.append(watch.collected)
+        try:
+            await _load(connection, session, queue)
+        finally:
+            gc.callbacks.remove(watch.collected)
+    assert watch.steps == []
+
+
+async def _load(connection: jmsaio.Connection, session: jmsaio.Session, queue: jmsaio.Queue) -> None:
+    async with session.create_producer(queue) as producer:
+        for number in range(MESSAGES):
+            last = await producer.send_async("x" * 100, properties={"n": number})
+        for _ in range(10):
+            last = await producer.send_async(b"y" * 4_000_000)
+        await last
+    async with session.create_consumer(queue) as consumer:
+        for _ in range(MESSAGES - HELD):
+            assert await consumer.receive(timeout=HANG) is not None
+    async with (
+        connection.create_session(jmsaio.AcknowledgeMode.CLIENT) as holding,
+        holding.create_consumer(queue) as one,
+    ):
+        for last_time in (False, True):
+            for _ in range(HELD + 10):
+                assert await one.receive(timeout=HANG) is not None
+            await (holding.acknowledge() if last_time else holding.recover())
