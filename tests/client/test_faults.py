@@ -410,6 +410,29 @@ async def test_a_damaged_message_that_was_not_read_again_when_its_consumer_close
         assert "closed before it was read again" in loss
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", ["pulsar-client", "wire"])
+async def test_what_comes_again_under_unloads_is_marked(pulsar_broker: TestBroker, transport: str) -> None:
+    """Whether it was held while its topic was unloaded, or prefetched, or on its way back to the broker."""
+    target, marks = queue(), dict[str, list[bool]]()
+    url = f"{pulsar_broker.url}&transport={transport}"
+    async with jmsaio.connect(url) as connection, connection.create_session(AcknowledgeMode.CLIENT) as session:
+        await fill(connection, target, 100)
+        async with session.create_consumer(target) as consumer:
+            for number in range(12):
+                while (message := await consumer.receive(timeout=0.5)) is not None and number % 3 != 2:
+                    marks.setdefault(text(message), []).append(message.jms_redelivered)
+                if message is not None:
+                    marks.setdefault(text(message), []).append(message.jms_redelivered)
+                unloading = asyncio.create_task(unload(pulsar_broker, target))
+                if number % 2:
+                    await unloading
+                await session.recover()
+                await unloading
+    again = [mark for first, *later in marks.values() for mark in later]
+    assert len(again) > 300 and all(again)
+
+
 @pytest.mark.parametrize("together", [True, False])
 async def test_what_a_live_session_holds_when_its_topic_is_unloaded(pulsar_broker: TestBroker, together: bool) -> None:
     """The broker gives it to any consumer, as if for the first time.

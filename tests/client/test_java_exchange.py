@@ -32,10 +32,16 @@ def peer(pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path) ->
         yield running
 
 
+@pytest.fixture(params=["pulsar-client", "wire"])
+def transport(request: pytest.FixtureRequest) -> str:
+    """The transport of jmsaio's side."""
+    return str(request.param)
+
+
 @pytest.fixture
-def url(pulsar_broker: TestBroker) -> str:
+def url(pulsar_broker: TestBroker, transport: str) -> str:
     """The broker both are on."""
-    return pulsar_broker.url
+    return f"{pulsar_broker.url}&transport={transport}"
 
 
 async def test_java_to_python(peer: JavaPeer, session: jmsaio.Session, name: Name) -> None:

@@ -99,6 +99,8 @@ def compare_in_python(item: Described, header: Described, found: Described) -> N
     assert short(seen["reply_to"]) == short(header["reply_to"])
     assert short(seen["destination"]) == short(header["destination"])
     provided = {"JMSXDeliveryCount": value("int", 1)}
+    if "JMSXGroupSeq" in found["properties"] and "JMSXGroupSeq" not in item["properties"]:
+        provided["JMSXGroupSeq"] = found["properties"]["JMSXGroupSeq"]  # the sequence id, where a transport knows it
     assert found["properties"] == item["properties"] | provided
 
 

@@ -13,7 +13,7 @@ from jmsaio import AcknowledgeMode
 @pytest.fixture
 async def factory(url: str, broker_kind: str) -> AsyncIterator[jmsaio.ConnectionFactory]:
     """A factory on the broker; transacted sessions are real on the embedded one, emulated on Pulsar."""
-    async with jmsaio.ConnectionFactory(url, emulate_transactions=broker_kind == "pulsar") as factory:
+    async with jmsaio.ConnectionFactory(url, emulate_transactions=broker_kind != "memory") as factory:
         yield factory
 
 

@@ -35,6 +35,16 @@ def test_the_guide_shows_the_run(results: Results) -> None:
     assert generated((GUIDES / "interop.md").read_text(encoding="utf-8")) == render(rows(), results)
 
 
+@pytest.mark.slow
+def test_wire_keeps_each_row_that_pulsar_client_keeps(
+    pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path
+) -> None:
+    """Some rows, such as delays on topics, work on wire alone."""
+    chosen = [attrs.evolve(row, python={**row.python, "transport": "wire"}) for row in rows()]
+    results = asyncio.run(run(pulsar_broker, class_path(java_classpath, java_peer_dir), chosen))
+    assert [fault for fault in faults(chosen, results) if "works, although" not in fault] == []
+
+
 #: Rows that need no topics made through the administration.
 _BY_TOKEN = ("JMSMessageID, JMSTimestamp, JMSDestination", "durable", "recover")
 

@@ -15,6 +15,7 @@ import pytest
 
 import jmsaio
 from jmsaio.testing import FaultProxy, embedded_broker
+from tests.kit.tiers import runs_over_wire
 from tests.support.broker import NEVER_KILLED, LaunchedBroker, TestBroker, external_broker
 from tests.support.issuer import Issuer
 from tests.support.secure import OAuthBroker, SecureBroker
@@ -78,7 +79,7 @@ def own_broker(_second_broker: LaunchedBroker) -> TestBroker:
 
 
 def each_kind_of_broker(metafunc: pytest.Metafunc) -> None:
-    """Run a test on both kinds of broker, unless it says that Pulsar can't keep what it shows.
+    """Run a test on both kinds of broker, unless it says that Pulsar can't keep what it shows; some over wire, too.
 
     With ``-m fast``, which has no test on a real broker, those are not even made: there are more than a thousand.
     """
@@ -87,6 +88,8 @@ def each_kind_of_broker(metafunc: pytest.Metafunc) -> None:
         fast = metafunc.config.option.markexpr == "fast"
         if not fast and metafunc.definition.get_closest_marker("not_on_pulsar") is None:
             kinds.append(pytest.param("pulsar", marks=pytest.mark.broker))
+            if runs_over_wire(metafunc.definition.path):
+                kinds.append(pytest.param("wire", marks=[pytest.mark.broker, pytest.mark.slow]))
         metafunc.parametrize("broker_kind", kinds)
 
 
@@ -107,7 +110,7 @@ def url(broker_kind: str, request: pytest.FixtureRequest) -> str:
         small: str = request.getfixturevalue("small_url")
         return small
     broker: TestBroker = request.getfixturevalue("pulsar_broker")
-    return broker.url
+    return f"{broker.url}&transport=wire" if broker_kind == "wire" else broker.url
 
 
 @pytest.fixture

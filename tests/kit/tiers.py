@@ -78,6 +78,11 @@ def is_default(item: pytest.Item) -> bool:
     return _lies_in(item.path, FAST) or not _lies_in(item.path, FULL)
 
 
+def runs_over_wire(path: Path) -> bool:
+    """Whether the tests of a file also run over wire, in the full run: conformance that every run has on a broker."""
+    return _lies_in(path, ("conformance",)) and _lies_in(path, ON_A_BROKER)
+
+
 def may_hold_default(path: Path) -> bool:
     """Whether a file or folder may hold tests of the default tier."""
     return may_hold_fast(path) or not _lies_in(path, FULL)

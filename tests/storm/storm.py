@@ -55,6 +55,7 @@ class Plan:
         seed: of all chance.
         calm: seconds that what is left may take to arrive.
         rate: messages that each sender sends in a second, roughly.
+        transport: of the client.
     """
 
     seconds: float
@@ -63,6 +64,7 @@ class Plan:
     seed: int = 0
     calm: float = 90.0
     rate: float = 150.0
+    transport: str = "pulsar-client"
 
 
 async def run(broker: TestBroker, plan: Plan, say: Callable[[str], object] = lambda line: None) -> Journal:
@@ -93,7 +95,8 @@ class Storm:
 
     async def run(self) -> Journal:
         """All of it: the storm, the calm after it, and the search for what did not arrive."""
-        url = f"{self.proxy.url}?{_OPTIONS}&webServiceUrl={self.broker.web_service_url}"
+        address = f"{self.proxy.url}?webServiceUrl={self.broker.web_service_url}"
+        url = f"{address}&{_OPTIONS}&transport={self.plan.transport}"
         connection = await jmsaio.connect(url)
         connection.set_exception_listener(self._reported)
         try:

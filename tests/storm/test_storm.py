@@ -18,12 +18,13 @@ HERE, THERE = WireId(1, 1), WireId(1, 2)
 
 
 @pytest.mark.timeout(600)
-async def test_a_quarter_of_a_minute_of_every_fault_loses_nothing(own_broker: TestBroker) -> None:
+@pytest.mark.parametrize("transport", ["pulsar-client", "wire"])
+async def test_a_quarter_of_a_minute_of_every_fault_loses_nothing(own_broker: TestBroker, transport: str) -> None:
     """Whatever breaks, each confirmed message is delivered at least once.
 
     ``python -m tests.storm --minutes 10`` has a longer storm, with more kills and in a process of its own.
     """
-    journal = await run(own_broker, Plan(15.0, kills=1, seed=1))
+    journal = await run(own_broker, Plan(15.0, kills=1, seed=1, transport=transport))
     told = "\n".join(journal.lines())
     assert journal.confirmed
     assert "lost: nothing" in told, told
