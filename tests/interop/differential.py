@@ -85,7 +85,8 @@ async def run(broker: TestBroker, classpath: str, count: int, seed: int) -> Find
             other = await java.open(base, "auto", None)
             for sender in CLIENTS:
                 items = generated(count // len(PRODUCERS), 10 * seed + number)
-                if producer["compressionType"] != "NONE":  # pulsar-client can't expand a payload of no bytes
+                if producer["compressionType"] != "NONE" and sender != "wire":
+                    # Others compress a payload of no bytes, which pulsar-client can't expand.
                     items = [item for item in items if encode(build(item["message"]), _STAMP).payload]
                 await _exchange(findings, sender, items, sides, other)
     return findings
