@@ -230,6 +230,7 @@ class Consumer:
             if entry.owner is not self:
                 self._take_over(entry)
             entry.data, entry.registration, entry.broker_count = data, self._id, delivery.redelivery_count
+            entry.returned = False
             queued, repeated = life.arrived_again(entry.states, delivery.ack_set)
             if entry.holders:
                 for index in queued:
@@ -587,13 +588,15 @@ class Consumer:
         chosen = []
         for entry in dict.fromkeys(entries):
             if entry.registration == self._id:
-                chosen.append(entry)
+                if not entry.returned:
+                    chosen.append(entry)
             elif entry.owner is not None and entry.owner is not self:
                 entry.owner.redeliver([entry])
         if self._connection is None or not chosen:
             return
         for entry in chosen:
             entry.returns += 1
+            entry.returned = True
         self._redeliver_places(place for entry in chosen for place in (*entry.chunks, (entry.ledger, entry.number)))
 
     def _redeliver_places(self, places: Iterable[EntryId]) -> None:

@@ -59,6 +59,7 @@ class Entry:
         holders: of records that another consumer handed out or keeps, that consumer, and its registration.
         broker_count: how often the broker has delivered it before.
         returns: how often this client has had it redelivered.
+        returned: whether it was since it last arrived: the broker counts that once, whatever is sent.
         failures: failed deliveries of its records by their indexes.
         chunks: the other entries of a message in chunks, which are settled and returned with this one, the last.
         due: loop times, by index, at which a record that is handed out is overdue, or one that waits is redelivered.
@@ -66,7 +67,7 @@ class Entry:
 
     __slots__ = (
         "__weakref__", "broker_count", "chunks", "data", "due", "failures", "holders", "ledger", "metadata", "number",
-        "owner", "partition", "registration", "returns", "states", "topic",
+        "owner", "partition", "registration", "returned", "returns", "states", "topic",
     )  # fmt: skip
 
     def __init__(
@@ -85,6 +86,7 @@ class Entry:
         self.holders: dict[int, tuple[Owner, int]] = {}
         self.broker_count = broker_count
         self.returns = 0
+        self.returned = False
         self.failures: dict[int, int] = {}
         self.chunks: tuple[EntryId, ...] = ()
         self.due: dict[int, float] = {}

@@ -92,6 +92,19 @@ async def test_what_was_acknowledged_of_a_batch_is_marked_if_another_consumer_re
     assert [record.redelivery_count > 0 for record in await box.take(2)] == [True, True]
 
 
+async def test_an_entry_is_returned_once_for_all_its_records(peer: Peer, transport: WireTransport) -> None:
+    """The broker counts one return, and more would hide the count of what another client had."""
+    box = await subscribe(transport)
+    box.receiver.negative_acknowledge((await _batch(peer, box, 3))[1:], 0.0)
+    await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    peer.deliver(0, "0", "1", "2", count=1)
+    records = await box.take(2)
+    box.receiver.negative_acknowledge(records, 0.0)
+    await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, 2)
+    await asyncio.sleep(0.01)
+    assert len(peer.all(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)) == 2
+
+
 async def _batch(peer: Peer, box: Box, size: int) -> list[ReceivedRecord]:
     """Receive a batch of numbers as entry 0."""
     peer.deliver(0, *map(str, range(size)))
