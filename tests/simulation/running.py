@@ -175,6 +175,12 @@ class Simulation:
         if self.random.random() < 0.5:
             await asyncio.sleep(self.random.choice((0.001, 0.01, 0.1, 1.0, 3.0)))
 
+    def _cancelled_after(self) -> float | None:
+        """Return the seconds after which a call is cancelled, seldom; None for the others, and once all is well."""
+        if self.network.calm or self.random.random() > 0.05:
+            return None
+        return self.random.choice((0.0, 0.001, 0.01, 1.0))
+
     # applications
 
     @contextlib.asynccontextmanager
@@ -212,8 +218,9 @@ class Simulation:
     async def _send(self, producer: jmsaio.MessageProducer, name: str, number: int) -> None:
         sent, key = f"{name} {number}", f"{name}{number % 3}"
         try:
-            await self.bounded(f"send {sent}", SEND, producer.send(sent, properties={"JMSXGroupID": key}))
-        except jmsaio.SendInDoubtError:
+            async with asyncio.timeout(self._cancelled_after()):
+                await self.bounded(f"send {sent}", SEND, producer.send(sent, properties={"JMSXGroupID": key}))
+        except (jmsaio.SendInDoubtError, TimeoutError):  # the latter: it was cancelled
             pass
         except (jmsaio.SendError, jmsaio.OperationTimeoutError):  # the latter: the window is full
             self.refused.add(sent)
@@ -243,7 +250,10 @@ class Simulation:
     ) -> bool:
         """Receive with one consumer; return False when nothing comes any more."""
         while True:
-            message = await self.bounded("receive", patience, consumer.receive(timeout=patience))
+            message = None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._cancelled_after()):
+                    message = await self.bounded("receive", patience, consumer.receive(timeout=patience))
             if self.cluster.broken or (message is None and not self._producing):
                 return False
             if message is None:
@@ -296,6 +306,14 @@ class Simulation:
         self.note("healthy from now on")
         self._healthy.set()
 
+    async def _interrupt(self, connection: jmsaio.Connection) -> None:
+        """Stop and start a connection from time to time."""
+        while not self._healthy.is_set():
+            await asyncio.sleep(self.random.uniform(0.0, 20.0))
+            await self.bounded("stop", OPEN, connection.stop())
+            await self._pause()
+            await self.bounded("start", OPEN, connection.start())
+
     def _storing(self) -> None:
         self.cluster.failing = False
 
@@ -309,6 +327,7 @@ class Simulation:
                     await (await self._again("create_consumer", OPEN, lambda: self._subscribed(session))).close()
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._trouble())
+                group.create_task(self._interrupt(other))
                 for name in ("a", "b"):
                     group.create_task(self._produce(connection, name))
                 for number in range(self.case.consumers):
@@ -364,9 +383,12 @@ class Simulation:
         """First deliveries are in order, unless the broker had reason to divide them among several consumers."""
         overlapped = any(each.overlapped for topic in topics for each in topic.subscriptions.values())
         left_out = {sent for topic in topics for _, sent in topic.undone} | several
+        first = dict[str, Received]()
+        for each in self.received:
+            first.setdefault(each.text, each)
         if self.case.kind != "Shared" or not overlapped:
             for consumer in range(1, self._consumers + 1):
-                mine = [each.text for each in self.received if each.consumer == consumer and each.text not in left_out]
+                mine = [sent for sent, each in first.items() if each.consumer == consumer and sent not in left_out]
                 self._check_order(f"received by consumer {consumer}", mine)
 
     def _check_repetitions(self, topic: Topic, stored: Counter[str]) -> None:
