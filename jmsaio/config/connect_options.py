@@ -169,6 +169,8 @@ class ConnectOptions(TypedDict, total=False):
     only."""
     chunking_enabled: bool
     """Split large messages; needs batchingEnabled=false; Pulsar only."""
+    chunk_max_message_size: int
+    """Maximum bytes of a chunk; 0 or negative: as many as the broker allows; transport=wire only."""
     producer_name: str | None
     """Name of the producer in the broker's statistics."""
     access_mode: Literal["Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"]
@@ -213,9 +215,12 @@ class ConnectOptions(TypedDict, total=False):
     replicate_subscription_state: bool
     """Geo-replicate the subscription's position; Pulsar only."""
     max_pending_chunked_message: int
-    """Maximum number of chunked messages assembled at the same time; transport=pulsar-client only."""
+    """Maximum number of chunked messages assembled at the same time; Pulsar only."""
     auto_ack_oldest_chunked_message_on_queue_full: bool
-    """Drop the oldest incomplete message at that limit; transport=pulsar-client only."""
+    """Drop the oldest incomplete message at that limit; Pulsar only."""
+    expire_time_of_incomplete_chunked_message: Duration
+    """Time without a new chunk after which an incomplete message is acknowledged: its sender gave up; 0: never (pulsar-
+    client: always 60 s); transport=wire only, refused with transport=pulsar-client."""
     crypto_failure_action: Literal["FAIL", "DISCARD", "CONSUME"]
     """Handling of a message that can't be decrypted; transport=pulsar-client only, refused with transport=wire."""
     use_schema: bool

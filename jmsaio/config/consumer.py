@@ -169,11 +169,16 @@ class ConsumerConfig:
         "maxPendingChunkedMessage",
         "maximum number of chunked messages assembled at the same time",
         low=0,
-        transports=ON_PULSAR_CLIENT,
+        transports=ON_PULSAR,
     )
     auto_ack_oldest_chunked_message_on_queue_full: bool = option(
         False, "autoAckOldestChunkedMessageOnQueueFull", "drop the oldest incomplete message at that limit",
-        transports=ON_PULSAR_CLIENT,
+        transports=ON_PULSAR,
+    )  # fmt: skip
+    expire_time_of_incomplete_chunked_message: float = option(
+        60.0, "expireTimeOfIncompleteChunkedMessageMillis",
+        "time without a new chunk after which an incomplete message is acknowledged: its sender gave up; 0: never "
+        "(pulsar-client: always 60 s)", unit="ms", transports=ON_WIRE, refused_on=ON_PULSAR_CLIENT,
     )  # fmt: skip
     crypto_failure_action: CryptoFailureAction = option(
         "FAIL", "cryptoFailureAction", "handling of a message that can't be decrypted",

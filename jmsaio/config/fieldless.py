@@ -108,7 +108,6 @@ PRODUCER = (
     _refused(_PRODUCER, "cryptoKeyReader", _T, None, _PLAIN),
     _accepted(_PRODUCER, "cryptoFailureAction", "belongs to encryptionKeys"),
     _accepted(_PRODUCER, "batchingPartitionSwitchFrequencyByPublishDelay", _NONE),
-    _accepted(_PRODUCER, "chunkMaxMessageSize", "chunks are as large as the broker allows"),
     _accepted(_PRODUCER, "lazyStartPartitionedProducers", "the producers of all partitions are created together"),
     _accepted(_PRODUCER, "maxPendingMessages", "use send_window_messages"),
     _accepted(_PRODUCER, "maxPendingMessagesAcrossPartitions", "use send_window_messages"),
@@ -121,8 +120,6 @@ PRODUCER = (
 CONSUMER = (
     _refused(_CONSUMER, "topicConfigurations", _L, None, _LEVELS),
     _refused(_CONSUMER, "cryptoKeyReader", _T, None, _PLAIN),
-    _refused(_CONSUMER, "expireTimeOfIncompleteChunkedMessageMillis", _I, 60000,
-             "pulsar-client waits 60 s for the chunks of a message; leave it out", "ms"),
     _refused(_CONSUMER, "retryEnable", _F, False, "there is no retry letter topic; use deadLetterPolicy"),
     _refused(_CONSUMER, "startPaused", _F, False, "use auto_start=False or connection.stop()"),
     _accepted(_CONSUMER, "autoScaledReceiverQueueSizeEnabled", _NONE),

@@ -52,6 +52,10 @@ class ProducerConfig:
     chunking_enabled: bool = option(
         False, "chunkingEnabled", "split large messages; needs batchingEnabled=false", transports=ON_PULSAR
     )
+    chunk_max_message_size: int = option(
+        -1, "chunkMaxMessageSize", "maximum bytes of a chunk; 0 or negative: as many as the broker allows",
+        unit="bytes", transports=ON_WIRE,
+    )  # fmt: skip
     producer_name: str | None = option(None, "producerName", "name of the producer in the broker's statistics")
     access_mode: AccessMode = option(
         "Shared", "accessMode", "which other producers are allowed on the topic", transports=ON_PULSAR

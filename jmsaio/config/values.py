@@ -74,6 +74,8 @@ def refuse_on(transport: str, option: Option, value: object) -> None:
     if transport in option.refused_on:
         place = "the embedded broker" if transport == "memory" else f"transport={transport}"
         others = " or ".join(f"transport={name}" for name in option.transports)
+        if option.kind is Kind.DURATION and isinstance(value, float):
+            value = round(value / SECONDS[option.unit])  # as it is written
         raise refuse(option, value, f"{place} does not have this option; use {others}, or leave it out")
 
 

@@ -61,8 +61,6 @@ _RETURN, _RETURN_MOST = 0.1, 10.0
 _AGAIN: Final = (0.1, 1.0, 10.0)
 #: Delayed records that one consumer keeps, where the broker does not delay them; the last one can exceed the bytes.
 _MOST_EARLY, _MOST_EARLY_BYTES = 10_000, 64 * 1024 * 1024
-#: Seconds without a new chunk after which an incomplete message is given up.
-_CHUNKS_EXPIRE: Final = 60.0
 #: The broker's words where a subscription has other consumers.
 _OTHERS: Final = "shared consumer attempting to unsubscribe"
 
@@ -127,7 +125,7 @@ class Consumer:
         config = subscription.config
         self._chunks = Chunks(
             topic, config.max_pending_chunked_message, config.auto_ack_oldest_chunked_message_on_queue_full,
-            _CHUNKS_EXPIRE, self._redeliver_places, self._acknowledge_places,
+            config.expire_time_of_incomplete_chunked_message, self._redeliver_places, self._acknowledge_places,
         )  # fmt: skip
         self._first: WireId | None = None  # after a seek into a batch: earlier records of it are acknowledged
         self._closed = False

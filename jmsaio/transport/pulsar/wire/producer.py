@@ -331,6 +331,8 @@ class Producer:
         )  # fmt: skip
         encoded = encode_metadata(metadata)
         most = self._limit + _OVERHEAD - len(encoded)  # the broker allows more for the rest
+        if self._config.chunk_max_message_size > 0:
+            most = min(most, self._config.chunk_max_message_size)
         if len(data) <= most or not self._chunks:
             return 1, send(self._id, sequence, encoded, data, messages=count, highest_sequence_id=highest)
         frames = [

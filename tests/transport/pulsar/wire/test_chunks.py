@@ -15,7 +15,6 @@ from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.metadata import Metadata
 from jmsaio.transport.base import Reader, ReaderOptions, StartPosition, SubscriptionType
 from jmsaio.transport.pulsar.wire import chunks as module
-from jmsaio.transport.pulsar.wire import consumer
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import texts
 from tests.transport.pulsar.wire.conftest import TOPIC
@@ -143,13 +142,11 @@ async def test_too_many_at_once_are_acknowledged_if_that_is_asked_for(peer: Peer
 async def test_what_stays_incomplete_is_acknowledged_unless_an_entry_could_not_be_read(
     peer: Peer,
     transport: WireTransport,
-    monkeypatch: pytest.MonkeyPatch,
     damage: bool,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """With or without its first chunk; the one that could not be read might be the missing one."""
-    monkeypatch.setattr(consumer, "_CHUNKS_EXPIRE", 0.05)
-    box = await subscribe(transport)
+    box = await subscribe(transport, expire_time_of_incomplete_chunked_message=0.05)
     deliver(peer, [0, 1])
     deliver(peer, [2], producer="q", first=2)
     if damage:

@@ -482,6 +482,14 @@ async def test_compression_comes_before_the_chunks_and_small_messages_need_none(
     assert b"".join(payload for _, payload in chunks) == body
 
 
+async def test_chunks_are_as_large_as_asked_for(peer: Peer, transport: WireTransport) -> None:
+    options = {"batching_enabled": False, "chunking_enabled": True, "chunk_max_message_size": 4}
+    sender = await open_sender(transport, [], **options)
+    sender.send(record("0123456789"), 0)
+    await sender.drain(5)
+    assert [payload for _, payload in peer.entries.values()] == [b"0123", b"4567", b"89"]
+
+
 async def test_one_refused_chunk_fails_the_message_and_no_other(peer: Peer, transport: WireTransport) -> None:
     """The answers to its other chunks are not those of the next message with its sequence id."""
     outcomes: list[Outcome] = []
