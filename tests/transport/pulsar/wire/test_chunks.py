@@ -198,7 +198,7 @@ async def test_a_seek_to_it_begins_at_its_first_chunk(peer: Peer, transport: Wir
 
 
 async def open_reader(
-    peer: Peer, transport: WireTransport, start: WireId | StartPosition, inclusive: bool = True
+    peer: Peer, transport: WireTransport, start: WireId | StartPosition | int, inclusive: bool = True
 ) -> Reader:
     """A reader of a topic with more entries than arrive."""
 
@@ -270,3 +270,18 @@ async def test_a_reader_that_loses_its_link_between_chunks_reads_the_whole_messa
     deliver(peer, [3], first=2)
     [record] = await reader.read(5, 5)
     assert record.payload == b"abcdef"
+
+
+async def test_a_reader_from_a_time_that_loses_its_link_reads_nothing_earlier(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """The message that was found by its time has arrived, and the application has not read it."""
+    reader = await open_reader(peer, transport, 1000)
+    peer.deliver(3, "earlier", published=999)
+    peer.deliver(4, "found", published=1000)
+    await transport.ping(5)
+    peer.links[-1].cut()
+    assert await starts(peer, 2) == [-1, 3]
+    peer.deliver(3, "earlier", published=999)
+    peer.deliver(4, "found", published=1000)
+    assert texts(await reader.read(1, 5)) == ["found"]
