@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import uuid
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import attrs
 import pytest
 
-from jmsaio.config import ConsumerConfig, ProducerConfig
+from jmsaio.config import ConsumerConfig, ProducerConfig, load
 from jmsaio.errors import JMSError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.protocol.codes import ServerError
@@ -28,6 +29,7 @@ from jmsaio.transport.base import (
 )
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record, texts
+from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.fuzz import FuzzLoop
 from tests.transport.pulsar.wire.peer import Fields, Link
@@ -60,6 +62,7 @@ class World:
 
     server: Server
     transport: WireTransport
+    topic: str = TOPIC
     sender: Sender = attrs.field(init=False)
     receiver: Receiver = attrs.field(init=False)
     reader: Reader = attrs.field(init=False)
@@ -76,14 +79,14 @@ class World:
             self.stored.update(tokens)
 
     async def open_sender(self) -> Sender:
-        return await self.transport.open_sender(TOPIC, SenderOptions(ProducerConfig(), self.settled))
+        return await self.transport.open_sender(self.topic, SenderOptions(ProducerConfig(), self.settled))
 
     async def open_receiver(self) -> Receiver:
-        wanted = Subscription((TOPIC,), "s", SubscriptionType.SHARED, ConsumerConfig(), StartPosition.EARLIEST)
+        wanted = Subscription((self.topic,), "s", SubscriptionType.SHARED, ConsumerConfig(), StartPosition.EARLIEST)
         return await self.transport.open_receiver(wanted, self.woken.set)
 
     async def open_reader(self) -> Reader:
-        name = TOPIC if not self.server.partitions else f"{TOPIC}-partition-0"
+        name = self.topic if not self.server.partitions else f"{self.topic}-partition-0"
         return await self.transport.open_reader(ReaderOptions(name, ConsumerConfig(receiver_queue_size=1)))
 
     def send(self, number: int) -> None:
@@ -157,12 +160,7 @@ class World:
         assert self.outcomes == self.sent, "a send without an outcome"
         if not self.transport._client.closed:
             self.check_registered()
-            if "closed" in repr(self.sender):
-                self.sender = await self.open_sender()
-            if "closed" in repr(self.receiver):
-                self.held, self.receiver = [], await self.open_receiver()
-            await self.receiver.resume(5)
-            await self.send_and_drain()
+            await self.renew()
             async with asyncio.timeout(LATER):
                 while self.server.left:
                     self.held += self.receiver.receive(100)
@@ -173,6 +171,15 @@ class World:
         await asyncio.sleep(1)
         assert self.server.registered == set() and self.server.links == []
         assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    async def renew(self) -> None:
+        """Open what is closed, and send again."""
+        if "closed" in repr(self.sender):
+            self.sender = await self.open_sender()
+        if "closed" in repr(self.receiver):
+            self.held, self.receiver = [], await self.open_receiver()
+        await self.receiver.resume(5)
+        await self.send_and_drain()
 
     def check_registered(self) -> None:
         """The broker, the connections and the transport know the same parts."""
@@ -211,6 +218,13 @@ FAULTS = {
 }
 
 
+async def quietly(call: Callable[[World], Awaitable[object]], world: World) -> Any:
+    """Return what a call returns, None after an error."""
+    with contextlib.suppress(JMSError):
+        return await call(world)
+    return None
+
+
 async def cancelled(call: Callable[[World], Awaitable[object]], turns: int, partitions: int, fault: str) -> bool:
     """Make a world, cancel the call in it after so many turns, and check the world; return whether it was in time."""
     loop: Any = asyncio.get_running_loop()
@@ -223,11 +237,7 @@ async def cancelled(call: Callable[[World], Awaitable[object]], turns: int, part
     for command, script in FAULTS[fault].items():
         server.script(command, script)
 
-    async def run() -> Any:
-        with contextlib.suppress(JMSError):
-            return await call(world)
-
-    task = asyncio.ensure_future(run())
+    task = asyncio.ensure_future(quietly(call, world))
     loop.cancel_after(turns, task)
     await asyncio.wait({task})
     server.scripts.clear()
@@ -254,3 +264,41 @@ def test_a_call_cancelled_in_any_turn_loses_nothing_and_leaves_nothing(
             except BaseException as error:
                 error.add_note(f"cancelled after {turns} turns")
                 raise
+
+
+@pytest.mark.broker
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_calls_cancelled_on_a_broker_lose_nothing_and_leave_nothing(pulsar_broker: TestBroker) -> None:
+    """Two hundred points: up to six turns of the loop after none to two milliseconds."""
+    transport = await open_transport(load(pulsar_broker.url))
+    assert transport.admin is not None
+    world = World(Server(), transport, f"persistent://public/default/cancelled-{uuid.uuid4()}")
+    await world.prepare()
+    tasks = len(asyncio.all_tasks())
+    for call in (call for call in CALLS if call not in (World.seek, World.close)):
+        for point in range(20):
+            task = asyncio.ensure_future(quietly(call, world))
+            await asyncio.sleep(0.001 * (point // 7))
+            for _ in range(point % 7):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait({task})
+            if not task.cancelled() and task.result() is not None:
+                await task.result().aclose(5)
+            await world.renew()
+            world.held += world.receiver.receive(4)
+    async with asyncio.timeout(30):
+        while not world.stored <= world.seen or len(asyncio.all_tasks()) > tasks:
+            world.held += world.receiver.receive(100)
+            world.acknowledge(100)
+            await asyncio.sleep(0.05)
+        connections = transport._client.pool.connections
+        assert sum(len(one.producers) for one in connections) == sum(len(one.consumers) for one in connections) == 1
+        while True:  # the broker closes a reader's subscription in its own time
+            found = (await transport.admin.stats(world.topic)).subscriptions
+            if [one.consumers for one in found.values()] == [1]:
+                break
+            await asyncio.sleep(0.05)
+    assert world.outcomes == world.sent
+    await transport.aclose(5)
