@@ -97,6 +97,7 @@ class Consumer:
         self._ordered = not subscription.shared
         policy = subscription.config.dead_letter
         self._dead_after = None if policy is None else policy.max_redeliver_count
+        self._fails_here = subscription.shared and subscription.selective
         self._id = next(client.ids)
         self._keeper = Keeper(self, client.topics, client.tasks, client.backoff, partial(refused, topic))
         self._connection: Connection | None = None
@@ -307,8 +308,8 @@ class Consumer:
             if delay > 0:
                 life.step(entry.states, index, RecordEvent.EARLY)
                 self._keep_early(record, due or 0, delay)
-            elif self._dead_after is not None and count > self._dead_after:
-                self._bury(record, count)
+            elif self._dead_after is not None and self.failures_of(entry, index) > self._dead_after:
+                self._bury(record)
             else:
                 self._ready.append(record)
 
@@ -527,9 +528,8 @@ class Consumer:
         step = life.step(entry.states, index, event)
         if step.counted:
             entry.failures[index] = entry.failures.get(index, 0) + 1
-            count = self._count_of(entry, index)
-            if self._dead_after is not None and count > self._dead_after:
-                self._bury(self._record_of(entry, index), count)
+            if self._dead_after is not None and self.failures_of(entry, index) > self._dead_after:
+                self._bury(self._record_of(entry, index))
                 return
         if step.action is Action.WAIT:
             when = entry.due[index] = self._client.loop.time() + max(0.0, delay)
@@ -622,7 +622,16 @@ class Consumer:
 
     # dead letters
 
-    def _bury(self, record: WireRecord, failures: int) -> None:
+    def failures_of(self, entry: Entry, index: int) -> int:
+        """Return the number of failed deliveries of a record, as counted for dead letters.
+
+        If selectors reject records, only those returned by applications of this process count: the broker's count
+        includes the rejections.
+        """
+        return entry.failures.get(index, 0) if self._fails_here else self._count_of(entry, index)
+
+    def _bury(self, record: WireRecord) -> None:
+        failures = self.failures_of(record.entry, record.index)
         life.step(record.entry.states, record.index, RecordEvent.DEAD_LETTERED)
         self._dying(self, record, failures)
 

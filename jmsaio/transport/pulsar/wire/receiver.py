@@ -191,8 +191,12 @@ class WireReceiver:
             self.acknowledge((record,))
             return
         consumer = self._of(record)
-        if consumer is not None and consumer.dead_letter(record):  # type: ignore[arg-type]  # of this receiver
-            self._letters.put([(record, record.redelivery_count)], self._letter_ended, properties)
+        if consumer is None:
+            return
+        assert isinstance(record, WireRecord)  # of this receiver
+        if consumer.dead_letter(record):
+            failures = consumer.failures_of(record.entry, record.index)
+            self._letters.put([(record, failures)], self._letter_ended, properties)
 
     def _bury(self, consumer: Consumer, record: WireRecord, failures: int) -> None:
         assert self._letters is not None  # a consumer with a policy

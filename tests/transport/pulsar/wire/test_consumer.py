@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from jmsaio.config import ConsumerConfig
+from jmsaio.config import ConsumerConfig, DeadLetterPolicy
 from jmsaio.errors import TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.protocol.codes import ServerError
@@ -42,9 +42,12 @@ class Box:
         return found
 
 
-async def subscribe(transport: WireTransport, type_: SubscriptionType = SubscriptionType.SHARED, **options: Any) -> Box:
+async def subscribe(
+    transport: WireTransport, type_: SubscriptionType = SubscriptionType.SHARED, *, selective: bool = False,
+    **options: Any,
+) -> Box:  # fmt: skip
     woken = asyncio.Event()
-    wanted = Subscription((TOPIC,), "s", type_, ConsumerConfig(**options), StartPosition.EARLIEST)
+    wanted = Subscription((TOPIC,), "s", type_, ConsumerConfig(**options), StartPosition.EARLIEST, selective=selective)
     return Box(await transport.open_receiver(wanted, woken.set), woken)
 
 
@@ -280,6 +283,20 @@ async def test_too_many_delayed_records_pause_an_ordered_subscription(
     assert len(peer.all(Command.FLOW)) == 2 and "receiving from" in caplog.text
     assert texts(await box.take(2)) == ["0", "1"]
     await peer.seen(Command.FLOW, 3)
+
+
+async def test_what_selectors_rejected_is_no_failure_for_dead_letters(peer: Peer, transport: WireTransport) -> None:
+    """The broker counts each rejection."""
+    box = await subscribe(transport, selective=True, dead_letter=DeadLetterPolicy(max_redeliver_count=1))
+    peer.deliver(0, "a", count=5)
+    for count in (5, 6):
+        [record] = await box.take(1)
+        assert record.redelivery_count == count
+        box.receiver.negative_acknowledge([record], 0.0)
+        if count == 5:
+            await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+            peer.deliver(0, "a", count=6)
+    await peer.seen(Command.PRODUCER)  # of the dead letters
 
 
 async def test_an_ack_timeout_returns_a_record(peer: Peer, transport: WireTransport) -> None:
