@@ -18,6 +18,7 @@ import attrs
 
 from jmsaio.config import ProducerConfig
 from jmsaio.errors import (
+    BrokerUnavailableError,
     JMSError,
     JMSSecurityError,
     MessageFormatError,
@@ -215,7 +216,8 @@ class Producer:
         """
         connection = self._connection
         if connection is not None and passes(error, again=False):
-            connection.close(error)
+            text = f"the connection to {connection.address.broker} was closed to repeat a send: {error}"
+            connection.close(BrokerUnavailableError(text))
             return
         batch = self._producing.refuse(sequence)
         self._release()

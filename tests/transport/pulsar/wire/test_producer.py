@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from jmsaio.config import ProducerConfig
-from jmsaio.errors import JMSError, MessageTooLargeError, SendError, SendInDoubtError
+from jmsaio.errors import BrokerUnavailableError, JMSError, MessageTooLargeError, SendError, SendInDoubtError
 from jmsaio.model.wire import WireId
 from jmsaio.protocol.batch import split
 from jmsaio.protocol.codes import CompressionType, ServerError
@@ -202,8 +202,14 @@ async def test_after_an_error_that_passes_a_batch_is_sent_again(peer: Peer, tran
         )  # fmt: skip
 
     peer.script(Command.SEND, fail)
+    peer.script(Command.PARTITIONED_METADATA, lambda link, fields: b"")
+    [connection] = transport._client.pool.connections
+    asked = asyncio.create_task(connection.request("ask", 5, Command.PARTITIONED_METADATA, topic=TOPIC))
+    await peer.seen(Command.PARTITIONED_METADATA, 2)
     sender.send(record("x"), 0)
     await sender.drain(5)
+    with pytest.raises(BrokerUnavailableError):  # the error of the send is not that of others
+        await asked
     assert [fields["sequence_id"] for fields in peer.all(Command.SEND)] == [0, 0]
     assert [(token, error) for token, _, error in outcomes] == [(0, None)]
 
