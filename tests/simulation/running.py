@@ -383,6 +383,8 @@ class Simulation:
         """First deliveries are in order, unless the broker had reason to divide them among several consumers."""
         overlapped = any(each.overlapped for topic in topics for each in topic.subscriptions.values())
         left_out = {sent for topic in topics for _, sent in topic.undone} | several
+        if overlapped:  # another consumer might hold what was given before
+            left_out |= {sent for topic in topics for sent in topic.repeated}
         first = dict[str, Received]()
         for each in self.received:
             first.setdefault(each.text, each)

@@ -201,6 +201,8 @@ class Subscription:
         consumer.permits -= bits.bit_count()  # the broker counts only what is not acknowledged
         consumer.pending[place] = entry
         consumer.given.add(place)
+        if (self.name, place) in self.topic.given:
+            self.topic.repeated.update(entry.texts)
         self.topic.given.setdefault((self.name, place), self.topic.time())
         command = encode_command(
             Command.MESSAGE, consumer_id=consumer.number, message_id={"ledger_id": place[0], "entry_id": place[1]},
@@ -248,6 +250,7 @@ class Topic:
         last: highest sequence id that is stored, by producer.
         recent: acknowledgements that a crash can undo: subscription, place, and what was left before.
         given: when an entry was first given to a consumer of a subscription.
+        repeated: texts of entries that were given several times.
         forgot: times at which it left a broker, which forgot its counts.
         undone: texts whose acknowledgement a crash has undone, by subscription.
     """
@@ -264,6 +267,7 @@ class Topic:
     last: dict[str, int] = attrs.field(factory=lambda: defaultdict(lambda: -1))
     recent: list[tuple[Subscription, Place, int]] = attrs.field(factory=list)
     given: dict[tuple[str, Place], float] = attrs.field(factory=dict)
+    repeated: set[str] = attrs.field(factory=set)
     forgot: list[float] = attrs.field(factory=list)
     undone: set[tuple[str, str]] = attrs.field(factory=set)
 
