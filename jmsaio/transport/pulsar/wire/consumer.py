@@ -194,6 +194,8 @@ class Consumer:
         self._taken = 0
         self._early.clear()
         self._early_count = self._early_bytes = 0
+        if self._paused:
+            self._paused = self._permits.held = False
 
     def topic_ended(self) -> None:
         """Take that nothing follows: the topic is terminated."""

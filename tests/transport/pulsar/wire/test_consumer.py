@@ -285,6 +285,20 @@ async def test_too_many_delayed_records_pause_an_ordered_subscription(
     await peer.seen(Command.FLOW, 3)
 
 
+async def test_a_pause_for_delayed_records_ends_with_the_link(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then none is kept here any more: the broker sends them again."""
+    monkeypatch.setattr(module, "_MOST_EARLY", 2)
+    await subscribe(transport, SubscriptionType.EXCLUSIVE, receiver_queue_size=1)
+    for number in range(2):
+        peer.deliver(number, str(number), due=int(transport.clock.now() * 1000) + 3_600_000)
+    await peer.seen(Command.FLOW, 2)
+    peer.links[-1].cut()
+    await peer.seen(Command.SUBSCRIBE, 2)
+    await peer.seen(Command.FLOW, 3)
+
+
 async def test_what_selectors_rejected_is_no_failure_for_dead_letters(peer: Peer, transport: WireTransport) -> None:
     """The broker counts each rejection."""
     box = await subscribe(transport, selective=True, dead_letter=DeadLetterPolicy(max_redeliver_count=1))
