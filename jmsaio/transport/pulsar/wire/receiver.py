@@ -194,8 +194,8 @@ class WireReceiver:
         if consumer is None:
             return
         assert isinstance(record, WireRecord)  # of this receiver
+        failures = consumer.failures_of(record.entry, record.index)
         if consumer.dead_letter(record):
-            failures = consumer.failures_of(record.entry, record.index)
             self._letters.put([(record, failures)], self._letter_ended, properties)
 
     def _bury(self, consumer: Consumer, record: WireRecord, failures: int) -> None:
