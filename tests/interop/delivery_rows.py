@@ -360,7 +360,7 @@ async def held_back(cell: Cell) -> None:
     await cell.receiver.subscribe(cell.queue())
     await cell.sender.send(cell.queue(), text("of the transaction"))
     await cell.receiver.send(cell.queue(), text("after it"))
-    found = bodies(await cell.receiver.receive(2, timeout=_ABSENT))
+    found = bodies(await cell.receiver.receive(2, timeout=4))
     await cell.sender.end("commit")
     assert "after it" in found, f"held back: {found}"
 

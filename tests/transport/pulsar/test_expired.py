@@ -46,7 +46,10 @@ async def test_a_token_that_expires_is_told_until_there_is_another(
 ) -> None:
     file, told = tmp_path / "token", asyncio.Queue[JMSError]()
     async with jmsaio.connect(secure_broker.options()) as first, first.create_session() as session:
-        for name in ("expired", "expired-quiet"):  # a new broker takes seconds for its first topics
+        for name in (
+            f"expired-{transport}",
+            f"expired-quiet-{transport}",
+        ):  # a new broker takes seconds for its first topics
             await session.create_consumer(session.create_queue(name))
     file.write_text(secure_broker.token(lifetime=LIFETIME))
     expired = pytest.raises(JMSSecurityError, match=rf"the token expired at 20.*; write a valid one into {file}")
@@ -57,7 +60,8 @@ async def test_a_token_that_expires_is_told_until_there_is_another(
             connection.create_session() as quiet,
         ):
             connection.set_exception_listener(told.put_nowait)
-            queue, other = session.create_queue("expired"), quiet.create_queue("expired-quiet")
+            queue = session.create_queue(f"expired-{transport}")
+            other = quiet.create_queue(f"expired-quiet-{transport}")
             producer, consumer = await session.create_producer(queue), await quiet.create_consumer(other)
             waiting = asyncio.create_task(consumer.receive())
             failing = await refused(producer)
