@@ -14,7 +14,6 @@ from jmsaio.errors import ProtocolError
 from jmsaio.protocol.codes import CompressionType
 from jmsaio.protocol.compression import LARGEST, compressor, expand, fast
 
-pytest.importorskip("cramjam", reason="the extra compression is not installed")
 pytestmark = pytest.mark.fast
 KINDS = [kind for kind in CompressionType if kind is not CompressionType.NONE]
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

@@ -298,8 +298,6 @@ async def test_records_of_an_open_batch_fail_with_their_producer(peer: Peer, tra
 @pytest.mark.parametrize("kind", ["ZLIB", "LZ4", "ZSTD", "SNAPPY"])
 async def test_compressed_entries_say_what_they_hold(peer: Peer, transport: WireTransport, kind: str) -> None:
     """What would not become smaller is sent as it is."""
-    if kind != "ZLIB":
-        pytest.importorskip("cramjam", reason="the extra compression is not installed")
     sender = await open_sender(transport, [], compression_type=kind)
     for records in (["a" * 500, "b" * 500], ["c" * 500], ["short"], [""], ["large" * 40_000]):
         for text in records:
