@@ -11,7 +11,7 @@ from benchmarks.java_peer import CLASS_PATH, WEB_URL
 from benchmarks.layer.catalog import layer_scenarios
 from jmsaio.bench.catalog import EMBEDDED, broker_scenarios, embedded_scenarios
 from jmsaio.bench.child import find_target
-from jmsaio.bench.scenario import Block, Scenario
+from jmsaio.bench.scenario import Block, Scenario, with_query
 
 #: The cost of tracing; without it, ``embedded.through`` measures the same.
 TRACED = Scenario(
@@ -91,4 +91,4 @@ def beside_uvloop(scenarios: Sequence[Scenario]) -> list[Scenario]:
 
 def jmsaio_url(url: str, web_url: str) -> str:
     """``url`` for jmsaio, which asks the broker's web address for the first use of a queue; raw peers don't know it."""
-    return f"{url}{'&' if '?' in url else '?'}webServiceUrl={web_url}"
+    return with_query(url, f"webServiceUrl={web_url}")

@@ -9,7 +9,7 @@ import time
 import attrs
 
 from benchmarks.spark.messages import CHARACTERS, PARTITIONS, SOURCE, TOPICS
-from jmsaio.bench.scenario import Block, Scenario
+from jmsaio.bench.scenario import Block, Scenario, with_query
 
 _HERE = "benchmarks.spark"
 _LARGE = "4096"
@@ -30,7 +30,7 @@ def spark_scenarios(raw_url: str, url: str) -> list[Scenario]:
         Scenario("spark.read-one", "Spark, one task", Block.SPARK_READ, f"{_HERE}.reading:one_task", url,
                  references=("spark.loop-columns", "spark.tuples")),
         Scenario("spark.read-wire", "Spark, one task, on wire", Block.SPARK_READ, f"{_HERE}.reading:one_task",
-                 f"{url}{'&' if '?' in url else '?'}transport=wire", references=("spark.read-one",)),
+                 with_query(url, "transport=wire"), references=("spark.read-one",)),
         Scenario("spark.read-two", "Spark, two tasks", Block.SPARK_READ, f"{_HERE}.reading:two_tasks", url,
                  references=("spark.loop-columns", "spark.loop-bare", "spark.read-one")),
         Scenario("spark.read-four", "Spark, four splits", Block.SPARK_READ, f"{_HERE}.reading:four_splits", url,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jmsaio.bench.scenario import Block, Goal, Scenario
+from jmsaio.bench.scenario import Block, Goal, Scenario, with_query
 
 #: URL of the embedded broker.
 EMBEDDED = "memory:"
@@ -93,7 +93,7 @@ def embedded_scenarios() -> list[Scenario]:
 
 def broker_scenarios(url: str) -> list[Scenario]:
     """Return the rows of jmsaio on the broker at ``url``, on each transport."""
-    wire = f"{url}{'&' if '?' in url else '?'}transport=wire"
+    wire = with_query(url, "transport=wire")
     return [*_transport_scenarios("jmsaio", "jmsaio", url), *_transport_scenarios("wire", "wire", wire)]
 
 

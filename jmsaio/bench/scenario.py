@@ -110,3 +110,8 @@ class Goal:
     def is_met(self, value: float) -> bool:
         """Return True if ``value`` (the median) reaches the bound."""
         return value <= self.bound if self.at_most else value >= self.bound
+
+
+def with_query(url: str, query: str) -> str:
+    """Return a URL with more options, joined by ``&``."""
+    return f"{url}{'&' if '?' in url else '?'}{query}"

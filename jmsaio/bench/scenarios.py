@@ -13,6 +13,7 @@ from itertools import cycle, islice
 
 import jmsaio
 from jmsaio.bench.meter import Meter, Metrics, latency_metrics
+from jmsaio.bench.scenario import with_query
 from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task, Workload
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.producer import MessageProducer
@@ -40,8 +41,7 @@ def tuned_url(task: Task) -> str:
         "producerConfig.batchingMaxPublishDelayMicros": round(work.batch_delay * 1e6),
         "consumerConfig.receiverQueueSize": work.window,
     }
-    query = "&".join(f"{name}={value}" for name, value in options.items())
-    return f"{task.url}{'&' if '?' in task.url else '?'}{query}"
+    return with_query(task.url, "&".join(f"{name}={value}" for name, value in options.items()))
 
 
 def typed_properties(number: int) -> dict[str, str | int]:
