@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from pathlib import Path
 
-from jmsaio.protocol import handshake, producing
+from jmsaio.protocol import handshake, producing, transacting
 from jmsaio.protocol.commands import Command
 from jmsaio.protocol.requests import ANSWERS
 
@@ -19,6 +19,7 @@ def machines() -> str:
     """Return the generated part of the guide."""
     steps = {(state, Command(command).name): to for (state, command), to in handshake.TRANSITIONS.items()}
     batches = {(state, event.value): to for (state, event), to in producing.TRANSITIONS.items()}
+    transactions = {(state, event.value): to for (state, event), to in transacting.TRANSITIONS.items()}
     answers = [f"| {request.name} | {answer.name} |" for request, answer in ANSWERS.items()]
     return "\n".join(
         [
@@ -29,6 +30,10 @@ def machines() -> str:
             "A batch that is sent (`protocol/producing.py`):",
             "",
             *table("event", batches),
+            "",
+            "A transaction (`protocol/transacting.py`):",
+            "",
+            *table("event", transactions),
             "",
             "A request and its answer (`protocol/requests.py`); ERROR answers any of them:",
             "",

@@ -154,7 +154,7 @@ def _host_port(place: str, default_port: int) -> tuple[str, int]:
 WEB_PORTS = {"http": 8080, "https": 8443}
 _MEMORY = TransportEntry("memory", "jmsaio.transport.memory", frozenset({"enableTransaction"}))
 _PULSAR_CLIENT = TransportEntry("pulsar-client", "jmsaio.transport.pulsar", needs="_pulsar")
-_PULSAR = (_PULSAR_CLIENT, TransportEntry("wire", "jmsaio.transport.pulsar"))
+_PULSAR = (_PULSAR_CLIENT, TransportEntry("wire", "jmsaio.transport.pulsar", frozenset({"enableTransaction"})))
 _TLS = frozenset({"useTls"})
 
 #: The registry. The first row is the default broker.

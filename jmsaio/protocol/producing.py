@@ -79,6 +79,7 @@ class Batch(Generic[Token]):
         frame: the SEND command, whole; of a message in chunks, one for each chunk without a receipt.
         deadline: steady time after which it fails, not before that of the batch ahead; infinity: never.
         entries: number of commands in ``frame``.
+        once: whether it is never written a second time: it belongs to a transaction, which is then rolled back.
         state: where it is.
         left: number of its entries that have no receipt, while it is written.
         duplicate: whether the broker reported an entry as stored before.
@@ -90,6 +91,7 @@ class Batch(Generic[Token]):
     frame: bytes
     deadline: float
     entries: int = 1
+    once: bool = False
     state: State = attrs.field(default=State.WAITING, init=False)
     left: int = attrs.field(default=0, init=False)
     duplicate: bool = attrs.field(default=False, init=False)
@@ -164,17 +166,29 @@ class Producing(Generic[Token]):
                 frames.append(self._write(batch))
         return frames
 
-    def lose(self) -> None:
-        """Take the loss of the connection: every batch stays, to be written on the next one."""
+    def lose(self) -> list[Batch[Token]]:
+        """Take the loss of the connection: every batch stays, to be written on the next one.
+
+        Returns:
+            Those that were written and are not written again, in order, removed.
+        """
         if not self.connected:
-            return
+            return []
         self.connected = False
         self.unanswered = self._held = 0
         self._highest = -1
-        for batch in self._batches:
+        batches, self._batches = self._batches, deque()
+        ended: list[Batch[Token]] = []
+        for batch in batches:
+            if batch.once and batch.state in UNANSWERED:
+                batch.take(Event.END)
+                ended.append(batch)
+                continue
             if batch.left < batch.entries and batch.state in UNANSWERED:
                 batch.leave_out_answered()
             batch.take(Event.LOST)
+            self._batches.append(batch)
+        return ended
 
     def receipt(self, sequence: int, duplicate: bool = False) -> Batch[Token] | None:
         """Take a receipt of the broker; then write what ``release`` returns.

@@ -86,7 +86,7 @@ class RecordEvent(enum.Enum):
     """What happens to a record."""
 
     ARRIVED = "arrived"
-    ARRIVED_SETTLED = "arrived, but acknowledged before"
+    ARRIVED_SETTLED = "arrived, but acknowledged before, here or elsewhere"
     REPLACED = "another record arrived under its id"
     EARLY = "delivery time not reached"
     HANDED_OUT = "handed out"
@@ -170,8 +170,11 @@ _ROWS: Final[Mapping[RecordEvent, _Row]] = {
     _E.ARRIVED: _row(
         _A.RECOGNISE, ((_S.UNKNOWN, _S.BACK), _QUEUE), ((_S.ACKED, _S.SETTLED), _To(None, _A.REPEAT))
     ),
-    # A record that is held or waits here stays so: another delivery is better than a loss.
-    _E.ARRIVED_SETTLED: _row(_A.RECOGNISE, ((_S.UNKNOWN, _S.ACKED, _S.SETTLED, _S.BACK), _SETTLE)),
+    # A record that is held or waits here stays so: another delivery is better than a loss. One that was not
+    # acknowledged here can be part of another client's open transaction, and arrives again if that is rolled back.
+    _E.ARRIVED_SETTLED: _row(
+        _A.RECOGNISE, ((_S.ACKED,), _To(_S.SETTLED, _A.RECOGNISE)), ((_S.BACK,), _To(_S.UNKNOWN, _A.RECOGNISE))
+    ),
     _E.REPLACED: _row(_A.NOTHING, (tuple(_S)[1:], _FORGET)),
     _E.EARLY: _row(_A.IMPOSSIBLE, ((_S.QUEUED,), _To(_S.EARLY, _A.WAIT))),
     _E.HANDED_OUT: _row(_A.IMPOSSIBLE, ((_S.QUEUED,), _To(_S.HELD, _A.HAND_OUT))),
@@ -255,6 +258,7 @@ _NEXT: Final = {
     for event in RecordEvent
 }
 _ALL_STATES: Final = bytes(RecordState)
+_GONE: Final = bytes((UNKNOWN, SETTLED))
 _ELSEWHERE: Final = bytes((UNKNOWN, ACKED, SETTLED, BACK))
 #: The digit of each state in an ack set: 1 for what is not acknowledged.
 _DIGITS: Final = bytes.maketrans(_ALL_STATES, bytes(b"01"[state not in (ACKED, SETTLED)] for state in _ALL_STATES))
@@ -288,7 +292,7 @@ def arrived(size: int, left: int | None = None) -> bytearray:
     """
     if left is None:
         return bytearray((QUEUED,)) * size
-    return bytearray(QUEUED if bit == "1" else SETTLED for bit in _bits(left, size))
+    return bytearray(QUEUED if bit == "1" else UNKNOWN for bit in _bits(left, size))
 
 
 def _bits(left: int | None, size: int) -> str:
@@ -307,8 +311,10 @@ def arrived_again(states: bytearray, left: int | None = None) -> tuple[list[int]
     queued, repeated = [], []
     for index, (state, bit) in enumerate(zip(states, _bits(left, len(states)), strict=True)):
         if bit == "0":
-            if state in (UNKNOWN, ACKED, BACK):
+            if state == ACKED:
                 states[index] = SETTLED
+            elif state == BACK:
+                states[index] = UNKNOWN
         elif state in (UNKNOWN, BACK):
             states[index] = QUEUED
             queued.append(index)
@@ -331,19 +337,24 @@ def ack_set_of(size: int, indexes: Iterable[int]) -> int | None:
 
 
 def confirm(states: bytearray, sent: int | None = None) -> bool:
-    """Process the receipt of an acknowledgement with the ack set ``sent``; return whether all records are settled."""
+    """Process the receipt of an acknowledgement with the ack set ``sent``; return whether the entry is ``settled``."""
     if sent is None:
         states[:] = states.translate(_NEXT[RecordEvent.CONFIRMED])
     else:
         for index, (state, bit) in enumerate(zip(states, _bits(sent, len(states)), strict=True)):
             if state == ACKED and bit == "0":
                 states[index] = SETTLED
-    return states.count(SETTLED) == len(states)
+    return settled(states)
+
+
+def settled(states: bytearray) -> bool:
+    """Return whether an entry can be forgotten: its records are settled, or not here."""
+    return not states.translate(None, _GONE)
 
 
 def unacknowledged(states: bytearray) -> int:
-    """Return the number of records of an entry that are not acknowledged."""
-    return len(states) - states.count(ACKED) - states.count(SETTLED)
+    """Return the number of records of an entry that are here and not acknowledged."""
+    return len(states) - states.count(ACKED) - states.count(SETTLED) - states.count(UNKNOWN)
 
 
 def forgettable(states: bytearray) -> bool:

@@ -253,10 +253,11 @@ class Connection(asyncio.Protocol):
         except TimeoutError:
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
         if "error" in answer or "error_code" in answer:
-            raise self._error_of(what, answer)
+            raise self.error_of(what, answer)
         return answer
 
-    def _error_of(self, what: str, fields: dict[str, Any]) -> JMSError:
+    def error_of(self, what: str, fields: dict[str, Any]) -> JMSError:
+        """Create the error of an answer; ``what`` is the operation, the start of its text."""
         number = fields.get("error", fields.get("error_code", 0))
         words = fields.get("message") or fields.get("error_message") or ""
         return error_of(what, number, self._identity.hidden_in(words))
@@ -311,12 +312,12 @@ class Connection(asyncio.Protocol):
             if not self._accepted.done():
                 self._accepted.set_result(None)
         else:
-            self.close(self._error_of(f"connect to {self.address.broker}", fields))
+            self.close(self.error_of(f"connect to {self.address.broker}", fields))
 
     def _take_send_error(self, fields: dict[str, Any]) -> None:
         producer = self.producers.get(fields.get("producer_id", -1))
         if producer is not None:
-            producer.refused(fields.get("sequence_id", -1), self._error_of("send", fields))
+            producer.refused(fields.get("sequence_id", -1), self.error_of("send", fields))
 
     def _close_producer(self, fields: dict[str, Any]) -> None:
         producer = self.producers.pop(fields.get("producer_id", -1), None)

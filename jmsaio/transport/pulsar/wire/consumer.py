@@ -18,6 +18,7 @@ from jmsaio.errors import (
     JMSError,
     OperationTimeoutError,
     ProtocolError,
+    TransactionRolledBackError,
     TransportError,
 )
 from jmsaio.model.partitions import split_partition
@@ -42,6 +43,7 @@ from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
 from jmsaio.transport.pulsar.wire.permits import Permits
 from jmsaio.transport.pulsar.wire.record import ENDS, Entry, Owner, WireRecord, may_expire
+from jmsaio.transport.pulsar.wire.transaction import WireTransaction, Work
 from jmsaio.transport.waiting import Waiters
 
 _log = logging.getLogger(__name__)
@@ -122,6 +124,7 @@ class Consumer:
         self._late: asyncio.Task[None] | None = None
         self._receipts: set[asyncio.Future[dict[str, object]]] = set()
         self._refused: JMSError | None = None
+        self._transacted: set[asyncio.Future[None]] = set()  # acknowledgements in transactions without an outcome
         self._changed = Waiters()  # it is registered, or has failed
         config = subscription.config
         self._chunks = Chunks(
@@ -238,13 +241,17 @@ class Consumer:
                     entry.holders.pop(index, None)
             if repeated:
                 self._acknowledge_later(entry)
+            if life.IN_TRANSACTION in entry.states:
+                self._known.recognised.add(entry)
         damages = self._damages.pop(key, 0) if self._damages else 0
         entry.returns += damages
         if whole is not None:
             entry.chunks = tuple(dict.fromkeys((*entry.chunks, *whole.places[:-1])))
             entry.returns = max(entry.returns, min(whole.returns, entry.broker_count))
+        again = self._ordered and (damages > 0 or known is not None) and self._taken < len(self._ready)
+        late = again and _place(self._ready[-1])[:2] > key
         self._queue(entry, spans, queued)
-        if damages and self._ordered:
+        if late:
             self._sort()
         left = delivery.ack_set
         self._permits.used(
@@ -460,7 +467,8 @@ class Consumer:
             return
         whole = not self._subscription.config.batch_index_ack_enabled
         entries = [(entry, life.ack_set(entry.states)) for entry in acked]
-        entries = [(entry, left) for entry, left in entries if left is None or not whole]
+        if whole:
+            entries = [(entry, left) for entry, left in entries if not life.unacknowledged(entry.states)]
         for first in range(0, len(entries), _MOST_IDS):
             self._send_acks(connection, entries[first : first + _MOST_IDS])
 
@@ -492,6 +500,99 @@ class Consumer:
         for entry, left in entries:
             if life.confirm(entry.states, left):
                 self._known.forget(entry)
+
+    def acknowledge_in(self, transaction: WireTransaction, records: Iterable[WireRecord]) -> None:
+        """Acknowledge records in a transaction, which can't be committed if one of them can't be."""
+        entries: dict[Entry, list[int]] = {}
+        elsewhere: dict[Owner, list[WireRecord]] = {}
+        for record in records:
+            entry, index, owner = record.entry, record.index, record.entry.owner
+            if owner is not None and owner is not self:
+                elsewhere.setdefault(owner, []).append(record)
+            elif not transaction.contains(self, entry, index) and self._joins(transaction, record):
+                transaction.acknowledged(self, entry, index)
+                entries.setdefault(entry, []).append(index)
+        for owner, some in elsewhere.items():
+            owner.acknowledge_in(transaction, some)
+        places = [(entry, life.ack_set_of(len(entry.states), indexes)) for entry, indexes in entries.items()]
+        for first in range(0, len(places), _MOST_IDS):
+            outcome: asyncio.Future[None] = self._client.loop.create_future()
+            self._transacted.add(outcome)
+            outcome.add_done_callback(self._transacted.discard)
+            write = partial(self._send_acks_in, transaction, places[first : first + _MOST_IDS], self._id, outcome)
+            transaction.add(self.topic, self._subscription.name, Work(write, partial(self._refuse, outcome)))
+
+    def _joins(self, transaction: WireTransaction, record: WireRecord) -> bool:
+        """Pass that a record is acknowledged in a transaction; if it can't be, neither can the transaction commit."""
+        entry, index = record.entry, record.index
+        state = entry.states[index]
+        if entry.registration != self._id or self._connection is None:
+            why = "the connection was lost since it arrived"
+        elif life.step(entry.states, index, RecordEvent.ACKNOWLEDGED_IN).action is Action.ACKNOWLEDGE_IN:
+            return True
+        elif state == life.IN_TRANSACTION:
+            why = "another transaction acknowledged it"
+        else:
+            why = "it was acknowledged or given back"
+        self._refused = TransactionRolledBackError(f"conflict on {record.message_id} of {self.topic}: {why}")
+        transaction.fail(self._refused)
+        return False
+
+    def _refuse(self, outcome: asyncio.Future[None], error: JMSError | None) -> None:
+        self._refused = error or self._refused
+        outcome.set_result(None)
+
+    def _send_acks_in(
+        self, transaction: WireTransaction, places: list[tuple[Entry, int | None]], number: int,
+        outcome: asyncio.Future[None],
+    ) -> None:  # fmt: skip
+        connection = self._connection
+        if connection is None or number != self._id:
+            error = TransportError("the connection was lost since the messages arrived", "Disconnected")
+            transaction.answered(error)
+            self._refuse(outcome, error)
+            return
+        ids = [acks.message_id(entry.ledger, entry.number, left, len(entry.states)) for entry, left in places]
+        ids += [acks.message_id(*place) for entry, _ in places for place in entry.chunks]
+        sent = connection.start_framed(
+            Command.ACK, lambda request: acks.ack(number, ids, txn=transaction.txn, request_id=request)
+        )
+        self._receipts.add(sent)
+        sent.add_done_callback(partial(self._answered_in, transaction, outcome))
+
+    def _answered_in(
+        self, transaction: WireTransaction, outcome: asyncio.Future[None], sent: asyncio.Future[dict[str, Any]]
+    ) -> None:
+        self._receipts.discard(sent)
+        error: JMSError | None = None
+        what = f"acknowledge in a transaction on {self._subscription.name} of {self.topic}"
+        if sent.cancelled() or sent.exception() is not None:
+            error = TransportError(f"{what}: the answer is lost with the connection", "Disconnected")
+        elif "error" in sent.result():
+            error = error_of(what, sent.result()["error"], sent.result().get("message") or "")
+        transaction.answered(error)
+        self._refuse(outcome, error)
+
+    def records_ended(self, entries: Mapping[Entry, list[int]], committed: bool) -> None:
+        """Take how records end that were acknowledged in a transaction; if not committed, they can arrive from now."""
+        event = RecordEvent.COMMITTED if committed else RecordEvent.ABORTED
+        for entry, indexes in entries.items():
+            for index in indexes:
+                if life.step(entry.states, index, event).counted:
+                    entry.failures[index] = entry.failures.get(index, 0) + 1
+            if not committed:
+                entry.returns += 1
+            elif life.settled(entry.states):
+                self._known.forget(entry)
+
+    def transaction_ended(self, entries: Iterable[Entry]) -> None:
+        """Have the broker redeliver entries that arrived while a transaction that was rolled back had records of them.
+
+        Others it redelivers by itself.
+        """
+        recognised = self._known.recognised & set(entries)
+        self._known.recognised -= recognised
+        self.redeliver(entry for entry in recognised if life.BACK in entry.states)
 
     async def _acknowledge_late(self) -> None:
         """Subscribe for what was acknowledged since the consumer was closed at the broker, and receive nothing."""
@@ -662,7 +763,7 @@ class Consumer:
         elsewhere, self._elsewhere = self._elsewhere, set()
         for owner in elsewhere:
             owner.flush()
-        waiting: set[asyncio.Future[Any]] = set(self._receipts) if receipt else set()
+        waiting: set[asyncio.Future[Any]] = {*self._transacted, *(self._receipts if receipt else ())}
         if self._late is not None:
             waiting.add(self._late)
         if waiting:

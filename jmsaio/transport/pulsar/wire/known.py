@@ -49,10 +49,12 @@ class Known:
 
     Attributes:
         entries: the entries of which something is held, waits or is counted here.
+        recognised: those that arrived again while an open transaction had records of them.
     """
 
     _name: tuple[str, str, str]
     entries: dict[EntryId, Entry] = attrs.field(factory=dict, init=False)
+    recognised: set[Entry] = attrs.field(factory=set, init=False)
     _most: int = attrs.field(factory=lambda: _MOST, init=False)
 
     def add(self, entry: Entry) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import attrs
@@ -19,6 +20,7 @@ import attrs
 from jmsaio.config import ProducerConfig
 from jmsaio.errors import (
     BrokerUnavailableError,
+    IllegalStateError,
     JMSError,
     JMSSecurityError,
     MessageFormatError,
@@ -47,6 +49,7 @@ from jmsaio.transport.pulsar.wire.answers import passes
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
+from jmsaio.transport.pulsar.wire.transaction import WireTransaction, Work
 from jmsaio.transport.sending import SequenceIds
 from jmsaio.transport.waiting import SLICE
 
@@ -66,11 +69,12 @@ _Compressed = tuple[CompressionType, bytes]
 
 @attrs.define(eq=False)
 class _Filling:
-    """A batch that still grows: its first record with its key, and all of them."""
+    """A batch that still grows: its first record with its key, all of them, and their transaction."""
 
     first: OutgoingRecord
     key: bytes | None
     deadline: float
+    transaction: WireTransaction | None
     body: Body = attrs.field(factory=Body)
     tokens: list[Token] = attrs.field(factory=list)
     size: int = 0  # counted in the window
@@ -95,7 +99,8 @@ class Producer:
         "_batches", "_bytes", "_changed", "_chunks", "_client", "_compress", "_compression", "_config", "_connection",
         "_count", "_epoch", "_expiry", "_filling", "_id", "_keeper", "_keyed", "_latest", "_limit", "_metadata",
         "_most_bytes", "_most_records", "_name", "_named", "_partition", "_producing", "_scheduled", "_schema",
-        "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_topic_epoch", "_window",
+        "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_topic_epoch", "_transacted",
+        "_transactions", "_waiting", "_window",
         "failure", "topic",
     )  # fmt: skip
 
@@ -130,7 +135,10 @@ class Producer:
         self._sequence = -1  # the last one given
         self._schema_version: bytes | None = None
         self._limit = self._most_bytes = 0
-        self._filling: dict[bytes | None, _Filling] = {}  # by key, or one for all
+        self._transacted = options.transacted
+        self._filling: dict[object, _Filling] = {}  # by transaction and key, or one for all
+        self._waiting: dict[_Filling, None] = {}  # for their transactions to include the topic
+        self._transactions: dict[Batch[Token], WireTransaction] = {}
         self._count = 0  # records of these batches
         self._bytes = 0  # of their entries' payloads
         self._scheduled = False
@@ -156,6 +164,7 @@ class Producer:
                 schema=_schema_fields(self._schema),
                 producer_access_mode=int(ProducerAccessMode[self._config.access_mode]),
                 initial_subscription_name=self._config.initial_subscription_name,
+                txn_enabled=self._transacted or None,
             )  # fmt: skip
         self._name = answer["producer_name"]
         self._schema_version = answer.get("schema_version") or None
@@ -179,14 +188,17 @@ class Producer:
         self.failure = error
         if isinstance(error, JMSSecurityError) and not self._client.link.broken:
             self._client.link.report(LinkChange(str(error), error))
-        for batch in self._producing.end():
-            self._report_failure(batch, error)
+        for batch in list(self._waiting):
+            self._refuse(batch, error)
+        for ended in self._producing.end():
+            self._report_failure(ended, error)
 
     # the connection's side
 
     def ended(self, error: JMSError, assigned: str) -> None:
-        """Take the end on this connection; the next one takes the batches up."""
-        self._producing.lose()
+        """Take the end on this connection; the next one takes the batches up, except those of transactions."""
+        for batch in self._producing.lose():
+            self._report_failure(batch, error)
         self._connection = None
         self._keeper.ended(error, assigned)
 
@@ -233,11 +245,13 @@ class Producer:
 
     # sending
 
-    def send(self, record: OutgoingRecord, token: Token) -> None:
+    def send(self, record: OutgoingRecord, token: Token, transaction: WireTransaction | None = None) -> None:
         """Add a record to the batch, or send it alone. Raises as ``Sender.send``."""
         if self.failure is not None:
             raise self.failure
         packed, payload, key = record.packed, record.payload, _key_of(record, self.topic)
+        if transaction is not None and self.topic.startswith("non-persistent:"):
+            raise IllegalStateError(f"send to {self.topic}: a topic that stores nothing takes no part in transactions")
         size = len(packed) + (0 if payload is None else len(payload)) + (0 if key is None else len(key))
         compressed = None
         if size > self._limit:
@@ -249,12 +263,14 @@ class Producer:
         alone = record.deliver_at is not None or not self._batches or size > self._most_bytes
         if self._count and (alone or self._bytes + size > self._most_bytes):
             self.flush()
-        group = key if self._keyed else None
+        group: object = key if self._keyed else None
+        if transaction is not None:
+            group = transaction, group
         batch = self._filling.get(group)
         if batch is None:
             timeout = self._config.send_timeout
             deadline = self._client.loop.time() + timeout if timeout > 0 else math.inf
-            batch = self._filling[group] = _Filling(record, key, deadline)
+            batch = self._filling[group] = _Filling(record, key, deadline, transaction)
         self._bytes += batch.body.add(packed, payload, record.event_time, key)
         batch.tokens.append(token)
         batch.size += size
@@ -307,15 +323,34 @@ class Producer:
         batches, self._filling = self._filling, {}
         self._count = self._bytes = 0
         for batch in batches.values():
-            first, count = batch.first, len(batch.tokens)
-            sequence = self._sequence + 1 if first.sequence_id is None else first.sequence_id
-            self._sequence = max(self._sequence, sequence + count - 1)
-            entries, frame = self._frame(batch, sequence, compressed)
-            data = self._producing.add(Batch(sequence, batch.tokens, batch.size, frame, batch.deadline, entries))
-            if self._connection is not None and data:
-                self._connection.write(data)
-            if self._expiry is None and batch.deadline != math.inf:
-                self._expiry = self._client.loop.call_at(batch.deadline, self._expire)
+            if batch.transaction is None:
+                self._write(batch, compressed)
+                continue
+            self._waiting[batch] = None
+            work = Work(partial(self._write, batch, compressed), partial(self._refuse, batch))
+            batch.transaction.add(self.topic, None, work)
+
+    def _write(self, filled: _Filling, compressed: _Compressed | None) -> None:
+        """Send a batch as soon as there is a connection."""
+        transaction = filled.transaction
+        if transaction is not None:
+            if filled not in self._waiting:  # the producer has ended meanwhile
+                transaction.answered()
+                return
+            del self._waiting[filled]
+        first, count = filled.first, len(filled.tokens)
+        sequence = self._sequence + 1 if first.sequence_id is None else first.sequence_id
+        self._sequence = max(self._sequence, sequence + count - 1)
+        entries, frame = self._frame(filled, sequence, compressed)
+        once = transaction is not None
+        batch = Batch(sequence, filled.tokens, filled.size, frame, filled.deadline, entries, once)
+        if transaction is not None:
+            self._transactions[batch] = transaction
+        data = self._producing.add(batch)
+        if self._connection is not None and data:
+            self._connection.write(data)
+        if self._expiry is None and batch.deadline != math.inf:
+            self._expiry = self._client.loop.call_at(batch.deadline, self._expire)
 
     def _frame(self, batch: _Filling, sequence: int, compressed: _Compressed | None) -> tuple[int, bytes]:
         """Return the SEND of a batch, or of a record that is alone, or of each chunk of it, and their number."""
@@ -330,15 +365,17 @@ class Producer:
             num_messages_in_batch=None if alone else count, event_time=record.event_time if alone else 0,
             schema_version=self._schema_version, deliver_at_time=record.deliver_at, highest_sequence_id=highest,
             null_value=alone and record.payload is None,
+            txn=None if batch.transaction is None else batch.transaction.txn,
         )  # fmt: skip
+        txn = metadata.txn
         encoded = encode_metadata(metadata)
         most = self._limit + _OVERHEAD - len(encoded)  # the broker allows more for the rest
         if self._config.chunk_max_message_size > 0:
             most = min(most, self._config.chunk_max_message_size)
         if len(data) <= most or not self._chunks:
-            return 1, send(self._id, sequence, encoded, data, messages=count, highest_sequence_id=highest)
+            return 1, send(self._id, sequence, encoded, data, messages=count, highest_sequence_id=highest, txn=txn)
         frames = [
-            send(self._id, sequence, encode_metadata(chunk), part, chunk=True)
+            send(self._id, sequence, encode_metadata(chunk), part, chunk=True, txn=txn)
             for chunk, part in cut(metadata, data, most)
         ]
         return len(frames), b"".join(frames)
@@ -354,7 +391,14 @@ class Producer:
     # outcomes
 
     def _report(self, batch: Batch[Token], tokens: list[Token], place: WireId | None, error: JMSError | None) -> None:
-        self._window.leave(len(tokens), batch.size)
+        transaction = self._transactions.pop(batch, None) if batch.once else None
+        self._tell(tokens, batch.size, place, error)
+        if transaction is not None:
+            transaction.answered(error)
+
+    def _tell(self, tokens: list[Token], size: int, place: WireId | None, error: JMSError | None) -> None:
+        """Report an outcome to the sender's owner, and free the window."""
+        self._window.leave(len(tokens), size)
         try:
             self._settled(tokens, place, error)
         except Exception as raised:  # an error of the caller must not end the connection
@@ -364,7 +408,15 @@ class Producer:
             self._window.reported(len(tokens))
 
     def _report_failure(self, batch: Batch[Token], error: JMSError) -> None:
-        self._report(batch, batch.tokens, None, self._failure_of(batch.state, error))
+        state = State.UNSENT if batch.once else batch.state  # a transaction without all its batches is never committed
+        self._report(batch, batch.tokens, None, self._failure_of(state, error))
+
+    def _refuse(self, filled: _Filling, error: JMSError) -> None:
+        """Fail a batch that never left, and so its transaction."""
+        if filled in self._waiting and filled.transaction is not None:
+            del self._waiting[filled]
+            filled.transaction.fail(error)
+            self._tell(filled.tokens, filled.size, None, self._failure_of(State.UNSENT, error))
 
     def _failure_of(self, state: State, error: JMSError) -> JMSError:
         """Return the error of records whose batch ended in ``state``."""
@@ -398,6 +450,8 @@ class Producer:
         """Fail all records without an outcome, one slice per step."""
         self.flush()
         closed = TransportError(reason, "AlreadyClosed")
+        for filled in list(self._waiting):
+            self._refuse(filled, closed)
         reported = 0
         for batch in self._producing.end():
             self._report_failure(batch, closed)

@@ -16,6 +16,7 @@ from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.consumer import Consumer
 from jmsaio.transport.pulsar.wire.record import WireRecord
+from jmsaio.transport.pulsar.wire.transaction import WireTransaction
 from jmsaio.transport.waiting import together
 
 _log = logging.getLogger(__name__)
@@ -156,7 +157,8 @@ class WireReceiver:
         """Queue acknowledgements. See ``Receiver.acknowledge``."""
         self._check()
         if transaction is not None:
-            raise IllegalStateError("this transport has no transactions yet (Capabilities.transactions)")
+            self._acknowledge_in(transaction, records)  # type: ignore[arg-type]  # of this transport
+            return
         if len(self._consumers) == 1:
             acknowledge = self._consumers[0].acknowledge
             for record in records:
@@ -166,6 +168,17 @@ class WireReceiver:
             consumer = self._of(record)
             if consumer is not None:
                 consumer.acknowledge(record)  # type: ignore[arg-type]  # of this receiver
+
+    def _acknowledge_in(self, transaction: WireTransaction, records: Sequence[ReceivedRecord]) -> None:
+        by_consumer: dict[Consumer, list[WireRecord]] = {}
+        for record in records:
+            consumer = self._of(record)
+            if consumer is None:
+                transaction.fail(TransportError(f"{record!r} was received by a consumer that is closed"))
+                return
+            by_consumer.setdefault(consumer, []).append(record)  # type: ignore[arg-type]  # of this receiver
+        for consumer, some in by_consumer.items():
+            consumer.acknowledge_in(transaction, some)
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
         """Return records. See ``Receiver.negative_acknowledge``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.packed import PACKED_NAMES, find_packed, unpack
@@ -38,6 +38,9 @@ class Owner(Protocol):
 
     def due_here(self, record: WireRecord) -> None:
         """Queue a record that waited in this process, in the topic's order."""
+
+    def acknowledge_in(self, transaction: Any, records: Iterable[WireRecord]) -> None:  # WireTransaction is above this
+        """Acknowledge records in a transaction."""
 
     def flush(self) -> None:
         """Send the acknowledgements that wait."""

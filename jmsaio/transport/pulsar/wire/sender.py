@@ -87,7 +87,10 @@ class WireSender:
         index, count = 0, len(producers)
         if count > 1:
             index = partition_of(record, count, self._options.route, self._turns)
-        producers[index].send(record, token)
+        if transaction is None:
+            producers[index].send(record, token)
+        else:
+            producers[index].send(record, token, transaction)  # type: ignore[arg-type]  # of this transport
 
     def _left(self) -> None:
         """Check for new partitions from time to time, when records have left the window."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -11,7 +12,6 @@ from jmsaio.config import Configuration, ConsumerConfig, ProducerConfig
 from jmsaio.errors import (
     BrokerUnavailableError,
     ConfigurationError,
-    IllegalStateError,
     InvalidDestinationError,
     JMSError,
     OperationTimeoutError,
@@ -41,10 +41,12 @@ from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
 from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
 from jmsaio.transport.pulsar.wire.client import Client
+from jmsaio.transport.pulsar.wire.coordinators import Coordinators
 from jmsaio.transport.pulsar.wire.pool import UNREACHABLE
 from jmsaio.transport.pulsar.wire.reader import WireReader
 from jmsaio.transport.pulsar.wire.receiver import WireReceiver
 from jmsaio.transport.pulsar.wire.sender import WireSender
+from jmsaio.transport.pulsar.wire.transaction import WireTransaction
 
 _Part = WireSender | WireReceiver | WireReader
 
@@ -63,6 +65,8 @@ class WireTransport:
         self._admin = RestAdmin(config, self.same_cluster.check) if config.use_pulsar_admin else None
         self._opener = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self.open_receiver)
+        self._coordinators = Coordinators(self._client.topics, self._client.backoff)
+        self._transactions: set[WireTransaction] = set()  # that have not ended
         self._open: dict[_Part, None] = {}
         self._closing: asyncio.Task[None] | None = None
 
@@ -74,7 +78,7 @@ class WireTransport:
     def capabilities(self) -> Capabilities:
         """Capabilities of this transport. Pulsar stops sending when too many records are unacknowledged."""
         return Capabilities(
-            transactions=False, sequence_ids=True, exact_redelivery_count=False, packed=True, stores_properties=True,
+            transactions=True, sequence_ids=True, exact_redelivery_count=False, packed=True, stores_properties=True,
             replaces_properties=self._admin is not None, message_ids=True,
             most_unacknowledged=self._config.max_unacknowledged_rejected,
         )  # fmt: skip
@@ -192,12 +196,21 @@ class WireTransport:
             return  # it is an answer
 
     async def ready_for_transactions(self, timeout: float) -> None:
-        """Raise IllegalStateError: there are none yet."""
-        raise IllegalStateError("this transport has no transactions yet")
+        """Find the transaction coordinators. See ``Transport.ready_for_transactions``."""
+        self._client.check()
+        await self._coordinators.ready(timeout)
 
     async def begin(self, timeout: float) -> Transaction:
-        """Raise IllegalStateError: there are none yet."""
-        raise IllegalStateError("this transport has no transactions yet")
+        """Begin a transaction, within ``operation_timeout``. See ``Transport.begin``.
+
+        Cancelling leaves at most an empty one, which holds nothing back, until its time is over.
+        """
+        self._client.check()
+        now = self._client.loop.time()
+        txn = await self._coordinators.begin(timeout, now + self._config.operation_timeout)
+        transaction = WireTransaction(self._client, self._coordinators, txn, now + timeout, self._transactions.discard)
+        self._transactions.add(transaction)
+        return transaction
 
     async def aclose(self, timeout: float) -> None:
         """Close everything opened by this transport. Idempotent, bounded; cancelling ends the wait, not the close."""
@@ -208,6 +221,11 @@ class WireTransport:
     async def _close(self, timeout: float) -> None:
         deadline = self._client.loop.time() + timeout
         parts = list(self._open)
+        ending = [transaction.abort() for transaction in self._transactions]
+        if ending:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout / 2):
+                    await asyncio.gather(*ending, return_exceptions=True)
         await asyncio.gather(*(part.aclose(timeout * 0.8) for part in parts), return_exceptions=True)
         self._client.closed = True
         await self._client.tasks.aclose(deadline - self._client.loop.time())

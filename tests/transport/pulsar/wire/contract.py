@@ -11,7 +11,7 @@ from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.transport.pulsar.native import contract as native
 
 MARKS = (*native.MARKS, pytest.mark.slow)
-TRANSACTIONS = False
+TRANSACTIONS = True
 deduplicating_namespace = native.deduplicating_namespace
 
 

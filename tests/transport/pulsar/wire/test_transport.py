@@ -14,7 +14,6 @@ from jmsaio.errors import (
     BrokerUnavailableError,
     ConfigurationError,
     ForkError,
-    IllegalStateError,
     ObjectClosedError,
     OperationTimeoutError,
 )
@@ -71,14 +70,6 @@ async def test_closing_closes_everything(peer: Peer) -> None:
         await transport.ping(5)
     await asyncio.sleep(0.01)
     assert peer.links == []
-
-
-async def test_transactions_are_refused(transport: WireTransport) -> None:
-    assert not transport.capabilities.transactions
-    with pytest.raises(IllegalStateError):
-        await transport.ready_for_transactions(5)
-    with pytest.raises(IllegalStateError):
-        await transport.begin(5)
 
 
 async def test_a_child_process_is_refused(transport: WireTransport, monkeypatch: pytest.MonkeyPatch) -> None:

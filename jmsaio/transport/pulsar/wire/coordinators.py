@@ -1,0 +1,154 @@
+"""The broker's transaction coordinators: where each is, and requests to them until they are answered.
+
+A coordinator is a partition of a system topic, and serves the transactions that it began, whose ids name it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from random import random
+from typing import Any, Final
+
+import attrs
+
+from jmsaio.errors import (
+    IllegalStateError,
+    JMSError,
+    NotFoundError,
+    OperationTimeoutError,
+)
+from jmsaio.protocol.backoff import Backoff
+from jmsaio.protocol.commands import Command
+from jmsaio.protocol.metadata import TxnId
+from jmsaio.transport.pulsar.wire.answers import passes
+from jmsaio.transport.pulsar.wire.connection import Connection
+from jmsaio.transport.pulsar.wire.topics import Topics
+
+TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
+#: How often a coordinator that is not there yet is asked, and the seconds between: it moves with its partition.
+_ATTEMPTS, _PAUSE = 10, 1.0
+_NOT_FOUND: Final = "TransactionCoordinatorNotFoundError"
+_NONE: Final = (
+    "this broker has no transactions: set transactionCoordinatorEnabled=true and systemTopicEnabled=true in its "
+    "configuration (in a cluster, also run 'bin/pulsar initialize-transaction-coordinator-metadata' once), or use "
+    "jms.emulateTransactions=true"
+)
+
+
+@attrs.frozen
+class Answer:
+    """The answer to a request.
+
+    Attributes:
+        fields: its fields; empty for an error.
+        error: the error, or None.
+        lost: whether the request was also sent before, without an answer: it might have been carried out then.
+    """
+
+    fields: dict[str, Any]
+    error: JMSError | None = None
+    lost: bool = False
+
+
+class Coordinators:
+    """The coordinators of one cluster, as one transport sees them.
+
+    Args:
+        topics: finds them.
+        backoff: the pauses between attempts.
+    """
+
+    def __init__(self, topics: Topics, backoff: Backoff) -> None:
+        self._topics = topics
+        self._backoff = backoff
+        self._count = 0
+        self._turn = count()
+        self._connections: dict[int, Connection] = {}  # on which the coordinator knows this client
+        self._connecting: dict[int, asyncio.Lock] = {}
+
+    async def ready(self, timeout: float) -> None:
+        """Find out how many coordinators there are. Raises as ``Transport.ready_for_transactions``."""
+        if self._count:
+            return
+        try:
+            async with asyncio.timeout(timeout):
+                partitions = await self._topics.partitions(TOPIC)
+        except TimeoutError:
+            text = f"ask for the transaction coordinators: no answer within {timeout:g} s"
+            raise OperationTimeoutError(text) from None
+        except NotFoundError as error:
+            raise IllegalStateError(_NONE) from error
+        if partitions == [TOPIC]:
+            raise IllegalStateError(_NONE)
+        self._count = len(partitions)
+
+    async def begin(self, timeout: float, deadline: float) -> TxnId:
+        """Begin a transaction at the next coordinator in turn.
+
+        Args:
+            timeout: seconds after which the broker aborts it.
+            deadline: loop time until which the answer is awaited.
+
+        Raises:
+            As ``ready``, or the coordinator's error.
+        """
+        await self.ready(deadline - asyncio.get_running_loop().time())
+        number = next(self._turn) % self._count
+        milliseconds = max(1, round(timeout * 1000))  # whatever the field is called
+        answer = await self.ask(
+            number, "begin a transaction", deadline, Command.NEW_TXN, txn_ttl_seconds=milliseconds, tc_id=number
+        )
+        if answer.error is not None:
+            raise answer.error
+        return TxnId(answer.fields["txnid_most_bits"], answer.fields["txnid_least_bits"])
+
+    async def ask(self, number: int, what: str, deadline: float, command: Command, **fields: Any) -> Answer:
+        """Send a request to a coordinator, again if its answer is lost.
+
+        Args:
+            number: the coordinator.
+            what: the operation, the start of an error's text.
+            deadline: loop time until which it is tried.
+            command: the request.
+            fields: its fields.
+        """
+        lost = asked = False
+        failures = missed = 0
+        last: JMSError = OperationTimeoutError(f"{what}: the transaction coordinator does not answer in time")
+        try:
+            async with asyncio.timeout_at(deadline):
+                while True:
+                    try:
+                        connection = await self._connected(number, what)
+                        asked = True
+                        found = await connection.start_request(command, **fields)
+                        asked = False
+                        if "error" not in found:
+                            return Answer(found, lost=lost)
+                        error: JMSError = connection.error_of(what, found)
+                    except JMSError as raised:
+                        error = raised
+                        lost, asked = lost or asked, False
+                    failures, last = failures + 1, error
+                    if error.error_code == _NOT_FOUND:
+                        self._connections.pop(number, None)
+                        missed += 1
+                    if missed >= _ATTEMPTS or not (missed or passes(error, again=False)):
+                        return Answer({}, error, lost)
+                    await asyncio.sleep(_PAUSE if missed else self._backoff.delay(failures, random()))
+        except TimeoutError:
+            return Answer({}, last, lost or asked)
+
+    async def _connected(self, number: int, what: str) -> Connection:
+        """Return a connection on which a coordinator knows this client."""
+        async with self._connecting.setdefault(number, asyncio.Lock()):
+            found = self._connections.get(number)
+            if found is not None and found.error is None:
+                return found
+            connection = await self._topics.owner(f"{TOPIC}-partition-{number}")
+            answer = await connection.start_request(Command.TC_CLIENT_CONNECT_REQUEST, tc_id=number)
+            if "error" in answer:
+                raise connection.error_of(what, answer)
+            self._connections[number] = connection
+            return connection

@@ -1,0 +1,230 @@
+"""A transaction of the broker: what is sent and acknowledged in it, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Protocol
+
+import attrs
+
+from jmsaio.errors import (
+    JMSError,
+    OperationTimeoutError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
+from jmsaio.protocol.codes import TxnAction
+from jmsaio.protocol.commands import Command
+from jmsaio.protocol.metadata import TxnId
+from jmsaio.protocol.transacting import Event, Move, State, Transacting
+from jmsaio.transport.pulsar.wire.client import Client
+from jmsaio.transport.pulsar.wire.coordinators import Answer, Coordinators
+from jmsaio.transport.pulsar.wire.record import Entry
+from jmsaio.transport.waiting import Waiters
+
+#: Codes of an answer to END for a transaction that has ended, or that the coordinator has forgotten.
+_ENDED: Final = frozenset({"TransactionNotFound", "InvalidTxnStatusError"})
+
+
+@attrs.frozen(eq=False)
+class Work:
+    """Something to be sent in a transaction: exactly one of its two functions is called.
+
+    Attributes:
+        write: sends it. Its answer is passed to ``WireTransaction.answered``.
+        refuse: called with the error if it must not be sent; that is its answer.
+    """
+
+    write: Callable[[], object]
+    refuse: Callable[[JMSError], object]
+
+
+class Acknowledger(Protocol):
+    """A consumer, as a transaction sees it."""
+
+    def records_ended(self, entries: Mapping[Entry, list[int]], committed: bool) -> None:
+        """Take how records end that were acknowledged in a transaction: their indexes by their entries."""
+
+    def transaction_ended(self, entries: Iterable[Entry]) -> None:
+        """Take that the transaction of records of these entries has ended at the broker."""
+
+
+class WireTransaction:
+    """See ``jmsaio.transport.base.Transaction``.
+
+    Args:
+        client: the transport's part that all share.
+        coordinators: the transaction coordinators.
+        txn: its id.
+        deadline: loop time until which it can be committed.
+        ended: called when it has ended.
+
+    Attributes:
+        txn: its id.
+    """
+
+    def __init__(
+        self, client: Client, coordinators: Coordinators, txn: TxnId, deadline: float,
+        ended: Callable[[WireTransaction], object],
+    ) -> None:  # fmt: skip
+        self.txn = txn
+        self._client = client
+        self._coordinators = coordinators
+        self._deadline = deadline
+        self._state: Transacting[Work] = Transacting()
+        self._changed = Waiters()
+        self._on_ended = ended
+        self._timer = client.loop.call_at(deadline, self._overdue)
+        self._acknowledged: dict[Acknowledger, dict[Entry, list[int]]] = {}
+        self._commit = False
+        self._ending: asyncio.Task[JMSError | None] | None = None  # returns why the broker does not tell its end
+
+    def __repr__(self) -> str:
+        return f"<WireTransaction ({self.txn.most},{self.txn.least}), {self._state.state.value}>"
+
+    # what happens in it
+
+    def add(self, topic: str, subscription: str | None, work: Work) -> None:
+        """Send something to a topic, or on a subscription of it, once the coordinator knows that.
+
+        Args:
+            topic: full name of the topic without partitions, or of the partition.
+            subscription: for acknowledgements; None for messages.
+            work: what to send, refused at once if the transaction can't be committed any more.
+        """
+        part = (topic, subscription)
+        move = self._state.add(part, work)
+        if move is Move.WRITE:
+            work.write()
+        elif move is Move.REFUSE:
+            work.refuse(self._refusal())
+        elif move is Move.REGISTER:
+            self._client.tasks.start(self._register(part))
+
+    def join(self, topic: str, subscription: str) -> None:
+        """Register a subscription ahead of its first acknowledgement."""
+        part = (topic, subscription)
+        if self._state.join(part):
+            self._client.tasks.start(self._register(part))
+
+    def answered(self, error: JMSError | None = None) -> None:
+        """Take the answer to work, or the error that it failed or has no answer any more."""
+        self._state.answered(error)
+        self._changed.wake()
+
+    def fail(self, error: JMSError) -> None:
+        """Take an error after which it can only be rolled back."""
+        self._state.fail(error)
+
+    def acknowledged(self, consumer: Acknowledger, entry: Entry, index: int) -> None:
+        """Add a record that was acknowledged in it, and learns how it ends."""
+        self._acknowledged.setdefault(consumer, {}).setdefault(entry, []).append(index)
+
+    def contains(self, consumer: Acknowledger, entry: Entry, index: int) -> bool:
+        """Return whether a record was acknowledged in it."""
+        return index in self._acknowledged.get(consumer, {}).get(entry, ())
+
+    def _overdue(self) -> None:
+        self.fail(TransactionRolledBackError("its time is over (transaction_timeout)"))
+        if self._ending is None:
+            self._ending = self._client.tasks.start(self._finish())
+
+    def _refusal(self) -> JMSError:
+        failure = self._state.failure
+        why = f"it is {self._state.state.value} already" if failure is None else str(failure)
+        error = TransactionRolledBackError(f"the transaction can't be committed any more: {why}")
+        error.__cause__ = failure
+        return error
+
+    async def _register(self, part: tuple[str, str | None]) -> None:
+        topic, subscription = part
+        deadline = self._client.loop.time() + self._client.config.operation_timeout
+        if subscription is None:
+            answer = await self._ask(f"add {topic} to a transaction", deadline, Command.ADD_PARTITION_TO_TXN,
+                                     partitions=[topic])  # fmt: skip
+        else:
+            answer = await self._ask(
+                f"add subscription {subscription} of {topic} to a transaction", deadline,
+                Command.ADD_SUBSCRIPTION_TO_TXN, subscription=[{"topic": topic, "subscription": subscription}],
+            )  # fmt: skip
+        for work in self._state.registered(part, answer.error):
+            if self._state.state is State.OPEN:
+                work.write()
+            else:
+                self._state.answered()
+                work.refuse(self._refusal())
+        self._changed.wake()
+
+    async def _ask(self, what: str, deadline: float, command: Command, **fields: object) -> Answer:
+        txn = self.txn
+        return await self._coordinators.ask(
+            txn.most, what, deadline, command, txnid_most_bits=txn.most, txnid_least_bits=txn.least, **fields
+        )
+
+    # its end
+
+    async def commit(self) -> None:
+        """Commit the transaction. See ``Transaction.commit``.
+
+        Cancelling before the broker is asked rolls it back; else the commit continues.
+        """
+        self._commit = self._commit or self._ending is None
+        error = await self._end()
+        state, failure = self._state.state, self._state.failure or error
+        if state is State.IN_DOUBT:
+            raise TransactionInDoubtError(f"it is unknown whether the transaction was committed: {error}") from error
+        if state is not State.COMMITTED:
+            raise TransactionRolledBackError(f"the transaction was rolled back: {failure or 'as asked'}") from failure
+
+    async def abort(self) -> None:
+        """Roll back, unless it has ended. See ``Transaction.abort``. Cancelling lets it continue."""
+        error = await self._end()
+        if error is not None and not self._commit:
+            raise error
+
+    async def _end(self) -> JMSError | None:
+        """End it, once; return the coordinator's error."""
+        if self._ending is None:
+            self._ending = self._client.tasks.start(self._finish())
+        try:
+            return await asyncio.shield(self._ending)
+        except asyncio.CancelledError:
+            self._commit = False  # no effect once END is sent
+            raise
+
+    async def _finish(self) -> JMSError | None:
+        deadline = self._client.loop.time() + self._client.config.operation_timeout
+        await self._all_answered(deadline)
+        self._timer.cancel()
+        committing = self._state.take(Event.COMMIT if self._commit else Event.ABORT) is State.COMMITTING
+        acknowledged, self._acknowledged = self._acknowledged, {}
+        if not committing:  # before the broker redelivers them
+            for consumer, entries in acknowledged.items():
+                consumer.records_ended(entries, False)
+        action = TxnAction.COMMIT if committing else TxnAction.ABORT
+        answer = await self._ask("end a transaction", deadline, Command.END_TXN, txn_action=int(action))
+        error = answer.error
+        if error is None:
+            self._state.take(Event.DONE)
+        elif error.error_code in _ENDED and not answer.lost:
+            self._state.take(Event.GONE)
+        else:
+            self._state.take(Event.UNKNOWN)
+        for consumer, entries in acknowledged.items():
+            if committing:
+                consumer.records_ended(entries, self._state.state is State.COMMITTED)
+            consumer.transaction_ended(entries)
+        self._on_ended(self)
+        gone = not committing and error is not None and error.error_code in _ENDED
+        return None if gone else error
+
+    async def _all_answered(self, deadline: float) -> None:
+        """Wait until everything in it has an answer, or the time is over, after which it can only be rolled back."""
+        try:
+            async with asyncio.timeout_at(deadline):
+                while self._state.unanswered:
+                    await self._changed.wait()
+        except TimeoutError:
+            text = f"{self._state.unanswered} sends or acknowledgements in it have no answer in time"
+            self.fail(OperationTimeoutError(text))
