@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -57,8 +58,10 @@ _TYPES: Final = {
 _MOST_IDS: Final = 1000
 #: States of a record that an application or this client has: its consumer returns it on close.
 _OUT: Final = frozenset((life.HELD, life.ASIDE, life.RETURNED, life.LETTER, life.IN_TRANSACTION))
-#: Seconds before a stopped consumer returns what the broker still sends it, first and at most: until its permits end.
+#: Seconds before a stopped consumer returns an entry that it returned before, at first and at most.
 _RETURN, _RETURN_MOST = 0.1, 10.0
+#: Seconds until records returned without a delay are requested again: a close that follows returns them by itself.
+_GATHER: Final = 0.01
 #: Seconds after which the broker is asked again for an entry that arrived damaged, one after the other.
 _AGAIN: Final = (0.1, 1.0, 10.0)
 #: Delayed records that one consumer keeps, where the broker does not delay them; the last one can exceed the bytes.
@@ -106,8 +109,8 @@ class Consumer:
         self._permits = Permits(queue_size, client.share)
         self._stopped = False
         self._parked = False  # stopped, and closed at the broker
-        self._returning: asyncio.TimerHandle | None = None
-        self._return_delay = _RETURN
+        self._bounces = Counter[Entry]()  # how often each was returned since it is stopped
+        self._bouncing = DelayQueue[Entry](client.loop, self._return_queued)
         self._waiting = DelayQueue[tuple[Entry, int, float]](client.loop, self._due)
         self._ready: list[WireRecord] = []
         self._taken = 0
@@ -299,9 +302,9 @@ class Consumer:
 
     def _queue(self, entry: Entry, spans: Sequence[Span] | None, indexes: Iterable[int]) -> None:
         """Add records of an entry that has arrived to the queue, unless they are early or die."""
-        if self._stopped and self._returning is None:
-            self._returning = self._client.loop.call_later(self._return_delay, self._return_queue)
-            self._return_delay = min(2 * self._return_delay, _RETURN_MOST)
+        if self._stopped:
+            times = self._bounces[entry]
+            self._bouncing.add(entry, min(_RETURN * 2 ** (times - 1), _RETURN_MOST) if times else 0.0)
         expires, failures = may_expire(entry), entry.failures
         base = life.redelivery_count(0, entry.broker_count, entry.returns)
         due = entry.metadata.deliver_at_time if self._ordered else None
@@ -635,7 +638,7 @@ class Consumer:
                 self._bury(self._record_of(entry, index))
                 return
         if step.action is Action.WAIT:
-            when = entry.due[index] = self._client.loop.time() + max(0.0, delay)
+            when = entry.due[index] = self._client.loop.time() + max(0.0 if self._ordered else _GATHER, delay)
             self._waiting.add_at((entry, index, when), when)
 
     def _count_of(self, entry: Entry, index: int) -> int:
@@ -848,14 +851,26 @@ class Consumer:
             self._clear(RecordEvent.STOPPED)
             await self._leave(timeout)
         else:
-            self._return_queue()
+            self._return_queued(record.entry for record in self._ready[self._taken :])
 
-    def _return_queue(self) -> None:
-        self._returning = None
+    def _return_queued(self, entries: Iterable[Entry]) -> None:
+        """Return what a stopped consumer has in its queue.
+
+        While it has permits left, the broker still sends it records, which other consumers wait for: each is returned
+        at once. If the broker sends it once more, perhaps there is no other, so that it is returned ever more slowly.
+        """
+        if not self._stopped or self._closed:
+            return
         self._chunks.stop()
-        entries = [record.entry for record in self._ready[self._taken :]]
-        self._clear(RecordEvent.STOPPED)
-        self.redeliver(entries)
+        chosen, rest = dict.fromkeys(entries), []
+        for record in self._ready[self._taken :]:
+            if record.entry not in chosen:
+                rest.append(record)
+            elif record.entry.states[record.index] == life.QUEUED:
+                life.step(record.entry.states, record.index, RecordEvent.STOPPED)
+        self._ready, self._taken = rest, 0
+        self._bounces.update(chosen.keys())
+        self.redeliver(chosen)
 
     async def resume(self, timeout: float) -> None:
         """Receive again. Raises as ``open``, and then stays stopped."""
@@ -867,10 +882,8 @@ class Consumer:
                 await asyncio.wait({self._late}, timeout=timeout)
             await self.open(max(0.01, deadline - self._client.loop.time()))
             self._parked = False
-        if self._returning is not None:
-            self._returning.cancel()
-            self._returning = None
-        self._return_delay = _RETURN
+        self._bouncing.close()
+        self._bounces.clear()
         self._stopped = self._permits.held = False
         self._fill()
         self._woken()
@@ -890,20 +903,27 @@ class Consumer:
         except JMSError:
             return  # the connection is lost or silent: the broker redelivers when it notices
 
+    def leave(self) -> None:
+        """Request nothing more before the close, which returns everything.
+
+        A broker whose last consumer leaves while it reads what it was asked to redeliver forgets the rest of the
+        backlog until the next message is sent, or all consumers have left again.
+        """
+        self._closed = self._permits.held = True
+
     async def aclose(self, timeout: float) -> None:
-        """Close it, and leave what is not acknowledged to other consumers, marked in this process. Idempotent."""
-        if self._closed:
-            return
+        """Close it, and leave what is not acknowledged to other consumers, marked in this process."""
+        self.leave()
         self.flush()
         if self._late is not None:
             await asyncio.wait({self._late}, timeout=timeout)
-        self._closed = True
         self._permits.close()
         for entry in list(self._entries.values()):
             if entry.owner is self or any(holder is self for holder, _ in entry.holders.values()):
                 self._give_up(entry)
         self._ready.clear()
         self._waiting.close()
+        self._bouncing.close()
         await self._leave(timeout)
 
     def _give_up(self, entry: Entry) -> None:

@@ -360,7 +360,7 @@ async def test_records_returned_together_are_redelivered_by_one_command(peer: Pe
 async def test_a_stopped_consumer_returns_what_was_not_handed_out_and_gives_no_permits(
     peer: Peer, transport: WireTransport
 ) -> None:
-    """The broker sends it again while permits are left: it is returned again, ever more slowly."""
+    """What the broker still sends is returned at once, because others wait for it; slowly only if it comes again."""
     box = await subscribe(transport)
     peer.deliver(0, "held", "beside")
     peer.deliver(1, "queued")
@@ -368,8 +368,9 @@ async def test_a_stopped_consumer_returns_what_was_not_handed_out_and_gives_no_p
     await box.receiver.stop(5)
     [again] = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     assert [one["entry_id"] for one in again["message_ids"]] == [0, 1]
-    peer.deliver(2, "later")
-    assert len(await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, 2)) == 2
+    for entry in range(2, 10):
+        peer.deliver(entry, "later")
+        await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, entry)
     assert len(peer.all(Command.FLOW)) == 1
     peer.deliver(0, "held", "beside", count=1)
     await transport.ping(5)
@@ -377,6 +378,17 @@ async def test_a_stopped_consumer_returns_what_was_not_handed_out_and_gives_no_p
     await box.receiver.resume(5)
     [beside] = await box.take(1)
     assert texts([beside]) == ["beside"] and beside.redelivery_count == 0
+
+
+async def test_what_is_returned_just_before_the_close_is_returned_by_it(peer: Peer, transport: WireTransport) -> None:
+    """A broker that is redelivering when its last consumer leaves forgets the rest of the backlog."""
+    box = await subscribe(transport)
+    peer.deliver(0, "a")
+    box.receiver.negative_acknowledge(await box.take(1), 0.0, counted=False)
+    await asyncio.sleep(0)
+    await box.receiver.aclose(5)
+    await peer.seen(Command.CLOSE_CONSUMER)
+    assert not peer.all(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
 
 
 async def _two(peer: Peer, transport: WireTransport) -> tuple[Box, Box, list[ReceivedRecord]]:
