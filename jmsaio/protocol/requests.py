@@ -59,7 +59,10 @@ class Requests(Generic[Token]):
         self._open.pop(number, None)
 
     def answered(self, command: int, fields: Mapping[str, Any]) -> Token | None:
-        """Return what an answer belongs to; None if nobody awaits it (any more), or another one follows.
+        """Return what an answer belongs to; None if nobody awaits it (any more).
+
+        The first answer to a producer that waits for exclusive access says so, and another one follows: the request
+        stays open.
 
         Raises:
             ProtocolError: the request has an answer of another kind.
@@ -73,9 +76,8 @@ class Requests(Generic[Token]):
             raise ProtocolError(
                 f"request {number} expects {expected.name}, and the broker answers {Command(command).name}"
             )
-        if not fields.get("producer_ready", True):
-            return None  # the producer waits for exclusive access, of which another answer tells
-        del self._open[number]
+        if fields.get("producer_ready", True):
+            del self._open[number]
         return token
 
     def take_all(self) -> list[Token]:

@@ -49,9 +49,10 @@ class RequestsMachine(RuleBasedStateMachine):
     @rule(number=numbers)
     def answer_that_another_one_follows(self, number: int) -> None:
         """An exclusive producer waits for its turn: its request stays open."""
-        if self.open.get(number, (None, None))[0] in (Command.PRODUCER_SUCCESS, None):
+        expected, token = self.open.get(number, (None, None))
+        if expected in (Command.PRODUCER_SUCCESS, None):
             fields = {"request_id": number, "producer_ready": False}
-            assert self.requests.answered(Command.PRODUCER_SUCCESS, fields) is None
+            assert self.requests.answered(Command.PRODUCER_SUCCESS, fields) is token
 
     @rule(number=consumes(numbers))
     def forget(self, number: int) -> None:

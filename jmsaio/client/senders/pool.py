@@ -195,12 +195,16 @@ class SenderPool:
     _closed: bool = attrs.field(default=False, init=False)
     _closing_idle: asyncio.Task[None] | None = attrs.field(default=None, init=False)
     _making: anyio.CapacityLimiter = attrs.field(init=False)
-    _together: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(TOGETHER), init=False)
+    _most: float = attrs.field(init=False)  # topics opened concurrently
+    _together: anyio.CapacityLimiter = attrs.field(init=False)
     _restoring: Restoring = attrs.field(init=False)
     _timers: LoopTimers = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._timers = LoopTimers(self.transport.clock)
+        # Opening waits for the producers of others with this mode; senders to other topics must not wait, too.
+        self._most = math.inf if self.config.producer.access_mode == "WaitForExclusive" else TOGETHER
+        self._together = anyio.CapacityLimiter(self._most)
         self._restoring = Restoring(self.transport, self.config, self._timers)
         self._making = anyio.CapacityLimiter(max(1, self.config.max_num_of_producers))
 
@@ -286,7 +290,7 @@ class SenderPool:
                 if passes(error):  # otherwise waiting callers would wait as long as this one did, one after another
                     self._together.total_tokens = math.inf
                 raise
-            self._together.total_tokens = TOGETHER
+            self._together.total_tokens = self._most
             return entry
 
     async def _open(self, key: _Key, queue_subscription: str | None) -> PooledSender:

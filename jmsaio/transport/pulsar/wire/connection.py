@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final, Protocol, cast
 
 import attrs
@@ -102,6 +103,7 @@ class Connection(asyncio.Protocol):
         self._framing = Framing()
         self._handshake = Handshake()
         self._requests: Requests[asyncio.Future[dict[str, Any]]] = Requests()
+        self._queued: dict[asyncio.Future[dict[str, Any]], Callable[[], object]] = {}  # by their answers to come
         # CONNECTED has no request id, and can come before ``create_connection`` returns.
         self._accepted: asyncio.Future[None] = self._loop.create_future()
         self._answered: asyncio.Future[None] = self._loop.create_future()  # the first PING
@@ -233,12 +235,16 @@ class Connection(asyncio.Protocol):
         if self.error is None:
             self.start_request(command, **fields).cancel()
 
-    async def request(self, what: str, timeout: float, command: Command, **fields: Any) -> dict[str, Any]:
+    async def request(
+        self, what: str, timeout: float, command: Command, *, queued: Callable[[], object] | None = None, **fields: Any
+    ) -> dict[str, Any]:
         """Send a request, and return the fields of its answer.
 
         Args:
             what: the operation, the start of an error's text.
             timeout: seconds.
+            queued: called when the broker makes a producer wait for exclusive access, however long that takes: then
+                ``timeout`` no longer applies.
 
         Raises:
             TransportError: the broker answers with an error.
@@ -248,8 +254,12 @@ class Connection(asyncio.Protocol):
         Cancelling ignores the answer; the request might have been carried out.
         """
         try:
-            async with asyncio.timeout(timeout):
-                answer = await self.start_request(command, **fields)
+            async with asyncio.timeout(timeout) as limit:
+                future = self.start_request(command, **fields)
+                if queued is not None:
+                    self._queued[future] = partial(_wait_on, limit, queued)
+                    future.add_done_callback(self._queued.pop)
+                answer = await future
         except TimeoutError:
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
         if "error" in answer or "error_code" in answer:
@@ -297,8 +307,12 @@ class Connection(asyncio.Protocol):
             take(self, fields)
         elif fields.get("request_id") is not None:
             future = self._requests.answered(command, fields)
-            if future is not None and not future.done():
+            if future is None or future.done():
+                return
+            if fields.get("producer_ready", True):
                 future.set_result(fields)
+            elif future in self._queued:
+                self._queued[future]()
         elif command not in _IGNORED:
             raise ProtocolError(f"the broker sends {Command(command).name}, which is a client's command")
 
@@ -378,6 +392,17 @@ class Connection(asyncio.Protocol):
         for part in parts:
             part.ended(error, "")
         self._ended(self)
+
+
+def without_end(limit: asyncio.Timeout) -> None:
+    """Let what waits within a time limit wait on, unless the limit is over."""
+    if not limit.expired():
+        limit.reschedule(None)
+
+
+def _wait_on(limit: asyncio.Timeout, queued: Callable[[], object]) -> None:
+    without_end(limit)
+    queued()
 
 
 #: Commands that need no reaction, and answers to requests that had no id.

@@ -779,7 +779,7 @@ class Consumer:
         if refused is not None:
             raise refused
 
-    async def _request(self, what: str, timeout: float, command: Command, **fields: object) -> None:
+    async def _request(self, what: str, timeout: float, command: Command, **fields: Any) -> None:
         what = f"{what} {self._subscription.name} of {self.topic}"
         deadline = self._client.loop.time() + timeout
         try:
@@ -810,7 +810,7 @@ class Consumer:
         self.flush()
         moved = next(self._client.ids)
         self._first = position if isinstance(position, WireId) and position.batch_index > 0 else None
-        place: Mapping[str, object] = {"message_publish_time": position}
+        place: Mapping[str, Any] = {"message_publish_time": position}
         if isinstance(position, WireId):
             known = self._entries.get(position[:2])
             ledger, number = position[:2] if known is None or not known.chunks else known.chunks[0]

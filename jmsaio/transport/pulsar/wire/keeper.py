@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from random import random
 from typing import Final, Protocol, TypeVar
 
-from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError, OperationTimeoutError
+from jmsaio.errors import BrokerUnavailableError, JMSError, JMSSecurityError, ObjectClosedError, OperationTimeoutError
 from jmsaio.protocol.backoff import STABLE, Backoff
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire.answers import passes
-from jmsaio.transport.pulsar.wire.connection import Connection
+from jmsaio.transport.pulsar.wire.connection import Connection, without_end
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 from jmsaio.transport.pulsar.wire.topics import Topics
 
@@ -93,6 +94,8 @@ class Keeper:
         self._opened: asyncio.Future[None] = self._loop.create_future()
         self._ended: asyncio.Future[tuple[JMSError, str]] = self._loop.create_future()
         self._task: asyncio.Task[None] | None = None
+        self._timeout = 0.0
+        self._limit: asyncio.Timeout | None = None  # of an opening
         self._last: JMSError | None = None
         self._cluster = ""
 
@@ -100,23 +103,38 @@ class Keeper:
         """Register, for the first time or since it was closed, and keep registered from then on.
 
         Raises:
-            OperationTimeoutError: not done within ``timeout`` seconds, for no known reason.
+            OperationTimeoutError: not done within ``timeout`` seconds, without those in the broker's queue for
+                exclusive access, for no known reason.
             TransportError, JMSSecurityError: the reason why it can't be, or could not be in time.
+            ObjectClosedError: it was closed meanwhile.
 
         Cancelling ends the attempt.
         """
         self._opened = self._loop.create_future()
         self._task = self._tasks.start(self._keep())
+        self._task.add_done_callback(partial(self._closed, self._opened))
+        self._timeout = timeout
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(timeout) as self._limit:
                 await self._opened
         except TimeoutError:
             raise self._last or OperationTimeoutError(
                 f"open {self._part.topic}: no answer within {timeout:g} s"
             ) from None
         finally:
+            self._limit = None
             if not self._opened.done() or self._opened.cancelled() or self._opened.exception() is not None:
                 await self.aclose()
+
+    def queued(self) -> None:
+        """Take that the broker has put the part into a queue, where it waits for as long as it takes."""
+        if self._limit is not None:
+            without_end(self._limit)
+
+    def _closed(self, opened: asyncio.Future[None], task: asyncio.Task[None]) -> None:
+        if not opened.done():
+            opened.set_exception(ObjectClosedError(f"open {self._part.topic}: the connection is closed"))
+            opened.exception()  # whoever opens might have given up
 
     def ended(self, error: JMSError, assigned: str) -> None:
         """Take the end of the registration. ``assigned``: URL of the broker that takes over, "" if unknown."""
@@ -144,6 +162,8 @@ class Keeper:
                 await self._part.register(await asked)
             except JMSError as error:
                 failures, assigned, self._last = failures + 1, "", error
+                if self._limit is not None and self._limit.when() is None:  # it has lost its place in the queue
+                    self._limit.reschedule(self._loop.time() + self._timeout)
                 again = self._opened.done()
                 if again and self._refused is not None and isinstance(error, JMSSecurityError):
                     if not refusal:

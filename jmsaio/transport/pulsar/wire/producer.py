@@ -158,7 +158,7 @@ class Producer:
         with registering(connection, connection.producers, self._id, self, Command.PRODUCER, self.topic):
             answer = await connection.request(
                 f"open a producer to {self.topic}", self._client.config.operation_timeout, Command.PRODUCER,
-                topic=self.topic, producer_id=self._id, producer_name=self._name or None,
+                queued=self._keeper.queued, topic=self.topic, producer_id=self._id, producer_name=self._name or None,
                 user_provided_producer_name=self._named, metadata=key_values(self._metadata), epoch=self._epoch,
                 topic_epoch=self._topic_epoch,
                 schema=_schema_fields(self._schema),

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import random
+import uuid
 from typing import Any
 
 import attrs
 import pytest
 
-from jmsaio.config import ProducerConfig
-from jmsaio.errors import BrokerUnavailableError, JMSError, MessageTooLargeError, SendError, SendInDoubtError
+from jmsaio.config import ProducerConfig, load
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    JMSError,
+    MessageTooLargeError,
+    ObjectClosedError,
+    SendError,
+    SendInDoubtError,
+)
 from jmsaio.model.wire import WireId
 from jmsaio.protocol.batch import split
 from jmsaio.protocol.codes import CompressionType, ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.compression import expand
 from jmsaio.transport.base import Sender, SenderOptions
-from jmsaio.transport.pulsar.wire.transport import WireTransport
+from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record
+from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer, listening
 
@@ -29,7 +38,8 @@ async def open_sender(transport: WireTransport, outcomes: list[Outcome], **optio
     def settled(tokens: Any, place: WireId | None, error: JMSError | None) -> None:
         outcomes.extend((token, place, error) for token in tokens)
 
-    return await transport.open_sender(TOPIC, SenderOptions(ProducerConfig(**options), settled))
+    topic = options.pop("topic", TOPIC)
+    return await transport.open_sender(topic, SenderOptions(ProducerConfig(**options), settled))
 
 
 def silent(link: Link, fields: Fields) -> bytes:
@@ -542,6 +552,65 @@ async def test_an_exclusive_producer_tells_the_epoch_that_the_topic_gave_it(
     await sender.drain(5)
     assert [fields.get("topic_epoch") for fields in peer.all(Command.PRODUCER)] == [None, 7]
     assert sender.outdated and isinstance(outcomes[0][2], SendInDoubtError)
+
+
+def queue_up(link: Link, fields: Fields) -> bytes:
+    """Answer that a producer has to wait for exclusive access."""
+    number = fields["request_id"]
+    return encode_command(Command.PRODUCER_SUCCESS, request_id=number, producer_name="p", producer_ready=False)
+
+
+async def test_a_producer_waits_for_exclusive_access_as_long_as_it_takes(peer: Peer) -> None:
+    """The time-outs of openings and requests apply to those that have no answer at all."""
+    transport = await open_transport(peer.config(operation_timeout=0.3))
+    peer.script(Command.PRODUCER, queue_up, queue_up, silent)
+    opening = asyncio.ensure_future(open_sender(transport, [], access_mode="WaitForExclusive"))
+    for attempts in (1, 2):
+        await peer.seen(Command.PRODUCER, attempts)
+        await asyncio.sleep(0.4)
+        assert not opening.done()
+        peer.links[-1].cut()
+    with pytest.raises(BrokerUnavailableError):  # its place in the queue is lost, and the next one is not granted
+        await opening
+    peer.script(Command.PRODUCER, queue_up)
+    opening = asyncio.ensure_future(open_sender(transport, [], access_mode="WaitForExclusive"))
+    asked = (await peer.seen(Command.PRODUCER, 4))[3]
+    await asyncio.sleep(0.4)
+    peer.links[-1].write(peer.usual(peer.links[-1], Command.PRODUCER, asked))
+    sender = await opening
+    sender.send(record("x"), 0)
+    await sender.drain(5)
+    peer.script(Command.PRODUCER, queue_up)
+    opening = asyncio.ensure_future(open_sender(transport, [], access_mode="WaitForExclusive"))
+    await peer.seen(Command.PRODUCER, 5)
+    await transport.aclose(2)
+    with pytest.raises(ObjectClosedError):
+        await opening
+
+
+@pytest.mark.broker
+async def test_a_broker_grants_exclusive_access_in_turn(pulsar_broker: TestBroker) -> None:
+    """One that waits is refused when another one takes the topic for itself, and else is the next."""
+    transport = await open_transport(load(pulsar_broker.url))
+    impatient = await open_transport(load(pulsar_broker.url, operation_timeout=3.0))
+    topic = f"persistent://public/default/wire-exclusive-{uuid.uuid4().hex}"
+    first = await open_sender(transport, [], topic=topic, access_mode="Exclusive")
+    fenced = asyncio.ensure_future(open_sender(impatient, [], topic=topic, access_mode="WaitForExclusive"))
+    await asyncio.wait({fenced}, timeout=4)
+    assert not fenced.done()
+    second = await open_sender(transport, [], topic=topic, access_mode="ExclusiveWithFencing")
+    with pytest.raises(SendError, match="ProducerFenced"):
+        await fenced
+    waiting = asyncio.ensure_future(open_sender(impatient, [], topic=topic, access_mode="WaitForExclusive"))
+    await asyncio.wait({waiting}, timeout=4)
+    assert not waiting.done()
+    await second.aclose(5)
+    third = await waiting
+    third.send(record("x"), 0)
+    await third.drain(5)
+    await first.aclose(5)
+    for each in (impatient, transport):
+        await each.aclose(5)
 
 
 async def test_a_topic_that_moved_to_another_cluster_is_looked_up_there(peer: Peer, transport: WireTransport) -> None:
