@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from benchmarks.java_peer import CLASS_PATH, WEB_URL
 from benchmarks.layer.catalog import layer_scenarios
+from benchmarks.transactions import NATIVE, SHAPE
 from jmsaio.bench.catalog import EMBEDDED, broker_scenarios, embedded_scenarios
 from jmsaio.bench.child import find_target
 from jmsaio.bench.scenario import Block, Scenario, with_query
@@ -59,6 +60,22 @@ def java_scenarios(url: str, web_url: str, class_path: str) -> list[Scenario]:
                  extra=extra),
         Scenario("latency.java", "Starlight, receive", Block.LATENCY, "benchmarks.java_peer:latency", url,
                  extra=extra),
+        *transaction_scenarios("java", "Starlight", url, "benchmarks.java_peer:transactions", extra),
+    ]  # fmt: skip
+
+
+def transaction_scenarios(
+    name: str, title: str, url: str, target: str = "benchmarks.transactions:transactions",
+    extra: Mapping[str, str] = {},
+) -> list[Scenario]:  # fmt: skip
+    """Return the rows of transactions of jmsaio at ``url``, or of the Java peer, with which they are compared."""
+    rows = {"": "one after another", "-50": "in 50 sessions", "-messages": "with 100 messages each, messages"}
+    return [
+        Scenario(
+            f"transaction.{name}{row}", f"{title}, {what}", Block.TRANSACTION, target, url,
+            timeout=600.0, extra={SHAPE: row, **extra}, references=() if extra else (f"transaction.java{row}",),
+        )
+        for row, what in rows.items()
     ]  # fmt: skip
 
 
@@ -72,6 +89,7 @@ def all_scenarios(url: str | None, web_url: str, class_path: str | None) -> list
         *pulsar_scenarios(url),
         *java,
         *broker_scenarios(jmsaio_url(url, web_url)),
+        *transaction_scenarios("wire", "wire", with_query(jmsaio_url(url, web_url), NATIVE)),
         *filter_scenarios(jmsaio_url(url, web_url)),
         *without_broker,
     ]

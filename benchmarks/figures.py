@@ -52,6 +52,11 @@ PARTS = {
         Pair("wire: receive / Java", "receive.wire", "receive.java"),
         Pair("wire: listener / raw pulsar-client", "receive.wire-listener", "receive.raw"),
     ),
+    "Transactions: longer is better": (
+        Pair("transactions, one after another / Java", "transaction.wire", "transaction.java"),
+        Pair("transactions in 50 sessions / Java", "transaction.wire-50", "transaction.java-50"),
+        Pair("transactions of 100 messages / Java", "transaction.wire-messages", "transaction.java-messages"),
+    ),
     "Latency and CPU of a message: shorter is better": (
         Pair("latency at 1,000/s / raw pulsar-client", "latency.jmsaio", "latency.raw", "p50_ms"),
         Pair("CPU at 1,000/s / raw pulsar-client", "latency.jmsaio", "latency.raw", "cpu_us"),

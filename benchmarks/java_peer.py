@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.transactions import Shape
 from jmsaio.bench.meter import Metrics
 from jmsaio.bench.workload import Task
 
@@ -44,7 +45,7 @@ def compile_program(jars: Sequence[Path], folder: Path) -> str:
     return os.pathsep.join([str(folder), *libraries])
 
 
-def _run(task: Task, action: str) -> Metrics:
+def _run(task: Task, action: str, **more: object) -> Metrics:
     work = task.workload
     options = {
         "url": task.url,
@@ -59,6 +60,7 @@ def _run(task: Task, action: str) -> Metrics:
         "rate": work.rate,
         "warmMessages": work.warm_messages,
         "latencyMessages": int(work.rate * work.seconds),
+        **more,
     }
     done = subprocess.run(
         ["java", "-cp", task.extra[CLASS_PATH], "Bench", action, *(f"{k}={v}" for k, v in options.items())],
@@ -86,3 +88,9 @@ def receive(task: Task) -> Metrics:
 def latency(task: Task) -> Metrics:
     """Send at a fixed rate to a thread that receives, in one JVM; the second round, each as long as the other rows."""
     return _run(task, "latency")
+
+
+def transactions(task: Task) -> Metrics:
+    """Receive and send in transactions, as ``benchmarks.transactions``; the warm round."""
+    shape = Shape.of(task)
+    return _run(task, "transactions", sessions=shape.sessions, each=shape.each, group=shape.messages)

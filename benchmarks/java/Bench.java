@@ -10,11 +10,17 @@ import jakarta.jms.Queue;
 import jakarta.jms.Session;
 import jakarta.jms.TextMessage;
 import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
@@ -22,7 +28,7 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * The Java peer of the benchmark: Starlight for JMS, the same workload as the Python rows.
  *
- * <p>Arguments: send|receive|latency, then name=value pairs. Prints one line "RESULT {json}" with the figures of the
+ * <p>Arguments: send|receive|latency|transactions, then name=value pairs. Prints one line "RESULT {json}" with the figures of the
  * last round, when the virtual machine is warm.
  */
 public final class Bench {
@@ -55,6 +61,9 @@ public final class Bench {
     configuration.put("webServiceUrl", options.get("webUrl"));
     configuration.put("producerConfig", producer);
     configuration.put("consumerConfig", consumer);
+    if (options.containsKey("sessions")) {
+      configuration.put("enableTransaction", true);
+    }
     return configuration;
   }
 
@@ -71,6 +80,7 @@ public final class Bench {
               switch (arguments[0]) {
                 case "send" -> bench.send(session, session.createQueue(queue));
                 case "receive" -> bench.receive(session, session.createQueue(queue));
+                case "transactions" -> bench.transactions(connection, session, session.createQueue(queue));
                 case "latency" -> bench.latency(connection, session, session.createQueue(queue));
                 default -> throw new IllegalArgumentException(arguments[0]);
               };
@@ -171,6 +181,90 @@ public final class Bench {
         count * 1e9 / nanos,
         nanos / 1e3 / count,
         cpuNanos / 1e3 / count);
+  }
+
+  /** A transacted session with a consumer of its queue and a producer. */
+  private final class Unit {
+    final Session session;
+    final MessageConsumer consumer;
+    final MessageProducer producer;
+
+    Unit(Connection connection, Session plain, String name, Queue out) throws Exception {
+      session = connection.createSession(true, Session.SESSION_TRANSACTED);
+      Queue in = plain.createQueue(name);
+      consumer = session.createConsumer(in);
+      try (MessageProducer filling = plain.createProducer(in)) {
+        sendAll(plain, filling, (number("each") + 1) * number("group"));
+      }
+      producer = session.createProducer(out);
+    }
+
+    void run(int count) throws Exception {
+      int group = number("group");
+      for (int i = 0; i < count; i++) {
+        Confirmations confirmations = new Confirmations(group);
+        for (int k = 0; k < group; k++) {
+          TextMessage received = (TextMessage) consumer.receive(30_000);
+          producer.send(session.createTextMessage(received.getText()), confirmations);
+        }
+        if (!confirmations.left.await(100, TimeUnit.SECONDS) || confirmations.failed.get() > 0) {
+          throw new IllegalStateException("sends failed: " + confirmations.failed.get());
+        }
+        session.commit();
+      }
+    }
+
+    void close() throws JMSException {
+      session.close();
+    }
+  }
+
+  private void runAll(List<Unit> units, int count) throws Exception {
+    ExecutorService threads = Executors.newFixedThreadPool(units.size());
+    try {
+      List<Callable<Void>> tasks = new ArrayList<>();
+      for (Unit unit : units) {
+        tasks.add(
+            () -> {
+              unit.run(count);
+              return null;
+            });
+      }
+      for (Future<Void> done : threads.invokeAll(tasks)) {
+        done.get();
+      }
+    } finally {
+      threads.shutdown();
+    }
+  }
+
+  private String transactions(Connection connection, Session session, Queue queue) throws Exception {
+    Queue out = session.createQueue(queue.getQueueName() + "-out");
+    int sessions = number("sessions");
+    int each = number("each");
+    int group = number("group");
+    List<Unit> units = new ArrayList<>();
+    try (MessageConsumer receiver = session.createConsumer(out)) {
+      for (int i = 0; i < sessions; i++) {
+        units.add(new Unit(connection, session, queue.getQueueName() + "-" + i, out));
+      }
+      runAll(units, 1);
+      long cpu = system.getProcessCpuTime();
+      long begin = System.nanoTime();
+      runAll(units, each);
+      long nanos = System.nanoTime() - begin;
+      cpu = system.getProcessCpuTime() - cpu;
+      for (int i = 0; i < sessions * (each + 1) * group; i++) {
+        if (receiver.receive(30_000) == null) {
+          throw new IllegalStateException("message " + i + " did not come");
+        }
+      }
+      return rate(sessions * each * group, nanos, cpu);
+    } finally {
+      for (Unit unit : units) {
+        unit.close();
+      }
+    }
   }
 
   private String latency(Connection connection, Session session, Queue queue) throws Exception {

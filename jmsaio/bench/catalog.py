@@ -18,7 +18,8 @@ REFERENCES = {
     Block.SELECTOR: (),
     Block.FILTER: ("filter.client",),
     Block.IDLE: (),
-    # The rows of the layer and of Spark name their own references.
+    # The rows of transactions, of the layer and of Spark name their own references.
+    Block.TRANSACTION: (),
     Block.LAYER: (),
     Block.SPARK_READ: (),
     Block.SPARK_PARTS: (),
@@ -47,6 +48,9 @@ GOALS = (
     Goal("receive.wire-listener", 1.6, "receive.raw"),
     Goal("latency.wire", 1.05, "latency.raw", at_most=True),
     Goal("latency.wire", 1.3, "latency.raw", at_most=True, metric="cpu_us"),
+    Goal("transaction.wire", 1.2, "transaction.java"),
+    Goal("transaction.wire-50", 1.0, "transaction.java-50"),
+    Goal("transaction.wire-messages", 1.2, "transaction.java-messages"),
     Goal("layer.send", 2.5, "layer.bare-send", at_most=True),
     Goal("layer.workers", 3.5, "layer.bare-send", at_most=True),
     Goal("layer.receive", 2.7, "layer.bare-receive", at_most=True),

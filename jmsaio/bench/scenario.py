@@ -13,6 +13,7 @@ class Block(enum.Enum):
     SEND = "Send"
     RECEIVE = "Receive and acknowledge"
     LATENCY = "End-to-end latency at a fixed rate"
+    TRANSACTION = "Transactions: receive, send, commit"
     LAYER = "The JMS layer alone: CPU of a message"
     EMBEDDED = "Embedded broker"
     SELECTOR = "Selector"
@@ -51,6 +52,7 @@ METRICS = {
     Block.SEND: RATE,
     Block.RECEIVE: RATE,
     Block.LATENCY: Metric("p50_ms", "ms p50", 2),
+    Block.TRANSACTION: RATE,
     Block.LAYER: Metric("cpu_us", "us CPU", 1),
     Block.EMBEDDED: RATE,
     Block.SELECTOR: RATE,

@@ -26,6 +26,8 @@ class Workload:
         rate: messages a second of the latency rows.
         seconds: length of a latency row.
         warm_messages: messages that a latency row sends first without counting them.
+        transactions: transactions that a session commits one after another; a tenth of them if it is one of 50, or if
+            each has 100 messages.
         evaluations: selector evaluations of one measurement.
         filtered_messages: messages of a backlog; one in a thousand matches a selector.
         consumers: idle consumers whose memory is measured.
@@ -45,6 +47,7 @@ class Workload:
     rate: int = 1_000
     seconds: float = 8.0
     warm_messages: int = 1_000
+    transactions: int = 200
     evaluations: int = 1_000_000
     filtered_messages: int = 100_000
     consumers: int = 1_000
@@ -62,6 +65,7 @@ class Workload:
             workers=100,
             seconds=1.0,
             warm_messages=100,
+            transactions=10,
             evaluations=20_000,
             filtered_messages=2_000,
             consumers=50,

@@ -68,7 +68,9 @@ def test_only_jmsaio_rows_name_the_web_address() -> None:
     ours = ("send.{}", "send.{}-workers", "receive.{}", "receive.{}-listener", "latency.{}")
     on_wire = {row.name for row in rows if row.url.endswith("&transport=wire")}
     assert on_wire == {name.format("wire") for name in ours}
-    assert told == {"filter.client", "filter.broker"} | on_wire | {name.format("jmsaio") for name in ours}
+    in_transactions = {"transaction.wire", "transaction.wire-50", "transaction.wire-messages"}
+    others = {"filter.client", "filter.broker"} | in_transactions | {name.format("jmsaio") for name in ours}
+    assert told == on_wire | others
 
 
 @pytest.mark.usefixtures("root_on_path")
@@ -174,7 +176,7 @@ def test_what_uvloop_needs_is_said_before_anything_is_measured(
 def test_a_smoke_run_with_a_broker(pulsar_broker: Any) -> None:
     done = benchmarks(
         pulsar_broker.service_url, "--web-url", pulsar_broker.web_service_url, "--smoke", "--no-java",
-        "--only", "^(send|receive)",
+        "--only", "^(send|receive|transaction.wire$)",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     for row in ("jmsaio send_async", "jmsaio receive, AUTO"):

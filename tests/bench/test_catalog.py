@@ -1,3 +1,4 @@
+from benchmarks.catalog import transaction_scenarios
 from benchmarks.layer.catalog import layer_scenarios
 from benchmarks.spark.catalog import spark_scenarios
 from jmsaio.bench.catalog import GOALS, REFERENCES, embedded_scenarios, own_scenarios
@@ -33,9 +34,13 @@ def test_every_group_has_references() -> None:
 
 
 def test_goals_speak_of_rows_and_references_that_exist() -> None:
-    by_name = {
-        scenario.name: scenario for scenario in [*own_scenarios(URL), *layer_scenarios(), *spark_scenarios(URL, URL)]
-    }
+    rows = [
+        *own_scenarios(URL),
+        *layer_scenarios(),
+        *spark_scenarios(URL, URL),
+        *transaction_scenarios("wire", "", URL),
+    ]
+    by_name = {scenario.name: scenario for scenario in rows}
     for goal in GOALS:
         scenario = by_name[goal.scenario]
         assert goal.reference is None or goal.reference in (*REFERENCES[scenario.group], *scenario.references)
