@@ -386,7 +386,8 @@ class Receiver(Protocol):
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
         """Wait until the queued acknowledgements are sent.
 
-        With ``receipt`` or ``ackReceiptEnabled``: until the broker has received them.
+        With ``receipt`` or ``ackReceiptEnabled``: until the broker has received them. If the link is lost meanwhile,
+        they are repeated for what is redelivered; of the others it is not known whether the broker has them.
 
         Raises the TransportError of an acknowledgement that failed since the last call, or OperationTimeoutError.
 

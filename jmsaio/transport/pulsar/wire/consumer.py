@@ -126,6 +126,7 @@ class Consumer:
         self._elsewhere: set[Owner] = set()  # that send acknowledgements for this one
         self._late: asyncio.Task[None] | None = None
         self._receipts: set[asyncio.Future[dict[str, object]]] = set()
+        self._unconfirmed = weakref.WeakSet[Entry]()  # sent by another one, or again when they arrive again
         self._refused: JMSError | None = None
         self._transacted: set[asyncio.Future[None]] = set()  # acknowledgements in transactions without an outcome
         self._changed = Waiters()  # it is registered, or has failed
@@ -169,6 +170,7 @@ class Consumer:
         """End with an error, which the next receive raises."""
         self.failure = error
         self._changed.wake()
+        self._known.confirmed.wake()
         self._woken()
 
     # the connection's side
@@ -180,6 +182,7 @@ class Consumer:
         self._clear(RecordEvent.LINK_LOST)
         self._chunks.clear()
         if not self._parked:
+            self._unconfirmed.update(self._acked)
             self._acked.clear()
         for receipt in list(self._receipts):
             receipt.cancel()  # a broker does not answer a consumer that it has closed
@@ -217,6 +220,8 @@ class Consumer:
         if self._persistent:
             key = delivery.ledger, delivery.entry
             known = self._entries.get(key)
+            if known is not None:
+                self._known.confirmed.wake()  # the broker might tell what it knows to be acknowledged
             if known is not None and known.metadata.publish_time != metadata.publish_time:
                 life.step_all(known.states, RecordEvent.REPLACED)
                 known = None
@@ -440,6 +445,7 @@ class Consumer:
         """Acknowledge through the consumer that received an entry last."""
         owner = entry.owner
         assert owner is not None  # only a reader's has none
+        self._unconfirmed.add(entry)
         if owner is not self:
             self._elsewhere.add(owner)
         owner.settle_later(entry)
@@ -493,8 +499,10 @@ class Consumer:
 
     def _confirmed(self, entries: list[tuple[Entry, int | None]], receipt: asyncio.Future[dict[str, object]]) -> None:
         self._receipts.discard(receipt)
+        self._known.confirmed.wake()
         if receipt.cancelled() or receipt.exception() is not None:
-            return  # the link is lost: repeated when the entries are redelivered
+            self._unconfirmed.update(entry for entry, _ in entries)  # repeated when they are redelivered
+            return
         error = receipt.result().get("error")
         if error is not None:
             what = f"acknowledge on {self._subscription.name} of {self.topic}"
@@ -769,15 +777,38 @@ class Consumer:
         waiting: set[asyncio.Future[Any]] = {*self._transacted, *(self._receipts if receipt else ())}
         if self._late is not None:
             waiting.add(self._late)
-        if waiting:
-            _, late = await asyncio.wait(waiting, timeout=timeout)
-            if late:
-                raise OperationTimeoutError(
-                    f"acknowledge on {self._subscription.name} of {self.topic}: no receipt within {timeout:g} s"
-                )
+        try:
+            async with asyncio.timeout(timeout):
+                if waiting:
+                    await asyncio.wait(waiting)
+                if receipt and self._unconfirmed:
+                    await self._repeated()
+        except TimeoutError:
+            raise OperationTimeoutError(
+                f"acknowledge on {self._subscription.name} of {self.topic}: no receipt within {timeout:g} s"
+            ) from None
         refused, self._refused = self._refused, None
         if refused is not None:
             raise refused
+
+    async def _repeated(self) -> None:
+        """Wait for receipts that this consumer can't receive; what the broker does not redeliver has none, and ends it.
+
+        A consumer that closes does not wait: the link might be lost for long.
+        """
+        entries, self._unconfirmed = self._unconfirmed, weakref.WeakSet()
+        whole = not self._subscription.config.batch_index_ack_enabled
+        while not self._closed:
+            left = [
+                one for one in entries if life.ACKED in one.states and not (whole and life.unacknowledged(one.states))
+            ]
+            if not left:
+                return
+            if self.failure is not None:
+                raise self.failure
+            for owner in {one.owner for one in left if one.owner is not None}:
+                owner.flush()
+            await self._known.confirmed.wait()
 
     async def _request(self, what: str, timeout: float, command: Command, **fields: Any) -> None:
         what = f"{what} {self._subscription.name} of {self.topic}"
@@ -828,6 +859,7 @@ class Consumer:
     def _moved(self, number: int) -> None:
         """Forget what arrived on registrations before ``number``: the broker sends other records now."""
         self._known.forget_past()
+        self._known.confirmed.wake()
         for entry in list(self._entries.values()):
             if entry.registration <= number:
                 life.step_all(entry.states, RecordEvent.MOVED)
@@ -910,6 +942,7 @@ class Consumer:
         backlog until the next message is sent, or all consumers have left again.
         """
         self._closed = self._permits.held = True
+        self._known.confirmed.wake()
 
     async def aclose(self, timeout: float) -> None:
         """Close it, and leave what is not acknowledged to other consumers, marked in this process."""

@@ -15,6 +15,7 @@ import attrs
 from jmsaio.model.wire import EntryId
 from jmsaio.rules import record_life as life
 from jmsaio.transport.pulsar.wire.record import Entry
+from jmsaio.transport.waiting import Waiters
 
 #: Entries kept although they are with the broker, for their counts.
 _MOST: Final = 20_000
@@ -50,11 +51,13 @@ class Known:
     Attributes:
         entries: the entries of which something is held, waits or is counted here.
         recognised: those that arrived again while an open transaction had records of them.
+        confirmed: tasks that wait for receipts of the broker.
     """
 
     _name: tuple[str, str, str]
     entries: dict[EntryId, Entry] = attrs.field(factory=dict, init=False)
     recognised: set[Entry] = attrs.field(factory=set, init=False)
+    confirmed: Waiters = attrs.field(factory=Waiters, init=False)
     _most: int = attrs.field(factory=lambda: _MOST, init=False)
 
     def add(self, entry: Entry) -> None:

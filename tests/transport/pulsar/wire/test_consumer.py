@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from jmsaio.config import ConsumerConfig, DeadLetterPolicy
-from jmsaio.errors import TransportError
+from jmsaio.errors import OperationTimeoutError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
@@ -61,23 +61,45 @@ async def test_permits_are_given_back_for_what_is_taken(peer: Peer, transport: W
     assert 0 not in [fields["message_permits"] for fields in peer.all(Command.FLOW)]
 
 
-async def test_a_receipt_is_not_awaited_from_a_broker_that_closed_the_consumer(
-    peer: Peer, transport: WireTransport
+@pytest.mark.parametrize("at", ["sent", "queued", "lost"])
+async def test_a_receipt_is_awaited_over_the_loss_of_the_consumer(
+    peer: Peer, transport: WireTransport, at: str
 ) -> None:
-    """It does not answer a consumer that it does not have; what is redelivered is acknowledged again."""
+    """A broker does not answer a consumer that it closed; what it redelivers is acknowledged again."""
+    box = await subscribe(transport, acknowledgements_group_time=60 if at == "queued" else 0)
+    records = await _batch(peer, box, 2)
+    closing = encode_command(Command.CLOSE_CONSUMER, consumer_id=peer.consumer, request_id=0)
+    if at == "sent":
+        peer.script(Command.ACK, lambda link, fields: closing)
+        box.receiver.acknowledge(records)
+    else:
+        if at == "queued":
+            box.receiver.acknowledge(records)
+        peer.links[-1].write(closing)
+        await peer.seen(Command.SUBSCRIBE, 2)
+        await transport.ping(5)
+        if at == "lost":
+            box.receiver.acknowledge(records)
+    settling = asyncio.ensure_future(box.receiver.settle(60, receipt=True))
+    await peer.seen(Command.SUBSCRIBE, 2)
+    await transport.ping(5)
+    assert not settling.done()
+    peer.deliver(0, "0", "1", count=1)
+    await settling
+    assert len(peer.all(Command.ACK)) == (2 if at == "sent" else 1)
+    assert box.receiver.receive(10) == []
+
+
+async def test_a_receipt_that_can_t_come_is_awaited_for_the_time_out_once(peer: Peer, transport: WireTransport) -> None:
+    """Whether the broker had the acknowledgement is not known; it can have no receipt if it had."""
     box = await subscribe(transport)
     records = await _batch(peer, box, 2)
-
-    def close(link: Link, fields: Fields) -> bytes:
-        return encode_command(Command.CLOSE_CONSUMER, consumer_id=fields["consumer_id"], request_id=0)
-
-    peer.script(Command.ACK, close)
+    closing = encode_command(Command.CLOSE_CONSUMER, consumer_id=peer.consumer, request_id=0)
+    peer.script(Command.ACK, lambda link, fields: closing)
     box.receiver.acknowledge(records)
-    await box.receiver.settle(60, receipt=True)
-    await peer.seen(Command.SUBSCRIBE, 2)
-    peer.deliver(0, "0", "1", count=1)
-    await peer.seen(Command.ACK, 2)
-    assert box.receiver.receive(10) == []
+    with pytest.raises(OperationTimeoutError, match="no receipt within"):
+        await box.receiver.settle(0.3, receipt=True)
+    await box.receiver.settle(5, receipt=True)
 
 
 async def test_what_was_acknowledged_of_a_batch_is_marked_if_another_consumer_receives_it(
