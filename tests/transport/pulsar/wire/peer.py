@@ -4,22 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from itertools import count
 from typing import Any, cast
+
+import attrs
 
 from jmsaio.config import Configuration, load
 from jmsaio.errors import ProtocolError
-from jmsaio.protocol import messages
-from jmsaio.protocol.codes import LookupType
+from jmsaio.protocol import acks, messages
+from jmsaio.protocol.codes import LookupType, ServerError, TxnAction
 from jmsaio.protocol.commands import Command, decode_command, encode_command
 from jmsaio.protocol.framing import Framing, entry_of
-from jmsaio.protocol.metadata import Metadata, SingleMetadata, decode_metadata, encode_metadata, encode_single
+from jmsaio.protocol.metadata import Metadata, SingleMetadata, TxnId, decode_metadata, encode_metadata, encode_single
+from jmsaio.protocol.requests import ANSWERS
 
 Fields = dict[str, Any]
 #: Handles one command in place of the peer: returns the frames to answer with.
 Script = Callable[["Link", Fields], bytes]
+#: The topic whose partitions are the transaction coordinators.
+COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
+_REGISTRATIONS = (Command.ADD_PARTITION_TO_TXN, Command.ADD_SUBSCRIPTION_TO_TXN)
+_IN_TRANSACTIONS = (Command.NEW_TXN, *_REGISTRATIONS, Command.END_TXN)
+_WORK = (Command.SEND, Command.ACK, *_REGISTRATIONS)
+
+
+@attrs.define(eq=False)
+class Txn:
+    """An open transaction.
+
+    Attributes:
+        parts: topics, and topics with subscriptions, whose registration the client knows.
+        entries: what was sent in it.
+        acked: what was acknowledged in it: the bits of each entry.
+        unanswered: number of its sends and acknowledgements without an answer, or with an error.
+    """
+
+    parts: set[object] = attrs.field(factory=set)
+    entries: list[int] = attrs.field(factory=list)
+    acked: Counter[int] = attrs.field(factory=Counter)
+    unanswered: int = 0
 
 
 class Link(asyncio.Protocol):
@@ -28,6 +55,9 @@ class Link(asyncio.Protocol):
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.permits: dict[int, int] = defaultdict(int)
+        self.coordinators: set[int] = set()  # that know this client
+        self.parts: dict[tuple[Command, int], object] = {}  # topics of producers, also subscriptions of consumers
+        self.asked: dict[object, deque[tuple[Txn, set[object]]]] = defaultdict(deque)  # in transactions
         self._framing = Framing()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -57,6 +87,8 @@ class Link(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send bytes, whatever they are."""
+        if self.peer.open:
+            self.peer.answered(self, data)
         self.transport.write(data)
 
     def send(self, command: Command, **fields: Any) -> None:
@@ -78,6 +110,10 @@ class Peer:
         entries: entries that are stored, by entry id: metadata and payload.
         scripts: for each command the next scripts, used once each instead of the usual answer.
         partitions: number of partitions of every topic.
+        coordinators: number of transaction coordinators.
+        open: open transactions.
+        outcomes: how those ended that the client has ended.
+        wrong: what the client did in transactions and must never do.
     """
 
     def __init__(self) -> None:
@@ -87,16 +123,49 @@ class Peer:
         self.entries: dict[int, tuple[Metadata, bytes]] = {}
         self.scripts: dict[Command, deque[Script]] = defaultdict(deque)
         self.partitions = 0
+        self.coordinators = 1
+        self.open: dict[TxnId, Txn] = {}
+        self.outcomes: dict[TxnId, TxnAction] = {}
+        self.wrong: list[str] = []
         self._changed = asyncio.Event()
+        self._txns = count()  # a broker's first transaction has the id (0, 0)
 
     def script(self, command: Command, *scripts: Script) -> None:
         """Let the next commands of a kind be handled by these."""
         self.scripts[command].extend(scripts)
 
+    def answer(self, command: Command, *ways: str | float | ServerError) -> None:
+        """Script how the next commands of a kind are answered.
+
+        Each way is a number of seconds later, an error in place of what is asked, or "usual", "twice", "never" or
+        "lost", which differ only in the answer ("lost" ends the connection), or "cut", which does nothing else.
+        """
+
+        def handle(way: str | float | ServerError, link: Link, fields: Fields) -> bytes:
+            if isinstance(way, ServerError):
+                return error_answer(command, fields, way)
+            if way == "cut":
+                link.cut()
+                return b""
+            answer = self.usual(link, command, fields)
+            if way == "lost":
+                link.cut()
+            elif isinstance(way, float | int):
+                asyncio.get_running_loop().call_later(way, link.write, answer)
+            return {"usual": answer, "twice": 2 * answer}.get(str(way), b"")
+
+        self.script(command, *(partial(handle, way) for way in ways))
+
     def take(self, link: Link, command: Command, fields: Fields) -> None:
         """Handle a command."""
         self.received.append((command, fields))
         self._changed.set()
+        if command is Command.PRODUCER:
+            link.parts[command, fields["producer_id"]] = fields["topic"]
+        elif command is Command.SUBSCRIBE:
+            link.parts[command, fields["consumer_id"]] = fields["topic"], fields["subscription"]
+        elif command in _WORK and "txnid_most_bits" in fields:
+            self._asked(link, command, fields)
         scripts = self.scripts[command]
         answer = scripts.popleft()(link, fields) if scripts else self.usual(link, command, fields)
         if answer:
@@ -127,8 +196,9 @@ class Peer:
                 place = {"response": LookupType.Connect, f"broker_service_url{tls}": self.url}
                 return encode_command(Command.LOOKUP_RESPONSE, request_id=request, **place)
             case Command.PARTITIONED_METADATA:
+                number = self.coordinators if fields["topic"] == COORDINATORS else self.partitions
                 return encode_command(
-                    Command.PARTITIONED_METADATA_RESPONSE, request_id=request, response=0, partitions=self.partitions
+                    Command.PARTITIONED_METADATA_RESPONSE, request_id=request, response=0, partitions=number
                 )
             case Command.PRODUCER:
                 name = fields.get("producer_name") or "peer-1"
@@ -138,14 +208,24 @@ class Peer:
                 return self.receipt(fields)
             case Command.FLOW:
                 link.permits[fields["consumer_id"]] += fields["message_permits"]
+            case Command.ACK if "txnid_most_bits" in fields and not self.acknowledge(txn_of(fields), fields):
+                return error_answer(command, fields, ServerError.TransactionConflict)
             case Command.ACK if request is not None:
                 return encode_command(Command.ACK_RESPONSE, consumer_id=fields["consumer_id"], request_id=request)
+            case Command.TC_CLIENT_CONNECT_REQUEST:
+                link.coordinators.add(fields["tc_id"])
+                return encode_command(ANSWERS[command], request_id=request)
+            case _ if command in _IN_TRANSACTIONS:
+                return self._coordinate(link, command, fields)
             case _ if request is not None:
                 return encode_command(Command.SUCCESS, request_id=request)
         return b""
 
     def store(self, fields: Fields) -> None:
         """Store the entry of a SEND."""
+        txn = self.open.get(fields["metadata"].txn)
+        if txn is not None:
+            txn.entries.append(len(self.entries))
         self.entries[len(self.entries)] = fields["metadata"], fields["payload"]
 
     def receipt(self, fields: Fields, entry: int | None = None) -> bytes:
@@ -154,6 +234,82 @@ class Peer:
         return encode_command(
             Command.SEND_RECEIPT, producer_id=fields["producer_id"], sequence_id=fields["sequence_id"], message_id=place
         )
+
+    # transactions
+
+    def _coordinate(self, link: Link, command: Command, fields: Fields) -> bytes:
+        txn = txn_of(fields)
+        if fields.get("tc_id", txn.most) not in link.coordinators:
+            return error_answer(command, fields, ServerError.TransactionCoordinatorNotFound)
+        if command is Command.NEW_TXN:
+            txn = TxnId(fields["tc_id"], next(self._txns))
+            self.open[txn] = Txn()
+            asyncio.get_running_loop().call_later(fields["txn_ttl_seconds"] / 1000, self.end, txn, TxnAction.ABORT)
+        elif txn not in self.open:
+            return error_answer(command, fields, ServerError.TransactionNotFound)
+        elif command is Command.END_TXN:
+            action = self.outcomes[txn] = TxnAction(fields["txn_action"])
+            if action is TxnAction.COMMIT and self.open[txn].unanswered:
+                self.wrong.append(f"END with commit of {txn}, in which something has no answer or was refused")
+            self.end(txn, action)
+        names = {"txnid_least_bits": txn.least, "txnid_most_bits": txn.most}
+        return encode_command(ANSWERS[command], request_id=fields["request_id"], **names)
+
+    def end(self, name: TxnId, action: TxnAction) -> Txn | None:
+        """End a transaction, which is forgotten then; return it, None if it has ended before."""
+        return self.open.pop(name, None)
+
+    def acknowledge(self, name: TxnId, fields: Fields) -> bool:
+        """Acknowledge in a transaction; return False for a conflict, which leaves all as it was."""
+        txn = self.open.get(name)
+        if txn is None:
+            return False
+        wanted = {each["entry_id"]: self.bits(each) for each in fields["message_id"]}
+        for other in self.open.values():
+            if any(other.acked[entry] & bits for entry, bits in wanted.items()):
+                return False
+        for entry, bits in wanted.items():
+            txn.acked[entry] |= bits
+        return True
+
+    def bits(self, place: Fields) -> int:
+        """Return which messages of an entry an acknowledgement covers."""
+        known = self.entries.get(place["entry_id"])
+        size: int = place.get("batch_size") or (known and known[0].num_messages_in_batch) or 1
+        return ~acks.ack_set(place["ack_set"]) & (1 << size) - 1
+
+    def _asked(self, link: Link, command: Command, fields: Fields) -> None:
+        """Take a registration; note a SEND or ACK that comes too early or too late."""
+        name, parts = txn_of(fields), {*fields.get("partitions", ())}
+        parts |= {(each["topic"], each["subscription"]) for each in fields.get("subscription", ())}
+        if command is Command.SEND:
+            parts = {link.parts[Command.PRODUCER, fields["producer_id"]]}
+            if fields["metadata"].txn != name:
+                self.wrong.append(f"SEND in {name}, and its metadata in {fields['metadata'].txn}")
+        elif command is Command.ACK:
+            parts = {link.parts[Command.SUBSCRIBE, fields["consumer_id"]]}
+        if any("non-persistent:" in str(part) for part in parts):
+            self.wrong.append(f"{command.name} in {name} on {parts}, after which a broker closes the connection")
+        if name in self.outcomes:
+            self.wrong.append(f"{command.name} in {name}, which the client has ended")
+        txn = self.open.get(name)
+        if txn is None:
+            return
+        if command not in _REGISTRATIONS:
+            txn.unanswered += 1
+            if not parts <= txn.parts:
+                self.wrong.append(f"{command.name} in {name} before the registration of {parts} is answered")
+        link.asked[_key(fields)].append((txn, parts))
+
+    def answered(self, link: Link, data: bytes) -> None:
+        """Take what the client learns from these frames."""
+        for frame in Framing().feed(data):
+            fields = decode_command(frame.kind, frame.data, frame.command, frame.rest)
+            asked = link.asked[_key(fields)]
+            if asked and "error" not in fields:
+                txn, parts = asked.popleft()
+                txn.parts |= parts
+                txn.unanswered -= frame.kind in (Command.SEND_RECEIPT, Command.ACK_RESPONSE)
 
     @property
     def consumer(self) -> int:
@@ -205,6 +361,29 @@ class Peer:
         return load(self.url, **{"receive_buffer_bytes": 2**30, **usual, **options})
 
 
+def txn_of(fields: Fields) -> TxnId:
+    """Return the transaction of a command."""
+    return TxnId(fields.get("txnid_most_bits", -1), fields.get("txnid_least_bits", -1))
+
+
+def _key(fields: Fields) -> object:
+    """Return what a command and its answer have in common."""
+    return (fields["producer_id"], fields["sequence_id"]) if "sequence_id" in fields else fields.get("request_id")
+
+
+def error_answer(command: Command, fields: Fields, error: ServerError) -> bytes:
+    """The answer to a command that fails."""
+    what = {"error": int(error), "message": error.name}
+    if command is Command.SEND:
+        known = {"producer_id": fields["producer_id"], "sequence_id": fields["sequence_id"]}
+        return encode_command(Command.SEND_ERROR, **known, **what)
+    if command is Command.ACK:
+        number, request = fields["consumer_id"], fields["request_id"]
+        return encode_command(Command.ACK_RESPONSE, consumer_id=number, request_id=request, **what)
+    own = command in _IN_TRANSACTIONS or command is Command.TC_CLIENT_CONNECT_REQUEST
+    return encode_command(ANSWERS[command] if own else Command.ERROR, request_id=fields["request_id"], **what)
+
+
 @asynccontextmanager
 async def listening(tls: ssl.SSLContext | None = None) -> AsyncIterator[Peer]:
     """A peer that listens on a free port."""
@@ -214,6 +393,7 @@ async def listening(tls: ssl.SSLContext | None = None) -> AsyncIterator[Peer]:
     peer.url = f"pulsar://127.0.0.1:{port}" if tls is None else f"pulsar+ssl://localhost:{port}"
     try:
         yield peer
+        assert peer.wrong == []
     finally:
         server.close()
         for link in list(peer.links):

@@ -1,4 +1,7 @@
-"""A scripted peer that also serves: it stores once, delivers within permits, and redelivers what is unacknowledged."""
+"""A scripted peer that also serves: it stores once, delivers within permits, and redelivers what is unacknowledged.
+
+What was sent in a transaction, and all that was stored behind it, is delivered once that transaction has ended.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from typing import Any
 
 from jmsaio.protocol import messages
 from jmsaio.protocol.acks import ack_set, words_of
+from jmsaio.protocol.codes import TxnAction
 from jmsaio.protocol.commands import Command, encode_command
-from jmsaio.protocol.metadata import encode_metadata
-from tests.transport.pulsar.wire.peer import Fields, Link, Peer
+from jmsaio.protocol.metadata import TxnId, encode_metadata
+from tests.transport.pulsar.wire.peer import Fields, Link, Peer, Txn
 
 _NOWHERE = (1 << 64) - 1
 
@@ -23,12 +27,14 @@ class Server(Peer):
     Attributes:
         left: the ack set of each entry that is not acknowledged.
         held: the consumer that has each entry that was delivered.
+        aborted: entries of transactions that were rolled back.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.left: dict[int, int] = {}
         self.held: dict[int, tuple[Link, int]] = {}
+        self.aborted: set[int] = set()
         self._stored: set[tuple[str, int]] = set()
         self._counts: Counter[int] = Counter()
         self._readers: dict[tuple[Link, int], int] = {}  # the next entry of each
@@ -42,8 +48,9 @@ class Server(Peer):
 
     @property
     def texts(self) -> list[str]:
-        """The payloads of all entries, which are no batches."""
-        return [payload.decode() for _, payload in self.entries.values()]
+        """The payloads of all entries that consumers can receive, which are no batches."""
+        hidden = {*self.aborted, *(entry for txn in self.open.values() for entry in txn.entries)}
+        return [payload.decode() for entry, (_, payload) in self.entries.items() if entry not in hidden]
 
     def usual(self, link: Link, command: Command, fields: Fields) -> bytes:
         """What a broker does."""
@@ -74,7 +81,7 @@ class Server(Peer):
                 if mark in self._stored:
                     return self.receipt(fields, _NOWHERE)
                 self._stored.add(mark)
-            case Command.ACK:
+            case Command.ACK if "txnid_most_bits" not in fields:
                 for place in fields["message_id"]:
                     bits = ack_set(place["ack_set"]) if place["ack_set"] else 0
                     self.left[place["entry_id"]] = self.left.get(place["entry_id"], 0) & bits
@@ -107,19 +114,47 @@ class Server(Peer):
     def store(self, fields: Fields) -> None:
         """Store the entry of a SEND."""
         super().store(fields)
-        self._whole(len(self.entries) - 1)
+        if fields["metadata"].txn is None:
+            self._whole(len(self.entries) - 1)
+
+    def acknowledge(self, name: TxnId, fields: Fields) -> bool:
+        """Acknowledge in a transaction what is not acknowledged yet."""
+        left = all(self.left.get(each["entry_id"], 0) & self.bits(each) for each in fields["message_id"])
+        return left and super().acknowledge(name, fields)
+
+    def end(self, name: TxnId, action: TxnAction) -> Txn | None:
+        """Show what was sent in a transaction, or hide it; acknowledge in it, or deliver whole entries again."""
+        txn = super().end(name, action)
+        if txn is None:
+            return None
+        if action is TxnAction.ABORT:
+            self.aborted.update(txn.entries)
+            self._counts.update(txn.acked.keys())
+            for entry in txn.acked:
+                self.held.pop(entry, None)
+        else:
+            for entry in txn.entries:
+                self._whole(entry)
+            for entry, bits in txn.acked.items():
+                self.left[entry] &= ~bits
+                if not self.left[entry]:
+                    del self.left[entry]
+        self._deliver()
+        return txn
 
     def _whole(self, entry: int) -> None:
         self.left[entry] = (1 << (self.entries[entry][0].num_messages_in_batch or 1)) - 1
 
     def _deliver(self) -> None:
+        end = min((txn.entries[0] for txn in self.open.values() if txn.entries), default=len(self.entries))
         for (reading, number), entry in self._readers.items():
-            while reading in self.links and reading.permits[number] > 0 and entry < len(self.entries):
-                reading.permits[number] -= self.entries[entry][0].num_messages_in_batch or 1
-                reading.write(self._message(number, entry))
+            while reading in self.links and reading.permits[number] > 0 and entry < end:
+                if entry not in self.aborted:
+                    reading.permits[number] -= self.entries[entry][0].num_messages_in_batch or 1
+                    reading.write(self._message(number, entry))
                 entry += 1
             self._readers[reading, number] = entry
-        for entry in sorted(self.left):
+        for entry in sorted(entry for entry in self.left if entry < end and self._given(entry)):
             link, consumer = self.held.get(entry, (None, -1))
             if link in self.links and (Command.SUBSCRIBE, link, consumer) in self._open:
                 continue
@@ -129,15 +164,22 @@ class Server(Peer):
                     if permits > 0 and (other, number) not in self._readers
                 ]  # fmt: skip
                 if free:
-                    other.permits[free[0]] -= self.left[entry].bit_count()
+                    other.permits[free[0]] -= self._given(entry).bit_count()
                     self.held[entry] = other, free[0]
                     other.write(self._message(free[0], entry))
                     break
 
+    def _given(self, entry: int) -> int:
+        """The messages of an entry that nobody has acknowledged, in an open transaction or without."""
+        given = self.left[entry]
+        for txn in self.open.values():
+            given &= ~txn.acked[entry]
+        return given
+
     def _message(self, consumer: int, entry: int) -> bytes:
         metadata, payload = self.entries[entry]
         all_of_it = (1 << (metadata.num_messages_in_batch or 1)) - 1
-        left = self.left.get(entry, all_of_it)  # a reader gets all
+        left = self._given(entry) if entry in self.left else all_of_it  # a reader gets all
         fields: dict[str, Any] = {"ack_set": [] if left == all_of_it else words_of(left)}
         place, count = {"ledger_id": 1, "entry_id": entry}, self._counts[entry]
         head = encode_command(Command.MESSAGE, consumer_id=consumer, message_id=place, redelivery_count=count, **fields)
@@ -154,6 +196,7 @@ async def serving(port: int = 0) -> AsyncIterator[Server]:
     made.url = f"pulsar://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield made
+        assert made.wrong == []
     finally:
         server.close()
         for link in list(made.links):

@@ -12,31 +12,14 @@ from jmsaio.config import ProducerConfig
 from jmsaio.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.protocol.codes import ServerError, TxnAction
-from jmsaio.protocol.commands import Command, encode_command
-from jmsaio.protocol.requests import ANSWERS
+from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import SenderOptions, Transaction
 from jmsaio.transport.pulsar.wire.transport import WireTransport
-from tests.transport.pulsar.wire.peer import Fields, Link, Peer
-from tests.transport.pulsar.wire.test_coordinators import begun, cut, knows
-
-
-def done(link: Link, fields: Fields, command: Command = Command.END_TXN, **more: Any) -> bytes:
-    return encode_command(ANSWERS[command], request_id=fields["request_id"], **more)
-
-
-def forgotten(link: Link, fields: Fields) -> bytes:
-    return done(link, fields, error=ServerError.TransactionNotFound, message="unknown")
-
-
-def added(link: Link, fields: Fields) -> bytes:
-    return done(link, fields, Command.ADD_PARTITION_TO_TXN)
+from tests.transport.pulsar.wire.peer import Peer
 
 
 @pytest.fixture
 async def transaction(peer: Peer, transport: WireTransport) -> AsyncIterator[Transaction]:
-    peer.partitions = 1
-    peer.script(Command.TC_CLIENT_CONNECT_REQUEST, *[knows] * 5)
-    peer.script(Command.NEW_TXN, begun)
     yield await transport.begin(60)
 
 
@@ -52,28 +35,24 @@ async def send(transport: WireTransport, transaction: Transaction) -> asyncio.Fu
 async def test_a_message_leaves_when_its_topic_is_registered(
     peer: Peer, transport: WireTransport, transaction: Transaction
 ) -> None:
-    peer.script(Command.ADD_PARTITION_TO_TXN, lambda link, fields: b"")
-    peer.script(Command.END_TXN, done)
+    peer.answer(Command.ADD_PARTITION_TO_TXN, 0.1)
     outcome = await send(transport, transaction)
-    [asked] = await peer.seen(Command.ADD_PARTITION_TO_TXN)
+    await peer.seen(Command.ADD_PARTITION_TO_TXN)
     committing = asyncio.ensure_future(transaction.commit())
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.02)
     assert not peer.all(Command.SEND)
     assert not peer.all(Command.END_TXN)
-    peer.links[0].write(added(peer.links[0], asked))
     await committing
     assert await outcome is None
     [sent] = peer.all(Command.SEND)
-    assert (sent["txnid_most_bits"], sent["txnid_least_bits"]) == (0, 7)
-    assert sent["metadata"].txn == (0, 7)
+    assert (sent["txnid_most_bits"], sent["txnid_least_bits"]) == (0, 0)
+    assert sent["metadata"].txn == (0, 0)
 
 
 async def test_a_lost_answer_to_a_send_rolls_back(
     peer: Peer, transport: WireTransport, transaction: Transaction
 ) -> None:
-    peer.script(Command.ADD_PARTITION_TO_TXN, added)
-    peer.script(Command.SEND, cut)
-    peer.script(Command.END_TXN, done)
+    peer.answer(Command.SEND, "cut")
     outcome = await send(transport, transaction)
     with pytest.raises(TransactionRolledBackError):
         await transaction.commit()
@@ -83,19 +62,19 @@ async def test_a_lost_answer_to_a_send_rolls_back(
 
 
 async def test_a_lost_answer_to_the_commit_is_asked_for_again(peer: Peer, transaction: Transaction) -> None:
-    peer.script(Command.END_TXN, cut, done)
+    peer.answer(Command.END_TXN, "cut")
     await transaction.commit()
     assert len(peer.all(Command.END_TXN)) == 2
 
 
 async def test_a_forgotten_transaction_is_in_doubt_if_an_answer_was_lost(peer: Peer, transaction: Transaction) -> None:
-    peer.script(Command.END_TXN, cut, forgotten)
+    peer.answer(Command.END_TXN, "lost")
     with pytest.raises(TransactionInDoubtError):
         await transaction.commit()
 
 
 async def test_a_forgotten_transaction_was_rolled_back_before(peer: Peer, transaction: Transaction) -> None:
-    peer.script(Command.END_TXN, forgotten)
+    peer.answer(Command.END_TXN, ServerError.TransactionNotFound)
     with pytest.raises(TransactionRolledBackError):
         await transaction.commit()
 
@@ -103,15 +82,13 @@ async def test_a_forgotten_transaction_was_rolled_back_before(peer: Peer, transa
 async def test_a_commit_that_is_cancelled_before_the_broker_is_asked_rolls_back(
     peer: Peer, transport: WireTransport, transaction: Transaction
 ) -> None:
-    peer.script(Command.ADD_PARTITION_TO_TXN, lambda link, fields: b"")
-    peer.script(Command.END_TXN, done)
+    peer.answer(Command.ADD_PARTITION_TO_TXN, 0.1)
     await send(transport, transaction)
-    [asked] = await peer.seen(Command.ADD_PARTITION_TO_TXN)
+    await peer.seen(Command.ADD_PARTITION_TO_TXN)
     committing = asyncio.ensure_future(transaction.commit())
     await asyncio.sleep(0)
     committing.cancel()
     await asyncio.wait({committing})
-    peer.links[0].write(added(peer.links[0], asked))
     [ended] = await peer.seen(Command.END_TXN)
     assert ended["txn_action"] == TxnAction.ABORT
 
@@ -119,8 +96,6 @@ async def test_a_commit_that_is_cancelled_before_the_broker_is_asked_rolls_back(
 async def test_a_topic_that_stores_nothing_takes_no_part(
     peer: Peer, transport: WireTransport, transaction: Transaction
 ) -> None:
-    peer.script(Command.END_TXN, done)
-    peer.partitions = 0
     options = SenderOptions(ProducerConfig(), lambda *outcome: None, transacted=True)
     sender = await transport.open_sender("non-persistent://public/default/t", options)
     with pytest.raises(IllegalStateError, match="takes no part in transactions"):
