@@ -229,6 +229,16 @@ class Producing(Generic[Token]):
         first.take(event)
         return first
 
+    def withdraw(self, batch: Batch[Token]) -> bool:
+        """Remove a batch of a transaction, unless it was written; return whether it was removed."""
+        if batch.state is not State.WAITING:
+            return False
+        self._batches.remove(batch)
+        if self.connected:
+            self._held -= 1
+        batch.take(Event.END)
+        return True
+
     def expire(self, now: float) -> Iterator[Batch[Token]]:
         """Remove and yield the batches whose time is over, in order."""
         while self._batches and self._batches[0].deadline <= now:

@@ -298,8 +298,15 @@ class Consumer:
                 entry.holders.setdefault(index, (other, entry.registration))
         entry.owner = self
 
+    def redelivered(self, entry: Entry) -> None:
+        """Take that the broker redelivers an entry by itself, to any consumer."""
+        if not entry.returned:
+            entry.returns += 1
+            entry.returned = True
+        self.release(entry)
+
     def release(self, entry: Entry) -> None:
-        """Remove the records of an entry from the queue, because another consumer has received it."""
+        """Remove the records of an entry from the queue, because the broker gives it to another consumer."""
         life.step_all(entry.states, RecordEvent.LINK_LOST)
         self._ready = [one for one in self._ready[self._taken :] if one.entry is not entry]
         self._taken = 0
@@ -525,7 +532,7 @@ class Consumer:
                 entries.setdefault(entry, []).append(index)
         for owner, some in elsewhere.items():
             owner.acknowledge_in(transaction, some)
-        places = [(entry, life.ack_set_of(len(entry.states), indexes)) for entry, indexes in entries.items()]
+        places = [(entry, _ack_set_in(entry, indexes)) for entry, indexes in entries.items()]
         for first in range(0, len(places), _MOST_IDS):
             outcome: asyncio.Future[None] = self._client.loop.create_future()
             self._transacted.add(outcome)
@@ -592,7 +599,9 @@ class Consumer:
                 if life.step(entry.states, index, event).counted:
                     entry.failures[index] = entry.failures.get(index, 0) + 1
             if not committed:
-                entry.returns += 1
+                owner = entry.owner
+                assert owner is not None  # only a reader's has none
+                owner.redelivered(entry)
             elif life.settled(entry.states):
                 self._known.forget(entry)
 
@@ -985,6 +994,16 @@ def _some(places: Iterable[EntryId]) -> Iterator[list[EntryId]]:
     rest = iter(places)
     while found := list(islice(rest, _MOST_IDS)):
         yield found
+
+
+def _ack_set_in(entry: Entry, indexes: list[int]) -> int | None:
+    """Return the ack set for records acknowledged in a transaction; None without a batch.
+
+    After a conflict about an entry without an ack set, the broker no longer redelivers the rest of a batch.
+    """
+    if entry.metadata.num_messages_in_batch is None:
+        return None
+    return life.ack_set_of(len(entry.states), indexes) or 0
 
 
 def _queued(entry: Entry) -> list[int]:

@@ -29,6 +29,7 @@ from jmsaio.errors import (
     ResourceAllocationError,
     SendError,
     SendInDoubtError,
+    TransactionRolledBackError,
     TransportError,
 )
 from jmsaio.model.partitions import split_partition
@@ -346,6 +347,7 @@ class Producer:
         batch = Batch(sequence, filled.tokens, filled.size, frame, filled.deadline, entries, once)
         if transaction is not None:
             self._transactions[batch] = transaction
+            transaction.producers.add(self)
         data = self._producing.add(batch)
         if self._connection is not None and data:
             self._connection.write(data)
@@ -410,6 +412,13 @@ class Producer:
     def _report_failure(self, batch: Batch[Token], error: JMSError) -> None:
         state = State.UNSENT if batch.once else batch.state  # a transaction without all its batches is never committed
         self._report(batch, batch.tokens, None, self._failure_of(state, error))
+
+    def withdraw(self, transaction: WireTransaction) -> None:
+        """Fail what was not written of a transaction that can't be committed: later it would stall the topic."""
+        error = TransactionRolledBackError("its transaction is rolled back")
+        for batch, owner in list(self._transactions.items()):
+            if owner is transaction and self._producing.withdraw(batch):
+                self._report_failure(batch, error)
 
     def _refuse(self, filled: _Filling, error: JMSError) -> None:
         """Fail a batch that never left, and so its transaction."""

@@ -28,7 +28,10 @@ class Owner(Protocol):
     """The consumer that received an entry last, as other consumers of its subscription see it."""
 
     def release(self, entry: Entry) -> None:
-        """Remove its records from the queue, because another consumer has received it."""
+        """Remove its records from the queue, because the broker gives it to another consumer."""
+
+    def redelivered(self, entry: Entry) -> None:
+        """Take that the broker redelivers an entry by itself, to any consumer."""
 
     def settle_later(self, entry: Entry) -> None:
         """Send the acknowledgements of an entry in the next group, if it arrived on the current link."""

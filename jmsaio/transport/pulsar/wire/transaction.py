@@ -50,6 +50,13 @@ class Acknowledger(Protocol):
         """Take that the transaction of records of these entries has ended at the broker."""
 
 
+class Withdrawer(Protocol):
+    """A producer, as a transaction sees it."""
+
+    def withdraw(self, transaction: WireTransaction) -> None:
+        """Fail what it has not written of a transaction that can't be committed."""
+
+
 class WireTransaction:
     """See ``jmsaio.transport.base.Transaction``.
 
@@ -62,6 +69,7 @@ class WireTransaction:
 
     Attributes:
         txn: its id.
+        producers: producers that have something of it, or had.
     """
 
     def __init__(
@@ -69,6 +77,7 @@ class WireTransaction:
         ended: Callable[[WireTransaction], object],
     ) -> None:  # fmt: skip
         self.txn = txn
+        self.producers: set[Withdrawer] = set()
         self._client = client
         self._coordinators = coordinators
         self._deadline = deadline
@@ -116,6 +125,7 @@ class WireTransaction:
     def fail(self, error: JMSError) -> None:
         """Take an error after which it can only be rolled back."""
         self._state.fail(error)
+        self._changed.wake()
 
     def acknowledged(self, consumer: Acknowledger, entry: Entry, index: int) -> None:
         """Add a record that was acknowledged in it, and learns how it ends."""
@@ -167,6 +177,7 @@ class WireTransaction:
     async def commit(self) -> None:
         """Commit the transaction. See ``Transaction.commit``.
 
+        Takes up to ``operation_timeout`` for the answers to what was sent in it, and for that to the commit, each.
         Cancelling before the broker is asked rolls it back; else the commit continues.
         """
         self._commit = self._commit or self._ending is None
@@ -194,15 +205,22 @@ class WireTransaction:
             raise
 
     async def _finish(self) -> JMSError | None:
-        deadline = self._client.loop.time() + self._client.config.operation_timeout
-        await self._all_answered(deadline)
         self._timer.cancel()
+        if not self._commit:
+            self.fail(TransactionRolledBackError("it is rolled back"))
+        timeout = self._client.config.operation_timeout
+        await self._answered(timeout, unless_failed=True)
+        if self._state.failure is not None:
+            for producer in list(self.producers):
+                producer.withdraw(self)
+            await self._answered(timeout, unless_failed=False)
         committing = self._state.take(Event.COMMIT if self._commit else Event.ABORT) is State.COMMITTING
         acknowledged, self._acknowledged = self._acknowledged, {}
         if not committing:  # before the broker redelivers them
             for consumer, entries in acknowledged.items():
                 consumer.records_ended(entries, False)
         action = TxnAction.COMMIT if committing else TxnAction.ABORT
+        deadline = self._client.loop.time() + timeout
         answer = await self._ask("end a transaction", deadline, Command.END_TXN, txn_action=int(action))
         error = answer.error
         if error is None:
@@ -219,12 +237,13 @@ class WireTransaction:
         gone = not committing and error is not None and error.error_code in _ENDED
         return None if gone else error
 
-    async def _all_answered(self, deadline: float) -> None:
-        """Wait until everything in it has an answer, or the time is over, after which it can only be rolled back."""
+    async def _answered(self, timeout: float, *, unless_failed: bool) -> None:
+        """Wait until everything in it has an answer; after ``timeout`` seconds it can only be rolled back."""
+        state = self._state
         try:
-            async with asyncio.timeout_at(deadline):
-                while self._state.unanswered:
+            async with asyncio.timeout(timeout):
+                while state.unanswered and not (unless_failed and state.failure is not None):
                     await self._changed.wait()
         except TimeoutError:
-            text = f"{self._state.unanswered} sends or acknowledgements in it have no answer in time"
+            text = f"{state.unanswered} sends or acknowledgements in it have no answer within {timeout:g} s"
             self.fail(OperationTimeoutError(text))

@@ -21,7 +21,7 @@ async def test_transactions_are_spread_over_the_coordinators(peer: Peer, transpo
         await transport.begin(60)
     assert [fields["tc_id"] for fields in peer.all(Command.NEW_TXN)] == [0, 1, 2, 0]
     assert [fields["tc_id"] for fields in peer.all(Command.TC_CLIENT_CONNECT_REQUEST)] == [0, 1, 2]
-    assert {fields["txn_ttl_seconds"] for fields in peer.all(Command.NEW_TXN)} == {60_000}  # in milliseconds
+    assert {fields["txn_ttl_seconds"] for fields in peer.all(Command.NEW_TXN)} == {65_000}  # in milliseconds
 
 
 async def test_a_coordinator_that_has_moved_is_found_again(
