@@ -19,6 +19,7 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.connection_state import ConnectionState, StateCallback, StateChange
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
+from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.stats import ConsumerStats
 from jmsaio.client.lifetime.closing import BackgroundTask, Deadline, FirstError
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
@@ -46,6 +47,7 @@ from jmsaio.model.java_names import CONNECTION_NAMES, answers
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import created_by, public
 from jmsaio.model.version import __version__
+from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger, Scope
 from jmsaio.rules.lifecycle import Event, State
 
@@ -245,16 +247,23 @@ class Connection(AsyncClosing):
             await self._runtime.transport.ready_for_transactions(config.operation_timeout)
             self._check_open()
         self._sessions += 1
+        transacting: LocalTransaction | None = None
+        real = mode is AcknowledgeMode.TRANSACTED and not config.emulate_transactions
+
+        def delivered(inbox: Inbox, record: ReceivedRecord) -> None:
+            if transacting is not None:
+                transacting.delivered(inbox, record)
+
         runtime = SessionRuntime(
             connection=self._runtime,
             mode=mode,
             ledger=DeliveryLedger(_scope(mode, scope or config.acknowledge_scope)),
             number=self._sessions,
             reply=Replies(lambda: session.create_producer()).send,
+            delivered=delivered if real else None,
         )
-        transacting = None
         if mode is AcknowledgeMode.TRANSACTED:
-            transacting = LocalTransaction(runtime, real=not config.emulate_transactions)
+            transacting = LocalTransaction(runtime, real)
         self._used = True
         self._runtimes[runtime] = None
         self._group.start_soon(self._run_session, runtime, transacting)
@@ -269,7 +278,7 @@ class Connection(AsyncClosing):
     async def _run_session(self, runtime: SessionRuntime, transacting: LocalTransaction | None) -> None:
         """Run a session; ``close`` raises a callback's error that ended it, unless its own close did."""
         try:
-            await runtime.run(None if transacting is None else transacting.undo)
+            await (runtime.run(None, None) if transacting is None else runtime.run(transacting.run, transacting.undo))
         finally:
             self._runtimes.pop(runtime, None)
             if runtime.ended_by_callback and (self._failed is None or self._failed.task.errors.error is None):

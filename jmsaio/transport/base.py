@@ -266,7 +266,15 @@ class Capabilities:
 
 
 class Transaction(Protocol):
-    """An open transaction, ended by exactly one of its two calls."""
+    """An open transaction, ended by exactly one of ``commit`` and ``abort``."""
+
+    def join(self, topic: str, subscription: str) -> None:
+        """Announce that records of a subscription will be acknowledged in it, which saves the commit a wait.
+
+        Args:
+            topic: full name of the topic without partitions, or of the partition.
+            subscription: subscription name.
+        """
 
     async def commit(self) -> None:
         """Commit the transaction.
@@ -274,6 +282,8 @@ class Transaction(Protocol):
         Raises:
             TransactionRolledBackError: it was rolled back, without any effect.
             TransactionInDoubtError: no answer was received, for example because the connection was lost.
+
+        Cancelling before the broker is asked rolls it back; else the commit continues.
         """
 
     async def abort(self) -> None:

@@ -55,6 +55,7 @@ class Deliveries:
     Attributes:
         check_call: raises if the session must not be used.
         reply: answers a message in this session while it is open, as ``Message.reply``.
+        delivered: called with each delivery that is not settled at once, and its inbox; None: nothing is.
         configuration: the connection's options.
         receipt_timeout: seconds to wait for the broker's confirmation of an acknowledgement; None: don't wait.
         self_acknowledging: whether the mode is AUTO or DUPS_OK.
@@ -65,6 +66,7 @@ class Deliveries:
     inboxes: SessionInboxes
     check_call: Callable[[], None]
     reply: Reply
+    delivered: Callable[[Inbox, ReceivedRecord], object] | None
     configuration: Configuration
     receipt_timeout: float | None = attrs.field(init=False)
     self_acknowledging: bool = attrs.field(init=False)
@@ -88,6 +90,8 @@ class Deliveries:
             inbox.acks.soon(record)
             return 0
         message._delivery = number = self.ledger.delivered(inbox, record)
+        if self.delivered is not None:
+            self.delivered(inbox, record)
         return number
 
     async def answer(self, request: Message, body: Any, options: Mapping[str, Any]) -> Any:

@@ -9,6 +9,7 @@ stay sent after a rollback, so the first rollback warns.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,7 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.delivery.deliveries import Commands, confirm_each
+from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.errors import (
@@ -27,6 +29,7 @@ from jmsaio.errors import (
     TransactionRolledBackError,
     TransportError,
 )
+from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
 
@@ -52,6 +55,8 @@ class LocalTransaction:
     real: bool
     work: UnitOfWork[Transaction] = attrs.field(init=False)
     _warned: bool = attrs.field(default=False, init=False)
+    _received: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)  # a message, before it was begun
+    _first: tuple[str, str] = attrs.field(default=("", ""), init=False)  # topic and subscription of that message
     _busy: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _beginning: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
 
@@ -66,6 +71,25 @@ class LocalTransaction:
     def to_begin(self) -> bool:
         """Whether the work needs a transaction of the transport but has none yet."""
         return self.real and self.work.handle is None
+
+    def delivered(self, inbox: Inbox, record: ReceivedRecord) -> None:
+        """Let the subscription of a delivered message take part in the transaction, which is begun if necessary."""
+        handle, part = self.work.handle, (record.topic, inbox.subscription.name)
+        if handle is not None:
+            handle.join(*part)
+        elif not self._received.is_set():
+            self._first = part
+            self._received.set()
+
+    async def run(self) -> None:
+        """Begin each unit of work when its first message was delivered, so that commit need not wait for that."""
+        while True:
+            await self._received.wait()
+            with contextlib.suppress(JMSError):  # commit begins it otherwise, and raises the error
+                await self.begin()
+            self._received.clear()
+            if self.work.handle is not None:
+                self.work.handle.join(*self._first)
 
     async def begin(self) -> None:
         """Begin the transport's transaction for the work, once for however many tasks request it.

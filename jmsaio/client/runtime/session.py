@@ -8,9 +8,10 @@ order.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import anyio
 
@@ -59,6 +60,7 @@ class SessionRuntime:
         ledger: DeliveryLedger[Inbox, ReceivedRecord],
         number: int,
         reply: Reply,
+        delivered: Callable[[Inbox, ReceivedRecord], object] | None = None,
     ) -> None:
         self.connection = connection
         self.number = number
@@ -66,7 +68,9 @@ class SessionRuntime:
         self.mode = mode
         self.callbacks = CallbackWorker(self._next_job)
         self.inboxes = SessionInboxes(connection.transport, ledger, self.callbacks.wake)
-        self.deliveries = Deliveries(mode, ledger, self.inboxes, self.check_call, reply, connection.configuration)
+        self.deliveries = Deliveries(
+            mode, ledger, self.inboxes, self.check_call, reply, delivered, connection.configuration
+        )
         self.listeners = Listeners(self.deliveries, connection.reports, connection, self, self.where)
         self.completions = Completions(self, connection, self.callbacks, connection.reports, self.where)
         self.sends = PendingSends(lambda: connection.states.outage)
@@ -111,10 +115,16 @@ class SessionRuntime:
         if self.closing:
             self.check_open()
 
-    async def run(self, undo_work: Callable[[], Awaitable[None]] | None) -> None:
+    async def run(
+        self,
+        begin_work: Callable[[], Coroutine[Any, Any, None]] | None,
+        undo_work: Callable[[], Awaitable[None]] | None,
+    ) -> None:
         """Run the session's own task until ``close`` or the failure of a child, which it reports.
 
-        ``undo_work`` undoes an open transaction at close; None unless the session is transacted.
+        Args:
+            begin_work: runs meanwhile, to begin transactions; None unless the session is transacted.
+            undo_work: undoes an open transaction at close; None unless the session is transacted.
         """
         callback_context.leave()
         self.connection.inboxes[self.inboxes] = None
@@ -122,6 +132,8 @@ class SessionRuntime:
             async with anyio.create_task_group() as group:
                 group.start_soon(self.inboxes.run)
                 group.start_soon(self.listeners.fetch_schemas)
+                if begin_work is not None:
+                    group.start_soon(begin_work)
                 for _ in range(self.connection.configuration.listener_concurrency):
                     group.start_soon(self.callbacks.run)
                 self.task.running.set()

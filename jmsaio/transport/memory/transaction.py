@@ -100,6 +100,9 @@ class MemoryTransaction:
         """Remove the acknowledgement of a record that was settled otherwise."""
         self.acknowledged.discard((subscription, number))
 
+    def join(self, topic: str, subscription: str) -> None:
+        """Do nothing: a commit never waits for it."""
+
     async def commit(self) -> None:
         """Commit the transaction, once none of its sends waits for memory; each waits for the send timeout at most.
 
@@ -107,7 +110,7 @@ class MemoryTransaction:
             TransactionRolledBackError: it was rolled back.
             TransactionInDoubtError: a scripted fault lost the answer.
 
-        Cancelling leaves it open, to be committed or aborted.
+        Cancelling rolls it back.
         """
         while True:
             with self._broker.lock:
@@ -117,7 +120,11 @@ class MemoryTransaction:
                         raise TransactionInDoubtError("the broker's answer to the commit was lost (scripted fault)")
                     return
                 self._woken = woken = asyncio.get_running_loop().create_future()
-            await woken
+            try:
+                await woken
+            except asyncio.CancelledError:
+                await self.abort()
+                raise
 
     async def abort(self) -> None:
         """Roll back; ignored if the transaction has ended."""

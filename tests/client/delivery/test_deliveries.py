@@ -160,7 +160,7 @@ def deliveries(mode: AcknowledgeMode, check_call: Callable[[], None] = lambda: N
     async def reply(request: Message, body: Any, options: Mapping[str, Any]) -> Any:
         raise AssertionError
 
-    return Deliveries(mode, ledger, inboxes, check_call, reply, load("memory:", close_timeout=1.0, **options))
+    return Deliveries(mode, ledger, inboxes, check_call, reply, None, load("memory:", close_timeout=1.0, **options))
 
 
 def closed() -> None:

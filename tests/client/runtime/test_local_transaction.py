@@ -671,3 +671,22 @@ async def test_only_one_commit_or_rollback_of_a_session_runs(url: str, name: Nam
         assert outcomes[0] is None
         assert isinstance(outcomes[1], jmsaio.IllegalStateError)
         assert texts(await rest(connection, queue, wait=1.0)) == (["0"] if calls[0] == "rollback" else [])
+
+
+async def test_a_unit_of_work_is_begun_by_its_first_delivery_and_the_subscriptions_join(
+    name: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commit need not wait for that."""
+    joined: list[tuple[str, str]] = []
+    monkeypatch.setattr(MemoryTransaction, "join", lambda self, *part: joined.append(part))
+    async with jmsaio.connect("memory://joined") as connection:
+        queues = [jmsaio.Queue(name("one")), jmsaio.Queue(name("other"))]
+        for queue in queues:
+            await fill(connection, queue, 1)
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            for queue in queues:
+                await take(await session.create_consumer(queue), 1)
+                await asyncio.sleep(0.01)
+                assert transaction_of(session).work.handle is not None
+    assert [topic.rpartition("/")[2] for topic, _ in joined] == [queue.name for queue in queues]
+    assert {subscription for _, subscription in joined} == {"jms-queue"}

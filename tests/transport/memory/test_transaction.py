@@ -15,7 +15,7 @@ from tests.transport.memory.bench import TOPIC, Bench, acknowledge
 from tests.transport.memory.connecting import connect
 
 
-async def test_a_cancelled_commit_leaves_the_transaction_open(embedded: EmbeddedBroker) -> None:
+async def test_a_cancelled_commit_rolls_back(embedded: EmbeddedBroker) -> None:
     harness = await connect(embedded, memory_limit=1)
     topic = harness.topic()
     inbox = await harness.inbox(topic)
@@ -31,8 +31,9 @@ async def test_a_cancelled_commit_leaves_the_transaction_open(embedded: Embedded
     assert await inbox.consume(1) == ["first"]
     assert await inbox.rest(0.05) == []
     assert contexts == []
-    await transaction.commit()
-    assert await inbox.consume(1) == ["second"]
+    with pytest.raises(TransactionRolledBackError):
+        await transaction.commit()
+    assert await inbox.rest(0.05) == []
     await harness.stop()
 
 

@@ -77,14 +77,18 @@ class Coordinators:
         try:
             async with asyncio.timeout(timeout):
                 partitions = await self._topics.partitions(TOPIC)
+                if partitions != [TOPIC]:  # the partitions stay when transactions are switched off
+                    await self._connected(0, "ask for the transaction coordinators")
+                    self._count = len(partitions)
         except TimeoutError:
             text = f"ask for the transaction coordinators: no answer within {timeout:g} s"
             raise OperationTimeoutError(text) from None
-        except NotFoundError as error:
+        except JMSError as error:
+            if not isinstance(error, NotFoundError) and error.error_code != "NotAllowedError":
+                raise
             raise IllegalStateError(_NONE) from error
-        if partitions == [TOPIC]:
+        if not self._count:
             raise IllegalStateError(_NONE)
-        self._count = len(partitions)
 
     async def begin(self, timeout: float, deadline: float) -> TxnId:
         """Begin a transaction at the next coordinator in turn.

@@ -214,10 +214,14 @@ class Producer:
         if batch is None:
             return
         tokens = batch.tokens
-        index = 0 if len(tokens) > 1 else -1
-        self._sequence_ids.confirm(self.topic, batch.sequence + len(tokens) - 1)
-        ledger, entry = (-1, -1) if batch.duplicate else (receipt.ledger, receipt.entry)
-        self._report(batch, tokens, WireId(ledger, entry, self._partition, index), None)
+        if batch.once and batch.duplicate:
+            text = "the broker has its sequence id already, perhaps from a transaction that was rolled back"
+            self._report_failure(batch, TransportError(text))
+        else:
+            self._sequence_ids.confirm(self.topic, batch.sequence + len(tokens) - 1)
+            ledger, entry = (-1, -1) if batch.duplicate else (receipt.ledger, receipt.entry)
+            index = 0 if len(tokens) > 1 else -1
+            self._report(batch, tokens, WireId(ledger, entry, self._partition, index), None)
         if self._count and not self._scheduled:
             self.flush()
 

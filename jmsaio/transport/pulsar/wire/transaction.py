@@ -65,6 +65,7 @@ class WireTransaction:
         coordinators: the transaction coordinators.
         txn: its id.
         deadline: loop time until which it can be committed.
+        ending: called when its user ends it.
         ended: called when it has ended.
 
     Attributes:
@@ -74,7 +75,7 @@ class WireTransaction:
 
     def __init__(
         self, client: Client, coordinators: Coordinators, txn: TxnId, deadline: float,
-        ended: Callable[[WireTransaction], object],
+        ending: Callable[[], object], ended: Callable[[WireTransaction], object],
     ) -> None:  # fmt: skip
         self.txn = txn
         self.producers: set[Withdrawer] = set()
@@ -83,6 +84,7 @@ class WireTransaction:
         self._deadline = deadline
         self._state: Transacting[Work] = Transacting()
         self._changed = Waiters()
+        self._on_ending = ending
         self._on_ended = ended
         self._timer = client.loop.call_at(deadline, self._overdue)
         self._acknowledged: dict[Acknowledger, dict[Entry, list[int]]] = {}
@@ -137,6 +139,10 @@ class WireTransaction:
 
     def _overdue(self) -> None:
         self.fail(TransactionRolledBackError("its time is over (transaction_timeout)"))
+        self.roll_back()
+
+    def roll_back(self) -> None:
+        """Begin to roll back, unless it is being ended."""
         if self._ending is None:
             self._ending = self._client.tasks.start(self._finish())
 
@@ -197,6 +203,7 @@ class WireTransaction:
     async def _end(self) -> JMSError | None:
         """End it, once; return the coordinator's error."""
         if self._ending is None:
+            self._on_ending()
             self._ending = self._client.tasks.start(self._finish())
         try:
             return await asyncio.shield(self._ending)

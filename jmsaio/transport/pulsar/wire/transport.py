@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -41,12 +40,11 @@ from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
 from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
 from jmsaio.transport.pulsar.wire.client import Client
-from jmsaio.transport.pulsar.wire.coordinators import Coordinators
 from jmsaio.transport.pulsar.wire.pool import UNREACHABLE
 from jmsaio.transport.pulsar.wire.reader import WireReader
 from jmsaio.transport.pulsar.wire.receiver import WireReceiver
 from jmsaio.transport.pulsar.wire.sender import WireSender
-from jmsaio.transport.pulsar.wire.transaction import WireTransaction
+from jmsaio.transport.pulsar.wire.transactions import Transactions
 
 _Part = WireSender | WireReceiver | WireReader
 
@@ -65,8 +63,7 @@ class WireTransport:
         self._admin = RestAdmin(config, self.same_cluster.check) if config.use_pulsar_admin else None
         self._opener = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self.open_receiver)
-        self._coordinators = Coordinators(self._client.topics, self._client.backoff)
-        self._transactions: set[WireTransaction] = set()  # that have not ended
+        self._transactions = Transactions(self._client)
         self._open: dict[_Part, None] = {}
         self._closing: asyncio.Task[None] | None = None
 
@@ -198,19 +195,12 @@ class WireTransport:
     async def ready_for_transactions(self, timeout: float) -> None:
         """Find the transaction coordinators. See ``Transport.ready_for_transactions``."""
         self._client.check()
-        await self._coordinators.ready(timeout)
+        await self._transactions.ready(timeout)
 
     async def begin(self, timeout: float) -> Transaction:
-        """Begin a transaction, within ``operation_timeout``. See ``Transport.begin``.
-
-        Cancelling leaves at most an empty one, which holds nothing back, until its time is over.
-        """
+        """Begin a transaction, within ``operation_timeout``. See ``Transport.begin``."""
         self._client.check()
-        now = self._client.loop.time()
-        txn = await self._coordinators.begin(timeout, now + self._config.operation_timeout)
-        transaction = WireTransaction(self._client, self._coordinators, txn, now + timeout, self._transactions.discard)
-        self._transactions.add(transaction)
-        return transaction
+        return await self._transactions.begin(timeout)
 
     async def aclose(self, timeout: float) -> None:
         """Close everything opened by this transport. Idempotent, bounded; cancelling ends the wait, not the close."""
@@ -221,11 +211,7 @@ class WireTransport:
     async def _close(self, timeout: float) -> None:
         deadline = self._client.loop.time() + timeout
         parts = list(self._open)
-        ending = [transaction.abort() for transaction in self._transactions]
-        if ending:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout / 2):
-                    await asyncio.gather(*ending, return_exceptions=True)
+        await self._transactions.aclose(timeout / 2)
         await asyncio.gather(*(part.aclose(timeout * 0.8) for part in parts), return_exceptions=True)
         self._client.closed = True
         await self._client.tasks.aclose(deadline - self._client.loop.time())

@@ -33,7 +33,12 @@ async def test_a_coordinator_that_has_moved_is_found_again(
     assert len(peer.all(Command.TC_CLIENT_CONNECT_REQUEST)) == 4
 
 
-async def test_a_broker_without_coordinators_has_no_transactions(peer: Peer, transport: WireTransport) -> None:
-    peer.coordinators = 0
+@pytest.mark.parametrize("coordinators", [0, 1])
+async def test_a_broker_without_coordinators_has_no_transactions(
+    peer: Peer, transport: WireTransport, coordinators: int
+) -> None:
+    """Their topic's partitions stay when transactions are switched off."""
+    peer.coordinators = coordinators
+    peer.answer(Command.TC_CLIENT_CONNECT_REQUEST, ServerError.NotAllowedError)
     with pytest.raises(IllegalStateError, match="transactionCoordinatorEnabled=true"):
         await transport.ready_for_transactions(5)

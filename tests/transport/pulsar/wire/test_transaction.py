@@ -12,7 +12,7 @@ from jmsaio.config import ProducerConfig
 from jmsaio.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.protocol.codes import ServerError, TxnAction
-from jmsaio.protocol.commands import Command
+from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import SenderOptions, Transaction
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.transport.pulsar.wire.peer import Peer
@@ -100,3 +100,19 @@ async def test_a_topic_that_stores_nothing_takes_no_part(
     sender = await transport.open_sender("non-persistent://public/default/t", options)
     with pytest.raises(IllegalStateError, match="takes no part in transactions"):
         sender.send(OutgoingRecord(b"x", {}), "x", transaction)
+
+
+async def test_a_duplicate_is_no_part_of_it(peer: Peer, transport: WireTransport, transaction: Transaction) -> None:
+    """A broker that deduplicates has the sequence ids of what was rolled back, too, and drops what repeats them."""
+    place = {"ledger_id": (1 << 64) - 1, "entry_id": (1 << 64) - 1}
+    names = ("producer_id", "sequence_id")
+    peer.script(
+        Command.SEND,
+        lambda link, fields: encode_command(
+            Command.SEND_RECEIPT, message_id=place, **{name: fields[name] for name in names}
+        ),
+    )
+    outcome = await send(transport, transaction)
+    with pytest.raises(TransactionRolledBackError, match="sequence id"):
+        await transaction.commit()
+    assert await outcome is not None

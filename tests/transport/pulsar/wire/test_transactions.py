@@ -1,0 +1,52 @@
+"""Transactions that are begun ahead, and their end with the transport, with the scripted peer."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jmsaio.protocol.codes import TxnAction
+from jmsaio.protocol.commands import Command
+from jmsaio.transport.pulsar.wire import transactions
+from jmsaio.transport.pulsar.wire.transport import WireTransport
+from tests.transport.pulsar.wire.peer import Peer
+
+
+async def test_the_next_transaction_is_begun_when_one_ends(peer: Peer, transport: WireTransport) -> None:
+    for number in range(1, 4):
+        transaction = await transport.begin(60)
+        assert len(peer.all(Command.NEW_TXN)) == number
+        await transaction.commit()
+        await peer.seen(Command.NEW_TXN, number + 1)
+    other = await transport.begin(50)  # has another time-out
+    assert len(peer.all(Command.NEW_TXN)) == 5
+    await other.abort()
+
+
+async def test_what_is_begun_ahead_and_not_used_is_rolled_back(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "_KEPT", 0.02)
+    await (await transport.begin(60)).commit()
+    assert [fields["txn_action"] for fields in await peer.seen(Command.END_TXN, 2)] == [
+        TxnAction.COMMIT, TxnAction.ABORT,
+    ]  # fmt: skip
+    assert len(peer.all(Command.NEW_TXN)) == 2
+
+
+async def test_a_cancelled_begin_leaves_its_transaction_to_the_next(peer: Peer, transport: WireTransport) -> None:
+    peer.answer(Command.NEW_TXN, 0.05)
+    beginning = asyncio.ensure_future(transport.begin(60))
+    await peer.seen(Command.NEW_TXN)
+    beginning.cancel()
+    await asyncio.wait({beginning})
+    await transport.begin(60)
+    assert len(peer.all(Command.NEW_TXN)) == 1
+
+
+async def test_closing_the_transport_rolls_back(peer: Peer, transport: WireTransport) -> None:
+    for _ in range(3):
+        await transport.begin(60)
+    await transport.aclose(5)
+    assert [fields["txn_action"] for fields in peer.all(Command.END_TXN)] == [TxnAction.ABORT] * 3
