@@ -69,6 +69,9 @@ _MOST_EARLY, _MOST_EARLY_BYTES = 10_000, 64 * 1024 * 1024
 #: The broker's words where a subscription has other consumers.
 _OTHERS: Final = "shared consumer attempting to unsubscribe"
 
+_Places = list[tuple[Entry, int | None]]
+_LateAcks = tuple[WireTransaction, _Places, asyncio.Future[None]]
+
 
 class Consumer:
     """Receives from one topic or partition, over any number of connections.
@@ -128,6 +131,7 @@ class Consumer:
         self._receipts: set[asyncio.Future[dict[str, object]]] = set()
         self._unconfirmed = weakref.WeakSet[Entry]()  # sent by another one, or again when they arrive again
         self._refused: JMSError | None = None
+        self._late_acks: list[_LateAcks] = []  # in transactions, while it is closed at the broker
         self._transacted: set[asyncio.Future[None]] = set()  # acknowledgements in transactions without an outcome
         self._changed = Waiters()  # it is registered, or has failed
         config = subscription.config
@@ -475,7 +479,7 @@ class Consumer:
             self._grouping = None
         connection, acked = self._connection, self._acked
         if connection is None and self._parked:
-            if acked and self._late is None:
+            if (acked or self._late_acks) and self._late is None:
                 self._late = self._client.tasks.start(self._acknowledge_late())
             return
         self._acked = {}
@@ -532,19 +536,22 @@ class Consumer:
                 entries.setdefault(entry, []).append(index)
         for owner, some in elsewhere.items():
             owner.acknowledge_in(transaction, some)
+        if not self._persistent:
+            return  # nothing is stored, so nothing is acknowledged
         places = [(entry, _ack_set_in(entry, indexes)) for entry, indexes in entries.items()]
         for first in range(0, len(places), _MOST_IDS):
             outcome: asyncio.Future[None] = self._client.loop.create_future()
             self._transacted.add(outcome)
             outcome.add_done_callback(self._transacted.discard)
-            write = partial(self._send_acks_in, transaction, places[first : first + _MOST_IDS], self._id, outcome)
+            number = None if self._parked else self._id
+            write = partial(self._send_acks_in, transaction, places[first : first + _MOST_IDS], number, outcome)
             transaction.add(self.topic, self._subscription.name, Work(write, partial(self._refuse, outcome)))
 
     def _joins(self, transaction: WireTransaction, record: WireRecord) -> bool:
         """Pass that a record is acknowledged in a transaction; if it can't be, neither can the transaction commit."""
         entry, index = record.entry, record.index
         state = entry.states[index]
-        if entry.registration != self._id or self._connection is None:
+        if not self._parked and (entry.registration != self._id or self._connection is None):
             why = "the connection was lost since it arrived"
         elif life.step(entry.states, index, RecordEvent.ACKNOWLEDGED_IN).action is Action.ACKNOWLEDGE_IN:
             return True
@@ -561,19 +568,24 @@ class Consumer:
         outcome.set_result(None)
 
     def _send_acks_in(
-        self, transaction: WireTransaction, places: list[tuple[Entry, int | None]], number: int,
+        self, transaction: WireTransaction, places: _Places, number: int | None,
         outcome: asyncio.Future[None],
     ) -> None:  # fmt: skip
+        """Send acknowledgements on a registration; None: on the next one, since it is closed at the broker."""
         connection = self._connection
-        if connection is None or number != self._id:
-            error = TransportError("the connection was lost since the messages arrived", "Disconnected")
-            transaction.answered(error)
-            self._refuse(outcome, error)
+        if connection is None and number is None and self._parked:
+            self._late_acks.append((transaction, places, outcome))
+            self.flush()
             return
+        if connection is None or number not in (None, self._id):
+            error = TransportError("the connection was lost since the messages arrived", "Disconnected")
+            self._answer_in(transaction, outcome, error)
+            return
+        registration = self._id
         ids = [acks.message_id(entry.ledger, entry.number, left, len(entry.states)) for entry, left in places]
         ids += [acks.message_id(*place) for entry, _ in places for place in entry.chunks]
         sent = connection.start_framed(
-            Command.ACK, lambda request: acks.ack(number, ids, txn=transaction.txn, request_id=request)
+            Command.ACK, lambda request: acks.ack(registration, ids, txn=transaction.txn, request_id=request)
         )
         self._receipts.add(sent)
         sent.add_done_callback(partial(self._answered_in, transaction, outcome))
@@ -588,6 +600,10 @@ class Consumer:
             error = TransportError(f"{what}: the answer is lost with the connection", "Disconnected")
         elif "error" in sent.result():
             error = error_of(what, sent.result()["error"], sent.result().get("message") or "")
+        self._answer_in(transaction, outcome, error)
+
+    def _answer_in(self, transaction: WireTransaction, outcome: asyncio.Future[None], error: JMSError | None) -> None:
+        """Report the answer to acknowledgements in a transaction, None if there is no error."""
         transaction.answered(error)
         self._refuse(outcome, error)
 
@@ -605,14 +621,18 @@ class Consumer:
             elif life.settled(entry.states):
                 self._known.forget(entry)
 
-    def transaction_ended(self, entries: Iterable[Entry]) -> None:
-        """Have the broker redeliver entries that arrived while a transaction that was rolled back had records of them.
+    def transaction_ended(self, entries: Iterable[Entry], redelivered: bool) -> None:
+        """Take that the broker has ended a transaction that had records of these entries.
 
-        Others it redelivers by itself.
+        Those that arrived meanwhile were not handed out. Unless it is ``redelivered`` by the end, ask for them again.
         """
-        recognised = self._known.recognised & set(entries)
+        recognised = self._known.recognised.intersection(entries)
         self._known.recognised -= recognised
-        self.redeliver(entry for entry in recognised if life.BACK in entry.states)
+        if not redelivered:
+            missed = [entry for entry in recognised if life.BACK in entry.states]
+            for entry in missed:
+                entry.returned = False
+            self.redeliver(missed)
 
     async def _acknowledge_late(self) -> None:
         """Subscribe for what was acknowledged since the consumer was closed at the broker, and receive nothing."""
@@ -620,10 +640,16 @@ class Consumer:
         try:
             await self.open(config.operation_timeout)
             self.flush()
+            late, self._late_acks = self._late_acks, []
+            for transaction, places, outcome in late:
+                self._send_acks_in(transaction, places, None, outcome)
             if self._receipts:
                 await asyncio.wait(list(self._receipts), timeout=config.operation_timeout)
         except JMSError as error:
             self._refused = error  # the next settle raises it; the broker redelivers
+            late, self._late_acks = self._late_acks, []
+            for transaction, _, outcome in late:
+                self._answer_in(transaction, outcome, error)
         finally:
             self._acked = {}
             await self._leave(config.close_timeout)

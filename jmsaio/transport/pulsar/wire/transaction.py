@@ -46,8 +46,8 @@ class Acknowledger(Protocol):
     def records_ended(self, entries: Mapping[Entry, list[int]], committed: bool) -> None:
         """Take how records end that were acknowledged in a transaction: their indexes by their entries."""
 
-    def transaction_ended(self, entries: Iterable[Entry]) -> None:
-        """Take that the transaction of records of these entries has ended at the broker."""
+    def transaction_ended(self, entries: Iterable[Entry], redelivered: bool) -> None:
+        """Take that the broker has ended it; ``redelivered``: the broker redelivers what arrived meanwhile."""
 
 
 class Withdrawer(Protocol):
@@ -102,21 +102,21 @@ class WireTransaction:
         Args:
             topic: full name of the topic without partitions, or of the partition.
             subscription: for acknowledgements; None for messages.
-            work: what to send, refused at once if the transaction can't be committed any more.
+            work: what to send, refused in the loop's next turn if the transaction can't be committed any more.
         """
         part = (topic, subscription)
         move = self._state.add(part, work)
         if move is Move.WRITE:
             work.write()
         elif move is Move.REFUSE:
-            work.refuse(self._refusal())
+            self._client.loop.call_soon(work.refuse, self._refusal())
         elif move is Move.REGISTER:
             self._client.tasks.start(self._register(part))
 
     def join(self, topic: str, subscription: str) -> None:
-        """Register a subscription ahead of its first acknowledgement."""
+        """Register a subscription ahead of its first acknowledgement, unless its topic stores nothing."""
         part = (topic, subscription)
-        if self._state.join(part):
+        if not topic.startswith("non-persistent:") and self._state.join(part):
             self._client.tasks.start(self._register(part))
 
     def answered(self, error: JMSError | None = None) -> None:
@@ -239,7 +239,7 @@ class WireTransaction:
         for consumer, entries in acknowledged.items():
             if committing:
                 consumer.records_ended(entries, self._state.state is State.COMMITTED)
-            consumer.transaction_ended(entries)
+            consumer.transaction_ended(entries, error is None)
         self._on_ended(self)
         gone = not committing and error is not None and error.error_code in _ENDED
         return None if gone else error

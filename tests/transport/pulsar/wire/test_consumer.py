@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import weakref
 from typing import Any
 
@@ -10,7 +11,7 @@ import attrs
 import pytest
 
 from jmsaio.config import ConsumerConfig, DeadLetterPolicy
-from jmsaio.errors import OperationTimeoutError, TransportError
+from jmsaio.errors import OperationTimeoutError, TransactionRolledBackError, TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
@@ -664,3 +665,53 @@ async def test_what_an_overtaken_attempt_still_brings_is_dropped(peer: Peer, tra
     peer.deliver(1, "in time")
     assert texts(await box.take(1)) == ["in time"] and box.receiver.receive(10) == []
     assert len(peer.all(Command.SUBSCRIBE)) == 2
+
+
+async def test_what_another_client_s_transaction_has_comes_when_that_is_rolled_back(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """The broker reports it as acknowledged until then."""
+    box = await subscribe(transport)
+    peer.deliver(0, "a", "b", left=0b10)
+    [b] = await box.take(1)
+    box.receiver.acknowledge([b])
+    await peer.seen(Command.ACK)
+    peer.deliver(0, "a", "b", count=1, left=0b01)
+    assert texts(await box.take(1)) == ["a"]
+    assert len(peer.all(Command.ACK)) == 1
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_a_key_shared_consumer_that_is_stopped_acknowledges_in_a_transaction(
+    peer: Peer, transport: WireTransport, committed: bool
+) -> None:
+    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
+    peer.deliver(0, "a")
+    records = await box.take(1)
+    await box.receiver.stop(5)
+    transaction = await transport.begin(60)
+    if not committed:
+        peer.answer(Command.SUBSCRIBE, ServerError.AuthorizationError)
+    box.receiver.acknowledge(records, transaction)
+    with contextlib.nullcontext() if committed else pytest.raises(TransactionRolledBackError):
+        await transaction.commit()
+    assert len(peer.all(Command.SUBSCRIBE)) == 2
+    assert ["txnid_least_bits" in fields for fields in peer.all(Command.ACK)] == [True] * committed
+
+
+async def test_what_a_broker_rolled_back_by_itself_is_asked_for_again(peer: Peer, transport: WireTransport) -> None:
+    """The record arrived while the transaction still had it, and was not handed out."""
+    box = await subscribe(transport)
+    peer.deliver(0, "a")
+    transaction = await transport.begin(60)
+    box.receiver.acknowledge(await box.take(1), transaction)
+    await peer.seen(Command.ACK)
+    peer.deliver(0, "a", count=1)
+    peer.answer(Command.END_TXN, ServerError.TransactionNotFound)
+    with pytest.raises(TransactionRolledBackError):
+        await transaction.commit()
+    [asked] = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
+    assert [place["entry_id"] for place in asked["message_ids"]] == [0]
+    peer.deliver(0, "a", count=2)
+    [again] = await box.take(1)
+    assert again.redelivery_count == 1
