@@ -21,6 +21,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.model.arguments import brief
+from jmsaio.transport.base import METADATA_TOO_LARGE
 
 
 @attrs.frozen
@@ -82,6 +83,11 @@ ANSWERS: Final[dict[int, Answer]] = {
     24: Answer("TransactionNotFound", TransportError, "the transaction does not exist"),
     25: Answer("ProducerFenced", SendError, "another producer has exclusive access to the topic"),
 }  # fmt: skip
+#: Words of the broker in a "BrokerMetadataError" that does not pass.
+_TOO_LARGE_WORDS: Final = "metadata has a max size"
+_TOO_LARGE: Final = Answer(
+    METADATA_TOO_LARGE, TransportError, "its metadata is too long for the broker (maxConsumerMetadataSize)"
+)
 _BY_CODE: Final = {answer.code: answer for answer in ANSWERS.values()}
 
 
@@ -93,7 +99,7 @@ def error_of(what: str, number: int, message: str) -> JMSError:
         number: the error's number in the protocol.
         message: the broker's own words; of any length and content.
     """
-    answer = ANSWERS.get(number, _UNKNOWN)
+    answer = _TOO_LARGE if _TOO_LARGE_WORDS in message else ANSWERS.get(number, _UNKNOWN)
     words = f" ({brief(message)})" if message else ""
     return answer.error(f"{what}: {answer.text} [{answer.code}]{words}", answer.code)
 

@@ -13,6 +13,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.protocol.codes import ServerError
+from jmsaio.transport.base import METADATA_TOO_LARGE
 from jmsaio.transport.causes import PASSING
 from jmsaio.transport.pulsar.wire.answers import ANSWERS, error_of, passes
 
@@ -48,6 +49,13 @@ def test_a_number_of_no_error_is_an_unknown_error(number: int) -> None:
     assert type(error) is TransportError
     assert error.error_code == "UnknownError"
     assert not str(error).endswith("()")
+
+
+def test_metadata_that_is_too_long_does_not_pass() -> None:
+    """The caller leaves it out then; the broker's number is that of errors of its metadata store, which pass."""
+    error = error_of("subscribe orders", ServerError.MetadataError, "metadata has a max size of 1024 bytes")
+    assert error.error_code == METADATA_TOO_LARGE
+    assert not passes(error, again=False) and not passes(error, again=True)
 
 
 def test_long_and_unprintable_words_are_short_and_printable() -> None:
