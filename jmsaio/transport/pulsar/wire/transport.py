@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 import anyio
 
@@ -46,7 +48,10 @@ from jmsaio.transport.pulsar.wire.receiver import WireReceiver
 from jmsaio.transport.pulsar.wire.sender import WireSender
 from jmsaio.transport.pulsar.wire.transactions import Transactions
 
+_log = logging.getLogger(__name__)
 _Part = WireSender | WireReceiver | WireReader
+#: Seconds without a broker after which the log says so.
+_PATIENCE: Final = 3.0
 
 
 class WireTransport:
@@ -103,8 +108,14 @@ class WireTransport:
             JMSSecurityError: it refuses the credentials, or one side does not trust the other's certificate.
         """
         last: JMSError | None = None
+        limit, url = self._config.connect_timeout, self._config.service_url
+
+        def report() -> None:
+            _log.warning("no broker answers at %s yet, trying for %g s: %s", url, limit, last or "no answer so far")
+
+        reporting = self._client.loop.call_later(_PATIENCE, report)
         try:
-            async with asyncio.timeout(self._config.connect_timeout):
+            async with asyncio.timeout(limit):
                 while True:
                     try:
                         await self._client.pool.connect_service()
@@ -115,7 +126,9 @@ class WireTransport:
                         last = error
                         await asyncio.sleep(0.1)
         except TimeoutError:
-            raise last or BrokerUnavailableError(f"no broker answers at {self._config.service_url}") from None
+            raise last or BrokerUnavailableError(f"no broker answers at {url}") from None
+        finally:
+            reporting.cancel()
 
     async def open_sender(self, topic: str, options: SenderOptions) -> Sender:
         """Open a sender within ``operation_timeout``. See ``Transport.open_sender``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 
@@ -28,6 +29,7 @@ from jmsaio.transport.base import (
     Subscription,
     SubscriptionType,
 )
+from jmsaio.transport.pulsar.wire import transport as wire
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from jmsaio.transport.registry import open_transport as open_any
 from tests.transport.pulsar.wire.conftest import TOPIC
@@ -51,6 +53,16 @@ async def test_a_message_goes_out_through_the_whole_client(peer: Peer) -> None:
 async def test_a_broker_that_is_away_is_named_in_time() -> None:
     with pytest.raises(BrokerUnavailableError, match=r"127[.]0[.]0[.]1:1"):
         await open_transport(load("pulsar://127.0.0.1:1", use_pulsar_admin=False, connect_timeout=0.3))
+
+
+async def test_a_host_that_stays_silent_is_logged_once(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(wire, "_PATIENCE", 0.05)
+    peer.script(Command.CONNECT, *[lambda link, fields: b""] * 100)
+    with pytest.raises(BrokerUnavailableError), caplog.at_level(logging.WARNING, "jmsaio"):
+        await open_transport(peer.config(connect_timeout=0.5))
+    assert caplog.messages == [f"no broker answers at {peer.url} yet, trying for 0.5 s: no answer so far"]
 
 
 async def test_a_ping_is_answered_or_bounded(peer: Peer, transport: WireTransport) -> None:
