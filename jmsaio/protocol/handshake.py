@@ -12,9 +12,12 @@ from typing import Any, Final
 import attrs
 
 from jmsaio.errors import ProtocolError
+from jmsaio.model.version import __version__
 from jmsaio.protocol.commands import PROTOCOL_VERSION, Command, encode_command
 from jmsaio.protocol.framing import MAX_MESSAGE_SIZE
 
+#: Name and version of this client, in the broker's log and statistics.
+VERSION: Final = f"jmsaio-v{__version__}"
 _FEATURES: Final = {
     "supports_auth_refresh": True,
     "supports_broker_entry_metadata": False,
@@ -59,16 +62,15 @@ class Identity:
         return text
 
 
-def connect_frame(version: str, identity: Identity, proxied: str = "") -> bytes:
+def connect_frame(identity: Identity, proxied: str = "") -> bytes:
     """Return the CONNECT command.
 
     Args:
-        version: name and version of this client.
         identity: how it introduces itself.
         proxied: ``host:port`` of the broker that a proxy is to connect to; "" without a proxy.
     """
     fields: dict[str, Any] = {
-        "client_version": version,
+        "client_version": VERSION,
         "protocol_version": PROTOCOL_VERSION,
         "auth_method_name": identity.method,
         "feature_flags": _FEATURES,
@@ -80,11 +82,11 @@ def connect_frame(version: str, identity: Identity, proxied: str = "") -> bytes:
     return encode_command(Command.CONNECT, **fields)
 
 
-def response_frame(version: str, identity: Identity) -> bytes:
+def response_frame(identity: Identity) -> bytes:
     """Return the answer to a challenge of the broker."""
     return encode_command(
         Command.AUTH_RESPONSE,
-        client_version=version,
+        client_version=VERSION,
         protocol_version=PROTOCOL_VERSION,
         response={"auth_method_name": identity.method, "auth_data": identity.data},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.errors import ProtocolError
+from jmsaio.model.version import __version__
 from jmsaio.protocol.commands import PROTOCOL_VERSION, Command, decode_command
 from jmsaio.protocol.framing import MAX_MESSAGE_SIZE, Framing
 from jmsaio.protocol.handshake import TRANSITIONS, Handshake, Identity, State, connect_frame, response_frame
@@ -48,23 +49,23 @@ def test_a_size_of_messages_that_lies_is_an_error(size: int) -> None:
 
 
 def test_connect_introduces_the_client() -> None:
-    kind, fields = decoded(connect_frame("jmsaio", SECRET, "broker:6650"))
+    kind, fields = decoded(connect_frame(SECRET, "broker:6650"))
     assert kind == Command.CONNECT
-    assert fields["client_version"] == "jmsaio"
+    assert fields["client_version"] == f"jmsaio-v{__version__}"
     assert fields["protocol_version"] == PROTOCOL_VERSION
     assert (fields["auth_method_name"], fields["auth_data"]) == ("token", b"s3cret")
     assert fields["proxy_to_broker_url"] == "broker:6650"
 
 
 def test_without_credentials_and_proxy_connect_names_neither() -> None:
-    fields = decoded(connect_frame("jmsaio", Identity()))[1]
+    fields = decoded(connect_frame(Identity()))[1]
     assert fields["auth_method_name"] == "none"
     assert "auth_data" not in fields
     assert "proxy_to_broker_url" not in fields
 
 
 def test_a_challenge_is_answered_with_the_credentials() -> None:
-    kind, fields = decoded(response_frame("jmsaio", SECRET))
+    kind, fields = decoded(response_frame(SECRET))
     assert kind == Command.AUTH_RESPONSE
     assert fields["response"] == {"auth_method_name": "token", "auth_data": b"s3cret"}
 

@@ -22,6 +22,7 @@ import attrs
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, JMSSecurityError
 from jmsaio.model.arguments import shown
+from jmsaio.protocol.handshake import Identity
 from jmsaio.transport.pulsar.admin.causes import trusting
 from jmsaio.transport.pulsar.admin.oauth import OAuthTokens, is_token, with_key
 
@@ -62,6 +63,10 @@ _NEEDED: dict[AuthKind, tuple[tuple[str, ...], ...]] = {
     AuthKind.BASIC: (("username", "password"),),
     AuthKind.OAUTH2: (("issuer_url", "private_key"), ("issuer_url", "client_id", "client_secret")),
 }
+
+
+#: Names of the kinds in the protocol, unless the parameters name another one.
+_METHODS = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls", AuthKind.OAUTH2: "token", AuthKind.BASIC: "basic"}
 
 
 @attrs.frozen
@@ -126,6 +131,16 @@ class Credentials:
             pair = f"{self.values['username']}:{self.values['password']}"
             return {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode("ascii")}
         return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def identity_of(credentials: Credentials | None, token: str) -> Identity:
+    """Return how a client with ``token``, or with user and password, introduces itself to a broker."""
+    if credentials is None:
+        return Identity()
+    data, values = token, credentials.values
+    if credentials.kind is AuthKind.BASIC:
+        data = f"{values['username']}:{values['password']}"
+    return Identity(values.get("method") or _METHODS[credentials.kind], data.encode())
 
 
 def read_credentials(

@@ -66,12 +66,10 @@ class Introduction:
     """What a client needs to introduce itself to a broker.
 
     Attributes:
-        version: name and version of the client.
         identify: returns how it introduces itself now; raises JMSSecurityError or BrokerUnavailableError.
         keep_alive: seconds of silence after which the broker is asked, and after twice of which it is given up.
     """
 
-    version: str
     identify: Callable[[], Awaitable[Identity]]
     keep_alive: float = 30.0
 
@@ -141,14 +139,14 @@ class Connection(asyncio.Protocol):
             await self.speak()  # otherwise a port with TLS would get credentials that anyone can read
         self._identity = identity
         proxied = self.address.broker.partition("://")[2] if self.address.through else ""
-        self.write(handshake.connect_frame(self._introduction.version, identity, proxied))
+        self.write(handshake.connect_frame(identity, proxied))
         await self._accepted
         self._timer = self._loop.call_later(self._introduction.keep_alive, self._check_alive)
 
     def respond(self, identity: Identity) -> None:
         """Answer a challenge of the broker."""
         self._identity = identity
-        self.write(handshake.response_frame(self._introduction.version, identity))
+        self.write(handshake.response_frame(identity))
 
     def close(self, error: JMSError) -> None:
         """Close the connection at once; everything on it ends with ``error``. Idempotent."""

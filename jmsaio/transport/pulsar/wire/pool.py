@@ -26,24 +26,22 @@ from jmsaio.protocol.lookup import Address
 from jmsaio.transport.causes import cause_of
 from jmsaio.transport.pulsar.admin.causes import distrust, with_tls, without_tls
 from jmsaio.transport.pulsar.admin.credentials import (
-    AuthKind,
     Credentials,
     authorities,
     flaw,
+    identity_of,
     read_credentials,
     tls_context,
 )
 from jmsaio.transport.pulsar.wire.connection import Connection, Introduction
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 
-_VERSION: Final = "jmsaio"
 #: Characters of the longest name in the DNS.
 _LONGEST_HOST: Final = 253
 #: Error code of an address where no broker can be reached.
 UNREACHABLE: Final = "ConnectError"
 #: Maximum seconds to check whether a port uses the other scheme.
 _LOOK: Final = 2.0
-_METHODS: Final = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls", AuthKind.OAUTH2: "token", AuthKind.BASIC: "basic"}
 
 
 class Pool:
@@ -73,7 +71,7 @@ class Pool:
         self._timeout = timeout / 1000
         self._tasks = tasks
         self._lost = lost
-        self._introduction = Introduction(_VERSION, self._identify, config.keep_alive_interval)
+        self._introduction = Introduction(self._identify, config.keep_alive_interval)
         self._open: dict[Address, Connection] = {}
         self._opening: dict[Address, asyncio.Future[Connection]] = {}
         self._challenges: set[Connection] = set()  # those that are being answered
@@ -272,13 +270,7 @@ class Pool:
 
     async def _identify(self) -> Identity:
         credentials = self._credentials
-        if credentials is None:
-            return Identity()
-        data = await credentials.token()
-        if credentials.kind is AuthKind.BASIC:
-            data = f"{credentials.values['username']}:{credentials.values['password']}"
-        method = credentials.values.get("method") or _METHODS[credentials.kind]
-        return Identity(method, data.encode())
+        return identity_of(credentials, "" if credentials is None else await credentials.token())
 
     def _challenged(self, connection: Connection) -> None:
         if connection not in self._challenges:  # another one before the answer asks for the same

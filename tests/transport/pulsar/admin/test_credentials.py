@@ -16,7 +16,15 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError, JMSSecurityError
-from jmsaio.transport.pulsar.admin.credentials import AuthKind, Credentials, flaw, read_credentials, tls_context
+from jmsaio.protocol.handshake import Identity
+from jmsaio.transport.pulsar.admin.credentials import (
+    AuthKind,
+    Credentials,
+    flaw,
+    identity_of,
+    read_credentials,
+    tls_context,
+)
 
 SECRET = "s3cr3t"
 JAVA = "org.apache.pulsar.client.impl.auth."
@@ -182,6 +190,22 @@ def test_a_file_without_one_token_is_refused(tmp_path: Path, content: bytes) -> 
 def test_a_token_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(JMSSecurityError, match="token file"):
         Credentials(AuthKind.TOKEN, {"file": str(tmp_path / name)}).read_token()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "identity"),
+    [
+        (AuthKind.TOKEN, {"token": "t"}, Identity("token", b"t")),
+        (AuthKind.TLS, {}, Identity("tls")),
+        (AuthKind.BASIC, {"username": "a", "password": "b"}, Identity("basic", b"a:b")),
+        (AuthKind.BASIC, {"username": "a", "password": "b", "method": "mine"}, Identity("mine", b"a:b")),
+    ],
+)
+def test_a_client_introduces_itself_by_method_and_data(
+    kind: AuthKind, values: dict[str, str], identity: Identity
+) -> None:
+    assert identity_of(Credentials(kind, values), values.get("token", "")) == identity
+    assert identity_of(None, "") == Identity()
 
 
 def test_the_basic_header_holds_name_and_password_in_utf8() -> None:

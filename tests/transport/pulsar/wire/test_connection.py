@@ -25,7 +25,7 @@ async def connected(peer: Peer, keep_alive: float = 30.0, challenged: Any = lamb
         return Identity()
 
     address = Address(peer.url)
-    introduction = Introduction("test", identify, keep_alive)
+    introduction = Introduction(identify, keep_alive)
     port = int(peer.url.rpartition(":")[2])
     make = partial(Connection, address, introduction, challenged)
     _, connection = await asyncio.get_running_loop().create_connection(make, "127.0.0.1", port)

@@ -29,8 +29,11 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 from jmsaio.config import Configuration
-from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, JMSSecurityError, NotFoundError
-from jmsaio.model.varint import read_varint, varint
+from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, JMSSecurityError, NotFoundError, ProtocolError
+from jmsaio.protocol.codes import ServerError
+from jmsaio.protocol.commands import Command, decode_command, encode_command
+from jmsaio.protocol.framing import Frame, Framing
+from jmsaio.protocol.handshake import connect_frame
 from jmsaio.transport.causes import cause_of
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.causes import distrust, speaks_tls, with_tls, without_tls
@@ -39,6 +42,7 @@ from jmsaio.transport.pulsar.admin.credentials import (
     Credentials,
     authorities,
     flaw,
+    identity_of,
     read_credentials,
     tls_context,
 )
@@ -48,12 +52,7 @@ ACCEPTED = "the broker accepts the connection, but does not answer"
 #: Description of an address that accepts a TCP connection.
 MUTE = "a TCP connection works, but no one speaks Pulsar's protocol there"
 _PLAIN = "it speaks Pulsar's protocol without TLS, or not at all: is it pulsar:// instead of pulsar+ssl://?"
-_PROTOCOL_VERSION = 19
 _LONGEST_ANSWER = 64 * 1024
-# Numbers of commands, and of the field of CommandError that contains the kind of error.
-_CONNECT, _CONNECTED, _ERROR, _PING, _PONG, _AUTH_CHALLENGE = 2, 3, 14, 18, 19, 36
-_KIND, _AUTHENTICATION_ERROR = 2, 3
-_METHODS = {AuthKind.TOKEN: "token", AuthKind.TLS: "tls", AuthKind.OAUTH2: "token"}
 
 
 async def introduce(
@@ -81,7 +80,7 @@ async def introduce(
         elif credentials is not None and not await answers_ping(stream):
             return MUTE
         token = "" if credentials is None else await credentials.token()
-        await stream.send(connect_frame(credentials, token))
+        await stream.send(connect_frame(identity_of(credentials, token)))
         return await _answer(stream, address, credentials, token)
     except (ssl.SSLError, anyio.BrokenResourceError, anyio.EndOfStream) as error:
         reason = distrust(error, address)
@@ -96,11 +95,11 @@ async def answers_ping(stream: ByteStream) -> bool:
     This shows whether credentials can be sent without TLS: sending them to a port with TLS would only expose them.
     """
     try:
-        await stream.send(_frame(_PING, b""))
-        command = await _receive(stream)
+        await stream.send(encode_command(Command.PING))
+        frame = await _receive(stream)
     except (anyio.BrokenResourceError, anyio.EndOfStream):
         return False
-    return command.get(1) == _PONG
+    return frame is not None and frame.kind == Command.PONG
 
 
 async def check_scheme(connection: ByteStream, address: str, config: Configuration) -> None:
@@ -122,70 +121,33 @@ def _host(address: str) -> str:
     return address.rpartition(":")[0].strip("[]")
 
 
-async def _receive(stream: ByteStream) -> dict[int, int | bytes]:
-    """Receive the fields of the next command; empty if the data is not a command."""
-    data = b""
-    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4]):
-        data += await stream.receive()
-        if len(data) >= 4 and int.from_bytes(data[:4]) > _LONGEST_ANSWER:
-            return {}
-    return read_fields(data[8 : 8 + int.from_bytes(data[4:8])])
+async def _receive(stream: ByteStream) -> Frame | None:
+    """Receive the next command; return None if the data is not one."""
+    framing = Framing(_LONGEST_ANSWER)
+    with suppress(ProtocolError):
+        while True:
+            for frame in framing.feed(await stream.receive()):
+                return frame
+    return None
 
 
 async def _answer(stream: ByteStream, address: str, credentials: Credentials | None, token: str) -> str:
     """Read the broker's answer to a CONNECT."""
-    fields = await _receive(stream)
-    command, error = fields.get(1), fields.get(_ERROR)
-    if command in (_CONNECTED, _AUTH_CHALLENGE):
+    frame = await _receive(stream)
+    kind = None if frame is None else frame.kind
+    if kind in (Command.CONNECTED, Command.AUTH_CHALLENGE):
         return ACCEPTED
-    kind = read_fields(error).get(_KIND) if command == _ERROR and isinstance(error, bytes) else None
-    if kind is None:
+    if frame is None or kind != Command.ERROR:
         return MUTE
-    if kind != _AUTHENTICATION_ERROR:
+    try:
+        fields = decode_command(Command.ERROR, frame.data, frame.command, frame.rest)
+    except ProtocolError:
+        return MUTE
+    if fields["error"] != ServerError.AuthenticationError:
         return ACCEPTED  # whatever prevents it from serving now, it does not refuse the credentials
     raise JMSSecurityError(
         f"the broker at {address} refuses the credentials: {flaw(credentials, token)}", "AuthenticationError"
     )
-
-
-def connect_frame(credentials: Credentials | None, token: str) -> bytes:
-    """Create the CONNECT frame of a client with this token, if its credentials use one."""
-    method, data = "none", token
-    if credentials is not None:
-        method = _METHODS.get(credentials.kind) or credentials.values.get("method", "basic")
-        if credentials.kind is AuthKind.BASIC:
-            data = f"{credentials.values['username']}:{credentials.values['password']}"
-    return _frame(_CONNECT, _text(1, "jmsaio") + _text(3, data) + bytes([4 << 3, _PROTOCOL_VERSION]) + _text(5, method))
-
-
-def _frame(command: int, fields: bytes) -> bytes:
-    """Create the frame of a command; as in all of them, the field of its own message has the command's number."""
-    data = bytes([1 << 3, command]) + varint(command << 3 | 2) + varint(len(fields)) + fields
-    return (len(data) + 4).to_bytes(4) + len(data).to_bytes(4) + data
-
-
-def _text(number: int, value: str) -> bytes:
-    """Encode a text field for protobuf."""
-    data = value.encode()
-    return bytes([number << 3 | 2]) + varint(len(data)) + data
-
-
-def read_fields(data: bytes) -> dict[int, int | bytes]:
-    """Parse the numbers and byte strings of a protobuf message by field number, up to the first error."""
-    fields: dict[int, int | bytes] = {}
-    at, end = 0, len(data)
-    with suppress(ValueError):
-        while at < end:
-            tag, at = read_varint(data, at, end)
-            value, at = read_varint(data, at, end)
-            if tag & 7 == 2:
-                fields[tag >> 3] = data[at : at + value]
-                at += value
-            elif tag & 7 == 0:
-                fields[tag >> 3] = value
-            else:  # no command that answers a CONNECT contains other types
-                break
-    return fields
 
 
 _log = logging.getLogger(__name__)
