@@ -114,20 +114,27 @@ class SharingReceiver:
         return parts
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Acknowledge records; those of a receiver that was closed meanwhile are redelivered, with a warning."""
+        """Acknowledge records; those of a receiver that was closed meanwhile are redelivered, with a warning.
+
+        Raises ObjectClosedError for such a record in a transaction, which must not be committed without it.
+        """
         if not self._adopted:
             self.own.acknowledge(records, transaction)
             return
         parts = self._apart(records)
         own = parts.pop(self, None)
+        closed: ObjectClosedError | None = None
         for owner, part in parts.items():
             self._unsettled[owner] = None
             try:
                 owner.own.acknowledge(part, transaction)
             except ObjectClosedError as error:
+                closed = error
                 _log.warning("%d acknowledged messages are redelivered: %s", len(part), error)
         if own is not None:  # last: its error is raised, and must not affect the others
             self.own.acknowledge(own, transaction)
+        if closed is not None and transaction is not None:
+            raise closed
 
     def negative_acknowledge(self, records: Sequence[ReceivedRecord], delay: float, *, counted: bool = True) -> None:
         """Return records to the broker; those of a receiver that was closed meanwhile have already been returned."""

@@ -640,6 +640,16 @@ async def test_a_receiver_that_is_closed_has_given_everything_back(caplog: Any) 
     assert "are redelivered" in caplog.text and not owner.transferred
 
 
+async def test_a_transaction_is_not_committed_without_a_record_of_a_closed_receiver() -> None:
+    owner, adopter, mine = pair(Closed())
+    records: list[Any] = [numbered(1), numbered(2)]
+    adopter.adopt(records[0], owner, INBOX)
+    transaction: Any = object()  # is only passed on
+    with pytest.raises(ObjectClosedError):
+        adopter.acknowledge(records, transaction)
+    assert mine.calls == [("ack", 2)]
+
+
 async def test_acknowledgements_are_settled_wherever_they_went_each_once() -> None:
     theirs = Receiver()
     owner, adopter, mine = pair(theirs)
