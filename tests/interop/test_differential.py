@@ -20,3 +20,4 @@ async def test_what_each_client_sends_all_read_alike(
     assert set(findings.compared) == {(sender, receiver) for sender in CLIENTS for receiver in CLIENTS}
     assert min(findings.compared.values()) > 60
     assert all(findings.batched[sender] for sender in CLIENTS)
+    assert findings.empty["pulsar-client"] and findings.empty["java"]
