@@ -36,6 +36,7 @@ from tests.kit.records import record
 from tests.kit.virtual_time import VirtualLoop
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link, Peer
+from tests.transport.pulsar.wire.recorded import cut, fields_of, frames
 
 #: Bytes of address space that the program may use, and of memory by which it may grow after the first sessions.
 MEMORY, GROWTH = 2 << 30, 64 << 20
@@ -44,6 +45,12 @@ STEP, SESSION = 20, 600.0
 #: Attempts to connect in any ten seconds of a session's own time; more of them would be a loop without pauses.
 CONNECTS = 100
 _WARM = 50
+#: What a real broker said, and the peer says at times: the fields of commands, and entries from their magic on.
+RECORDED = frames()
+COMMANDS = [(cut(one).kind, fields_of(one)) for one in RECORDED]
+ENTRIES = [one[cut(one).rest :] for one in RECORDED if cut(one).kind == Command.MESSAGE]
+#: Fields of an answer that name whom it is for; with those of a session long ago nobody would take it.
+_OWN = ("request_id", "producer_id", "consumer_id", "sequence_id")
 _KINDS = ("flip", "cut", "insert", "drop", "size", "repeat", "piece", "end")
 _PIECES = [
     b"\x00\x00\x00\x00", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\x00\x00\x00", b"\x00\x00\x00\x06",
@@ -118,7 +125,7 @@ class FuzzPeer(Peer):
         self.url = "pulsar://fuzz:6650"
         self._chance = chance
         self._share = chance.choice([0.0, 0.02, 0.1, 0.4])  # of what is sent
-        self._seen: list[bytes] = [b"\x00"]
+        self._seen: list[bytes] = [b"\x00", *RECORDED]
         self._sent: Counter[int] = Counter()  # entries by consumer
 
     def usual(self, link: Link, command: Command, fields: Fields) -> bytes:
@@ -132,7 +139,16 @@ class FuzzPeer(Peer):
                 Command.GET_LAST_MESSAGE_ID_RESPONSE, request_id=fields["request_id"], last_message_id=place
             )
         asyncio.get_running_loop().call_soon(self._deliver_all)
-        return answer
+        return self._as_recorded(answer) if answer and self._chance.random() < self._share else answer
+
+    def _as_recorded(self, answer: bytes) -> bytes:
+        """What a real broker answered."""
+        kind, own = cut(answer).kind, fields_of(answer)
+        said = [found for command, found in COMMANDS if command == kind]
+        if not said:
+            return answer
+        mine = {name: own[name] for name in _OWN if name in own}
+        return encode_command(Command(kind), **self._chance.choice(said) | mine)
 
     def _deliver_all(self) -> None:
         for link in self.links:
@@ -150,6 +166,8 @@ class FuzzPeer(Peer):
         head = encode_command(Command.MESSAGE, consumer_id=consumer, message_id=place, redelivery_count=count)[4:]
         frame = send(1, 0, encode_metadata(metadata), payload)
         tail = frame[8 + int.from_bytes(frame[4:8]) :]
+        if self._chance.random() < 0.2:
+            tail = self._chance.choice(ENTRIES)
         return (len(head) + len(tail)).to_bytes(4) + head + tail
 
     def changed(self, data: bytes) -> list[bytes]:
