@@ -35,6 +35,12 @@ ON_A_BROKER = (
     "conformance/test_publish_subscribe.py", "conformance/test_sessions.py", "conformance/test_transactions.py",
     "interop/test_matrix.py", "test_readme.py", "transport/contract",
 )  # fmt: skip
+#: Files whose tests on each kind of broker also run over wire, in the full run: conformance that every run has on a
+#: broker, and what callbacks may do, as closing what they belong to.
+OVER_WIRE = (
+    *(name for name in ON_A_BROKER if name.startswith("conformance/")), "client/callbacks/test_completion.py",
+    "client/callbacks/test_exception_listener.py", "client/callbacks/test_worker.py",
+)  # fmt: skip
 #: Marks of tests that wait for something outside their process or their loop.
 OUTSIDE = ("broker", "java", "real_time")
 #: Marks of tests that only the full run has, wherever they are.
@@ -79,8 +85,8 @@ def is_default(item: pytest.Item) -> bool:
 
 
 def runs_over_wire(path: Path) -> bool:
-    """Whether the tests of a file also run over wire, in the full run: conformance that every run has on a broker."""
-    return _lies_in(path, ("conformance",)) and _lies_in(path, ON_A_BROKER)
+    """Whether the tests of a file also run over wire, in the full run."""
+    return _lies_in(path, OVER_WIRE)
 
 
 def may_hold_default(path: Path) -> bool:
