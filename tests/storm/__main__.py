@@ -1,6 +1,7 @@
 """``python -m tests.storm --minutes 10``: a storm on a broker of its own.
 
-Exit status: 1 if a message was lost, 3 if the client's process crashed, so that nothing can be said of messages.
+Exit status: 1 if a message was lost or something was left behind, 3
+if the client's process crashed, so that nothing can be said of messages.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def main(
         finally:
             broker.kill()
     click.echo("\n".join(journal.lines()))
-    raise SystemExit(1 if journal.lost else 0)
+    raise SystemExit(1 if journal.lost or journal.left else 0)
 
 
 def watch(arguments: list[str], damage: tuple[str, ...]) -> int:

@@ -9,6 +9,8 @@ import attrs
 
 from jmsaio.model.wire import WireId
 
+#: Seconds after which the journal keeps no more of a settled message than its number.
+LONG_AGO = 120.0
 #: Seconds for which a disturbance explains repetitions when it is over: clients connect again one after another.
 AFTERMATH = 10.0
 
@@ -49,6 +51,7 @@ class Journal:
         disturbances: what was done to the broker and the network.
         closed: when the storm's client was closed, if it was.
         unexplained: the repetitions without a known reason, in words.
+        left: what the client left behind when it was closed, in words.
     """
 
     sent: int = 0
@@ -62,6 +65,8 @@ class Journal:
     disturbances: Counter[str] = attrs.field(factory=Counter)
     closed: float | None = None
     unexplained: list[str] = attrs.field(factory=list)
+    left: list[str] = attrs.field(factory=list)
+    _forgotten: bytearray = attrs.field(factory=bytearray)  # 1 at the number of each such message
     _last: dict[str, Delivery] = attrs.field(factory=dict)
     _disturbed: list[tuple[float, float]] = attrs.field(factory=list)  # from, to
 
@@ -80,6 +85,14 @@ class Journal:
         self.deliveries += 1
         last = self._last.get(text)
         if last is None:
+            if self._is_forgotten(text):
+                self.confirmed.add(text)
+                self._forgotten[_number(text)] = 0
+                if flagged:
+                    self.flagged += 1
+                else:
+                    self.repeated[UNEXPLAINED] += 1
+                    self.unexplained.append(f"{text} at {place}: settled more than {LONG_AGO:.0f} s before")
             self._last[text] = Delivery(now, {place})
             return
         if flagged:
@@ -106,6 +119,19 @@ class Journal:
         for text in texts:
             self._last[text].settled = True
 
+    def forget(self, now: float) -> None:
+        """Keep the number alone of what was confirmed, delivered and settled long ago, or memory would grow with it."""
+        self._forgotten.extend(bytes(self.sent + 1 - len(self._forgotten)))
+        self._disturbed = [one for one in self._disturbed if one[1] > now - 2 * LONG_AGO] or self._disturbed[-1:]
+        old = [text for text, last in self._last.items() if last.settled and last.when < now - LONG_AGO]
+        for text in self.confirmed.intersection(old):
+            self._forgotten[_number(text)] = 1
+            self.confirmed.discard(text)
+            del self._last[text]
+
+    def _is_forgotten(self, text: str) -> bool:
+        return bool(self._forgotten) and self._forgotten[_number(text) : _number(text) + 1] == b"\1"
+
     @property
     def lost(self) -> set[str]:
         """Confirmed and never delivered."""
@@ -113,17 +139,22 @@ class Journal:
 
     def lines(self) -> list[str]:
         """The figures, for people."""
-        lost = sorted(self.lost)
+        lost, forgotten = sorted(self.lost), sum(self._forgotten)
         return [
-            f"sent {self.sent}, confirmed {len(self.confirmed)}, not confirmed: {_counts(self.outcomes)}",
-            f"delivered {self.deliveries} times, {len(self._last)} messages",
+            f"sent {self.sent}, confirmed {len(self.confirmed) + forgotten}, not confirmed: {_counts(self.outcomes)}",
+            f"delivered {self.deliveries} times, {len(self._last) + forgotten} messages",
             f"repetitions: {self.flagged} flagged; not flagged: {_counts(self.repeated)}",
             f"disturbances: {_counts(self.disturbances)}",
             f"calls that failed and were made again: {_counts(self.refusals)}",
             f"told to the exception listener: {_counts(self.reports)}",
             *(f"unexplained: {one}" for one in self.unexplained[:20]),
+            f"left behind: {', '.join(self.left) or 'nothing'}",
             f"LOST {len(lost)}: {', '.join(lost[:20])}" if lost else "lost: nothing",
         ]
+
+
+def _number(text: str) -> int:
+    return int(text.rpartition("-")[2])
 
 
 def _counts(counter: Counter[str]) -> str:

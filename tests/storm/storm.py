@@ -1,46 +1,54 @@
-"""Sends, receives in three modes, cancels at random, and meanwhile breaks the network and kills the broker."""
+"""Sends, receives in three modes, cancels at random, and meanwhile breaks the network, freezes and kills the broker."""
 
 from __future__ import annotations
 
 import asyncio
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 import anyio
 import anyio.to_thread
 import attrs
+import httpx
 
 import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, Direction, FaultProxy, Part
 from tests.client.helpers import text
+from tests.storm.gauges import Sample, sample
 from tests.storm.journal import Journal
 from tests.support.broker import TestBroker
 
 MODES = (AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT, AcknowledgeMode.TRANSACTED)
+#: Seconds between two lines of figures.
+MINUTE = 60.0
 #: Messages on their way of one sender of futures at most.
 _WINDOW = 200
 _OPTIONS = (
     "jms.emulateTransactions=true&producerConfig.sendTimeoutMs=3000&operationTimeoutMs=5000&connectionTimeoutMs=2000"
 )
 
-#: The faults of the network by name; each gets the proxy and a source of chance.
-FAULTS: dict[str, Callable[[FaultProxy, random.Random], object]] = {
-    "stall": lambda proxy, chance: proxy.stall(chance.choice([None, *Direction]), seconds=chance.uniform(0.2, 4)),
-    "reset": lambda proxy, chance: proxy.reset(),
-    "half-close": lambda proxy, chance: proxy.half_close(chance.choice(list(Direction))),
-    "cut": lambda proxy, chance: proxy.cut(chance.choice([Command.SEND, Command.SEND_RECEIPT, Command.MESSAGE])),
-    "swallow": lambda proxy, chance: proxy.swallow(Command.SEND_RECEIPT, times=chance.randint(1, 3)),
-    "slices": lambda proxy, chance: proxy.slices(chance.randint(50, 2000), 0.0005),
-    "latency": lambda proxy, chance: proxy.latency(chance.uniform(0.01, 0.2)),
+#: The faults by name.
+FAULTS: dict[str, Callable[[Storm], Awaitable[object] | object]] = {
+    "stall": lambda storm: storm.proxy.stall(
+        storm.chance.choice([None, *Direction]), seconds=storm.chance.uniform(0.2, 4)
+    ),
+    "reset": lambda storm: storm.proxy.reset(),
+    "half-close": lambda storm: storm.proxy.half_close(storm.chance.choice(list(Direction))),
+    "cut": lambda storm: storm.proxy.cut(storm.chance.choice([Command.SEND, Command.SEND_RECEIPT, Command.MESSAGE])),
+    "swallow": lambda storm: storm.proxy.swallow(Command.SEND_RECEIPT, times=storm.chance.randint(1, 3)),
+    "slices": lambda storm: storm.proxy.slices(storm.chance.randint(50, 2000), 0.0005),
+    "latency": lambda storm: storm.proxy.latency(storm.chance.uniform(0.01, 0.2)),
+    "freeze": lambda storm: anyio.to_thread.run_sync(storm.broker.pause),
+    "unload": lambda storm: storm.unload(),
 }
 #: Those that pulsar-client 3.13 does not survive, or answers by dropping the message (``guide/compatibility.md``).
-DAMAGE: dict[str, Callable[[FaultProxy, random.Random], object]] = {
-    "flip-send": lambda proxy, chance: proxy.flip(Command.SEND, chance.choice([Part.PAYLOAD, Part.CHECKSUM])),
-    "flip-message": lambda proxy, chance: proxy.flip(Command.MESSAGE, chance.choice([Part.PAYLOAD, Part.CHECKSUM])),
+DAMAGE: dict[str, Callable[[Storm], object]] = {
+    "flip-send": lambda storm: storm.proxy.flip(Command.SEND, storm.chance.choice([Part.PAYLOAD, Part.CHECKSUM])),
+    "flip-message": lambda storm: storm.proxy.flip(Command.MESSAGE, storm.chance.choice([Part.PAYLOAD, Part.CHECKSUM])),
 }
 
 
@@ -97,6 +105,7 @@ class Storm:
         """All of it: the storm, the calm after it, and the search for what did not arrive."""
         address = f"{self.proxy.url}?webServiceUrl={self.broker.web_service_url}"
         url = f"{address}&{_OPTIONS}&transport={self.plan.transport}"
+        before = await self._sample()
         connection = await jmsaio.connect(url)
         connection.set_exception_listener(self._reported)
         try:
@@ -115,6 +124,7 @@ class Storm:
                 await connection.close()
         self.journal.closed = asyncio.get_running_loop().time()
         await self._look_for_lost()
+        await self._look_for_what_is_left(before)
         return self.journal
 
     def _reported(self, error: jmsaio.JMSError) -> None:
@@ -125,7 +135,7 @@ class Storm:
 
     async def _disturb(self) -> None:
         loop, plan = asyncio.get_running_loop(), self.plan
-        left = plan.kills
+        left, told = plan.kills, loop.time()
         end = loop.time() + plan.seconds  # later with each kill, for the broker's start does not count
         while loop.time() < end:
             await asyncio.sleep(self.chance.uniform(0.5, 2.0))
@@ -143,11 +153,37 @@ class Storm:
                 continue
             name = self.chance.choice(plan.faults)
             self.journal.disturb(name, started, 5.0)
-            {**FAULTS, **DAMAGE}[name](self.proxy, self.chance)
+            if isinstance(begun := {**FAULTS, **DAMAGE}[name](self), Awaitable):
+                await begun
             await asyncio.sleep(self.chance.uniform(0.2, 4.0))
             self.proxy.clear()
+            if name == "freeze":
+                self.broker.resume()
             self.journal.calm(loop.time())
+            if loop.time() > told + MINUTE:
+                told = loop.time()
+                self.journal.forget(told)
+                self.say(f"{end - told:.0f} s are left: {await self._sample()}")
         self.say("calm")
+
+    async def unload(self) -> None:
+        """Have the broker let go of one of the topics."""
+        topic = self.chance.choice(list(self._queues.values())).queue_name
+        async with httpx.AsyncClient(base_url=self.broker.web_service_url, timeout=30) as client:
+            (await client.put(f"/admin/v2/persistent/public/default/{topic}/unload")).raise_for_status()
+
+    async def _sample(self) -> Sample:
+        return await sample(self.broker.web_service_url, [queue.queue_name for queue in self._queues.values()])
+
+    async def _look_for_what_is_left(self, before: Sample) -> None:
+        """When the clients are closed: what is still there, after some time for the broker to notice."""
+        with anyio.move_on_after(60):
+            while (now := await self._sample()).consumers:
+                await asyncio.sleep(0.5)
+        self.say(f"closed: {now}")
+        for name in ("tasks", "sockets", "consumers"):
+            if (more := getattr(now, name) - getattr(before, name)) > 0:
+                self.journal.left.append(f"{more} {name}")
 
     async def _wait_for_rest(self) -> None:
         """Wait until everything confirmed has arrived, or nothing comes any more."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,8 +9,11 @@ from unittest.mock import Mock
 import pytest
 from click.testing import CliRunner
 
+import jmsaio
 from jmsaio.model.wire import WireId
+from jmsaio.testing import embedded_broker
 from tests.storm.__main__ import CRASHED, main, watch
+from tests.storm.gauges import sample
 from tests.storm.journal import BROKEN, CLOSED, TWICE, UNEXPLAINED, Journal
 from tests.storm.storm import FAULTS, Plan, run
 from tests.support.broker import LaunchedBroker, TestBroker
@@ -28,6 +32,7 @@ async def test_a_quarter_of_a_minute_of_every_fault_loses_nothing(own_broker: Te
     told = "\n".join(journal.lines())
     assert journal.confirmed
     assert "lost: nothing" in told, told
+    assert "left behind: nothing" in told, told
     assert "1 kill" in told
 
 
@@ -91,6 +96,36 @@ def test_what_was_settled_is_not_given_back_at_the_end() -> None:
         journal.deliver(text, HERE, False, 3.0)
     assert journal.repeated == {UNEXPLAINED: 1, CLOSED: 1}
     assert journal.unexplained[0].endswith("settled")
+
+
+def test_what_was_settled_long_ago_is_a_number() -> None:
+    """The memory of a long storm does not grow; that such a message comes again is noticed nevertheless."""
+    texts = [f"auto-0-{number}" for number in range(1, 5)]
+    journal = Journal(sent=4, confirmed=set(texts[:3]))
+    for text in texts[1:]:
+        journal.deliver(text, HERE, False, 1.0)
+    journal.settle(texts[2:])
+    journal.forget(1000.0)
+    assert (journal.lost, journal.confirmed) == ({texts[0]}, set(texts[:2]))  # the fourth was never confirmed
+    assert journal.lines()[0].startswith("sent 4, confirmed 3,")
+    for flagged in (True, False):
+        journal.deliver(texts[2], HERE, flagged, 1001.0)
+        journal.settle([texts[2]])
+        journal.forget(2000.0)
+    assert (journal.flagged, journal.repeated) == (1, {UNEXPLAINED: 1})
+
+
+async def test_a_sample_counts_what_is_open() -> None:
+    """Each figure grows with what it counts."""
+    with embedded_broker() as broker:
+        before = await sample("http://127.0.0.1:9", [])
+        async with jmsaio.connect(broker.url):
+            ours, other = socket.socketpair()
+            during = await sample("http://127.0.0.1:9", [])
+            ours.close()
+            other.close()
+    assert during.sockets == before.sockets + 2
+    assert during.objects > before.objects and during.tasks > before.tasks and during.memory > 1000
 
 
 def test_a_crash_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
