@@ -46,17 +46,33 @@ def since_path(topic: str, time: int) -> str:
     return f"{topic_path(topic)}/messageid/{min(max(time, 0), _LATEST)}"
 
 
-def transaction_buffer_path(topic: str) -> str:
-    """Return the path of the statistics of a topic's transactions.
+def transaction_path(txn_id: tuple[int, int]) -> str:
+    """Return the path of what a coordinator knows about a transaction: its most and its least significant bits."""
+    return f"/admin/v3/transactions/transactionMetadata/{txn_id[0]}/{txn_id[1]}"
+
+
+def transaction_buffer_path(topic: str, txn_id: tuple[int, int] | None = None) -> str:
+    """Return the path of the statistics of a topic's transactions, or of one of them.
 
     Raises:
         InvalidDestinationError: the topic name is not a full one, or the topic is not persistent.
     """
+    if txn_id is None:
+        return _transactions_path("transactionBufferStats", topic)
+    return f"{_transactions_path('transactionInBufferStats', topic)}/{txn_id[0]}/{txn_id[1]}"
+
+
+def pending_acks_path(topic: str, name: str) -> str:
+    """Return the path of a subscription's acknowledgements in transactions. Raises as ``transaction_buffer_path``."""
+    return f"{_transactions_path('pendingAckStats', topic)}/{_segment(name)}"
+
+
+def _transactions_path(kind: str, topic: str) -> str:
     front = "/admin/v2/persistent/"
     path = topic_path(topic)
     if not path.startswith(front):
         raise InvalidDestinationError(f"{topic} is not persistent: it stores nothing")
-    return f"/admin/v3/transactions/transactionBufferStats/{path.removeprefix(front)}"
+    return f"/admin/v3/transactions/{kind}/{path.removeprefix(front)}"
 
 
 def schema_path(topic: str, version: int | None = None) -> str:

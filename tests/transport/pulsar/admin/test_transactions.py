@@ -1,0 +1,173 @@
+"""How a transaction has ended that its coordinator has forgotten: what tells, and what only seems to."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import attrs
+import pytest
+
+from jmsaio.config import load
+from jmsaio.errors import AdminError, JMSSecurityError, NotFoundError
+from jmsaio.model.wire import WireId
+from jmsaio.transport.base import Cursor, Ledger
+from jmsaio.transport.pulsar.admin import RestAdmin
+from jmsaio.transport.pulsar.admin.paths import topic_path
+from jmsaio.transport.pulsar.admin.transactions import (
+    TransactionOutcome,
+    decide,
+    find_outcome,
+    read_subscription,
+    read_topic,
+)
+from jmsaio.transport.pulsar.wire.transaction import WireTransaction
+from tests.support.broker import TestBroker
+from tests.transport.contract.harness import GUARD, Harness
+
+COMMITTED, ABORTED, OPEN, UNKNOWN = TransactionOutcome
+TOPIC = "persistent://public/default/orders"
+READY = {"state": "Ready", "recoverStartTime": 5}
+AGAIN = READY | {"recoverStartTime": 6}
+NEVER_USED = READY | {"state": "NoSnapshot"}
+RECOVERING = READY | {"state": "Initializing"}
+SILENT = {"aborted": False}
+
+
+@pytest.mark.parametrize(
+    ("coordinator", "topics", "subscriptions", "expired", "outcome"),
+    [
+        (OPEN, [], [], False, OPEN),
+        (COMMITTED, [OPEN], [ABORTED], False, COMMITTED),
+        (ABORTED, [OPEN], [], False, ABORTED),
+        (UNKNOWN, [COMMITTED], [], True, COMMITTED),
+        (UNKNOWN, [UNKNOWN, ABORTED], [], False, ABORTED),
+        (None, [COMMITTED, OPEN], [], True, COMMITTED),  # its marker is in one topic, on its way to the other
+        (UNKNOWN, [COMMITTED], [ABORTED], False, COMMITTED),  # someone has moved the subscription back
+        (UNKNOWN, [ABORTED], [COMMITTED], False, ABORTED),  # someone else has acknowledged the record
+        (UNKNOWN, [COMMITTED, ABORTED], [], False, UNKNOWN),
+        (UNKNOWN, [], [COMMITTED, UNKNOWN], False, COMMITTED),
+        (UNKNOWN, [], [COMMITTED], True, UNKNOWN),
+        (UNKNOWN, [UNKNOWN], [ABORTED], True, ABORTED),
+        (UNKNOWN, [], [COMMITTED, ABORTED], False, UNKNOWN),
+        (None, [], [ABORTED], True, UNKNOWN),  # perhaps it is open
+        (None, [], [COMMITTED], False, UNKNOWN),
+        (UNKNOWN, [OPEN], [], True, UNKNOWN),  # the topic waits for a transaction that nobody ends
+        (UNKNOWN, [], [], False, UNKNOWN),
+    ],
+)  # fmt: skip
+def test_a_topic_decides_before_subscriptions_and_those_before_time_is_over(
+    coordinator: TransactionOutcome | None, topics: list[TransactionOutcome], subscriptions: list[TransactionOutcome],
+    expired: bool, outcome: TransactionOutcome,
+) -> None:  # fmt: skip
+    assert decide(coordinator, topics, subscriptions, expired=expired) is outcome
+
+
+@pytest.mark.parametrize(
+    ("before", "found", "is_stored", "after", "outcome"),
+    [
+        (READY, SILENT, True, READY, COMMITTED),
+        (READY, SILENT, False, READY, UNKNOWN),
+        (READY, {"aborted": True}, False, READY, ABORTED),
+        (READY, {"startPosition": "7:1", "aborted": False}, True, READY, OPEN),
+        (NEVER_USED, SILENT, True, NEVER_USED, UNKNOWN),  # another topic, of the same name
+        (RECOVERING, SILENT, True, RECOVERING, None),
+        (READY, SILENT, True, RECOVERING, None),
+        (READY, SILENT, True, AGAIN, None),
+    ],
+)
+def test_what_a_topic_tells(
+    before: Any, found: Any, is_stored: bool, after: Any, outcome: TransactionOutcome | None
+) -> None:
+    assert read_topic(before, found, is_stored, after) is outcome
+
+
+@pytest.mark.parametrize(
+    ("before", "record", "after", "outcome"),
+    [
+        (READY, WireId(7, 2), READY, COMMITTED),
+        (READY, WireId(7, 5), READY, COMMITTED),  # one before it is not acknowledged
+        (READY, WireId(7, 4), READY, ABORTED),
+        (READY, WireId(7, 4, -1, 0), READY, UNKNOWN),
+        (READY, WireId(7, 2, -1, 0), READY, COMMITTED),
+        (NEVER_USED, WireId(7, 2), NEVER_USED, UNKNOWN),
+        (RECOVERING, WireId(7, 4), READY, None),
+        (READY, WireId(7, 4), AGAIN, None),
+    ],
+)
+def test_what_a_subscription_tells(before: Any, record: WireId, after: Any, outcome: TransactionOutcome | None) -> None:
+    cursor = Cursor(WireId(7, 3), (((7, 5), (7, 5)),))
+    assert read_subscription(before, cursor, record, after) is outcome
+
+
+@attrs.define
+class Answers:
+    """A REST interface that gives these answers about the topic's buffer in turn, the last one for ever."""
+
+    buffer: list[Any]
+    coordinator: Exception = attrs.field(factory=lambda: NotFoundError("The transaction with this txdID not found"))
+
+    async def ask(self, method: str, path: str, what: str) -> tuple[str, str]:
+        if "transactionMetadata" in path:
+            raise self.coordinator
+        if "transactionInBufferStats" in path:
+            assert path.endswith("/public/default/orders/3/4")
+            return json.dumps(SILENT), ""
+        found = self.buffer.pop(0) if len(self.buffer) > 1 else self.buffer[0]
+        if isinstance(found, Exception):
+            raise found
+        return json.dumps(found), ""
+
+    async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
+        return (Ledger(7, 1, 1),)
+
+    async def cursor(self, topic: str, subscription: str) -> Cursor:
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("answers", "outcome"),
+    [
+        (Answers([RECOVERING, RECOVERING, NotFoundError("unloaded"), AdminError("busy", 503), READY]), COMMITTED),
+        (Answers([RECOVERING]), UNKNOWN),
+        (Answers([AdminError("can't be reached")]), UNKNOWN),
+        (Answers([JMSSecurityError("no")]), UNKNOWN),
+        (Answers([NEVER_USED], JMSSecurityError("it is another role's")), UNKNOWN),
+        (Answers([READY], NotFoundError("Transaction coordinator with id 3 not found!")), COMMITTED),
+    ],
+)
+async def test_a_broker_that_recovers_is_asked_again_until_it_tells_or_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, answers: Answers, outcome: TransactionOutcome
+) -> None:
+    monkeypatch.setattr("jmsaio.transport.pulsar.admin.transactions._PAUSE", 0.001)
+    sent = {TOPIC: WireId(7, 0)}
+    assert await find_outcome(answers, (3, 4), sent=sent, acknowledged={}, expired=False, timeout=0.2) is outcome
+
+
+async def test_the_outcome_on_a_broker(pulsar_broker: TestBroker) -> None:
+    """It is the same by what was sent and by what was acknowledged, and right after the topic was unloaded."""
+    client = await Harness.start(load(pulsar_broker.url, transport="wire"))
+    admin = client.admin
+    assert isinstance(admin, RestAdmin)
+    await client.transport.ready_for_transactions(GUARD)
+    try:
+        for outcome in (OPEN, COMMITTED, ABORTED):
+            topic = client.topic()
+            inbox, sender = await client.inbox(topic), await client.sender(topic, transacted=True)
+            await client.fill(topic, "received")
+            transaction = await client.transport.begin(60)
+            assert isinstance(transaction, WireTransaction)
+            taken = await inbox.take(1)
+            inbox.receiver.acknowledge(taken, transaction)
+            await client.send(sender, "sent", transaction=transaction)
+            if outcome is not OPEN:
+                await (transaction.commit() if outcome is COMMITTED else transaction.abort())
+            await inbox.close()
+            sent, acknowledged = {topic: taken[0].message_id}, {(topic, "s"): taken[0].message_id}
+            for _ in range(2):
+                for parts in ({"sent": sent, "acknowledged": {}}, {"sent": {}, "acknowledged": acknowledged}):
+                    found = await find_outcome(admin, transaction.txn, **parts, expired=False, timeout=GUARD)
+                    assert found is outcome
+                await admin.ask("PUT", f"{topic_path(topic)}/unload", "unload")
+    finally:
+        await client.stop()
