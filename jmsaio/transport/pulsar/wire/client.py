@@ -60,8 +60,10 @@ class Client:
 
         Nothing is shared on topics that are not persistent: they store no entries.
         """
+        if topic.startswith("non-persistent:"):
+            return Known(None)
         found = self._known.get((topic, subscription))
-        if found is None or topic.startswith("non-persistent:"):
+        if found is None:
             found = self._known[topic, subscription] = Known((self.config.service_url, topic, subscription))
         return found
 

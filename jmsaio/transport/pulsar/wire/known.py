@@ -8,6 +8,7 @@ and what one had before must be marked.
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import Final, NamedTuple
 
 import attrs
@@ -37,7 +38,12 @@ class _Past(NamedTuple):
     returns: int
 
 
-_past: Final[dict[tuple[tuple[str, str, str], EntryId], _Past]] = {}
+_Name = tuple[str, str, str]
+#: States of a record that an application of this process has.
+_HAD: Final = frozenset((life.HELD, life.LETTER, life.IN_TRANSACTION, life.ACKED))
+
+_past: Final[dict[tuple[_Name, EntryId], _Past]] = {}
+_alive: Final[weakref.WeakValueDictionary[_Name, weakref.WeakSet[Known]]] = weakref.WeakValueDictionary()
 _lock: Final = threading.Lock()  # connections can have their event loops in several threads
 
 
@@ -46,7 +52,7 @@ class Known:
     """The entries of one subscription of a topic or partition, shared by its consumers on one connection.
 
     Args:
-        name: broker, topic and subscription.
+        name: broker, topic and subscription; None on a topic that is not persistent, whose ids mean nothing elsewhere.
 
     Attributes:
         entries: the entries of which something is held, waits or is counted here.
@@ -54,23 +60,43 @@ class Known:
         confirmed: tasks that wait for receipts of the broker.
     """
 
-    _name: tuple[str, str, str]
+    _name: _Name | None
     entries: dict[EntryId, Entry] = attrs.field(factory=dict, init=False)
     recognised: set[Entry] = attrs.field(factory=set, init=False)
     confirmed: Waiters = attrs.field(factory=Waiters, init=False)
     _most: int = attrs.field(factory=lambda: _MOST, init=False)
+    _same: weakref.WeakSet[Known] = attrs.field(factory=weakref.WeakSet, init=False)  # of all connections
+
+    def __attrs_post_init__(self) -> None:
+        if self._name is not None:
+            with _lock:
+                self._same = _alive.setdefault(self._name, self._same)
+                self._same.add(self)
 
     def add(self, entry: Entry) -> None:
-        """Add an entry that has arrived for the first time here, with the counts of a closed consumer."""
+        """Add an entry that has arrived for the first time here, with the counts of other consumers of the process."""
         key = entry.ledger, entry.number
         self.entries[key] = entry
         if len(self.entries) > self._most:
             self._forget_some()
-        if _past:
+        if _past and self._name is not None:
             with _lock:
                 past = _past.pop((self._name, key), None)
             if past is not None and past.publish_time == entry.metadata.publish_time:
                 entry.failures, entry.returns = past.failures, past.returns
+        if len(self._same) > 1:
+            self._continue(entry, key)
+
+    def _continue(self, entry: Entry, key: EntryId) -> None:
+        """Continue the counts of another connection, whose consumer lost the entry with its link, or stopped."""
+        with _lock:
+            others = [known for known in self._same if known is not self]
+        for known in others:
+            other = known.entries.get(key)
+            if other is not None and other.metadata.publish_time == entry.metadata.publish_time:
+                had = [index for index, state in enumerate(other.states) if state in _HAD]
+                entry.failures = {**other.failures, **{index: other.failures.get(index, 0) + 1 for index in had}}
+                entry.returns = other.returns
 
     def forget(self, entry: Entry) -> None:
         """Remove an entry that is settled, or moved away from."""
@@ -81,7 +107,7 @@ class Known:
     def leave(self, entry: Entry) -> None:
         """Remove an entry whose consumer is closed; the next consumer in this process continues its counts."""
         self.forget(entry)
-        if entry.failures:
+        if self._name is not None and (entry.failures or entry.returns):
             with _lock:
                 _past[self._name, (entry.ledger, entry.number)] = _Past(
                     entry.metadata.publish_time, entry.failures, entry.returns

@@ -40,6 +40,21 @@ def test_counts_outlive_a_consumer_once_and_only_for_the_same_entry() -> None:
         assert later.failures == {}
 
 
+def test_what_another_connection_has_is_counted() -> None:
+    other = Known(NAME)
+    for number, state in enumerate((life.HELD, life.QUEUED, life.ACKED)):
+        other.add(entry(number, state))
+    other.entries[1, 0].failures, other.entries[1, 0].returns = {0: 2}, 1
+    known = Known(NAME)
+    found = [entry(number) for number in range(3)]
+    for one in found:
+        known.add(one)
+    assert [(one.failures, one.returns) for one in found] == [({0: 3}, 1), ({}, 0), ({0: 1}, 0)]
+    replaced = entry(0, published=2)
+    known.add(replaced)
+    assert replaced.failures == {}
+
+
 def test_counts_of_closed_consumers_are_bounded_and_end_with_the_subscription(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_PAST", 5)
     monkeypatch.setattr(module, "_past", {})
