@@ -22,6 +22,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.pulsar.native.consumers import rereading
+from jmsaio.transport.pulsar.wire import consumer as consumer_of_wire
 from tests.client.helpers import fill, take, text
 from tests.kit.inside import inbox_of, runtime_of, temporaries_left
 from tests.support.broker import TestBroker
@@ -383,10 +384,19 @@ async def test_a_slow_consumer_bounds_memory(url: str) -> None:
                     assert len(inbox_of(consumer).records) <= 50
 
 
+WIRE_IN_FULL = pytest.mark.parametrize("transport", ["pulsar-client", pytest.param("wire", marks=pytest.mark.slow)])
+
+
+@WIRE_IN_FULL
 @pytest.mark.parametrize("mode", [AcknowledgeMode.AUTO, AcknowledgeMode.CLIENT])
-async def test_a_message_that_was_damaged_on_its_way(pulsar_broker: TestBroker, mode: AcknowledgeMode) -> None:
-    """pulsar-client drops and acknowledges it; it is delivered as redelivered, and again after ``recover``."""
-    target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}"
+async def test_a_message_that_was_damaged_on_its_way(
+    pulsar_broker: TestBroker, mode: AcknowledgeMode, transport: str
+) -> None:
+    """pulsar-client drops and acknowledges it; it is delivered as redelivered, and again after ``recover``.
+
+    With wire it was never acknowledged, and is delivered for the first time.
+    """
+    target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}&transport={transport}"
     told: list[jmsaio.JMSError] = []
     async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(pulsar_broker.url) as direct:
         async with jmsaio.connect(proxy.url + web) as connection, connection.create_session(mode) as session:
@@ -397,7 +407,7 @@ async def test_a_message_that_was_damaged_on_its_way(pulsar_broker: TestBroker, 
                 await (await sending.create_producer(target)).send("tea")
             message = await consumer.receive(timeout=30)
             assert message is not None and fault.hits == 1
-            assert (message.get_body(str), message.jms_redelivered) == ("tea", True)
+            assert (message.get_body(str), message.jms_redelivered) == ("tea", transport == "pulsar-client")
             if mode is AcknowledgeMode.CLIENT:
                 await session.recover()
                 message = await consumer.receive(timeout=30)
@@ -407,12 +417,14 @@ async def test_a_message_that_was_damaged_on_its_way(pulsar_broker: TestBroker, 
     assert told == []
 
 
+@WIRE_IN_FULL
 async def test_a_damaged_message_that_is_lost_is_reported(
-    pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+    pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch, transport: str
 ) -> None:
     """The exception listener is given topic, subscription and id."""
     monkeypatch.setattr(rereading, "TIMEOUT", 1.0)
-    target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}"
+    monkeypatch.setattr(consumer_of_wire, "_AGAIN", (0.1,))
+    target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}&transport={transport}"
     told: list[jmsaio.JMSError] = []
     async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(pulsar_broker.url) as direct:
         async with jmsaio.connect(proxy.url + web) as connection, connection.create_session() as session:
@@ -426,7 +438,8 @@ async def test_a_damaged_message_that_is_lost_is_reported(
                     await asyncio.sleep(0.05)
             proxy.clear()
     text = str(told[0])
-    assert target.queue_name in text and "subscription jms-queue" in text and "damaged" in text
+    assert target.queue_name in text and "subscription jms-queue" in text
+    assert ("damaged" if transport == "pulsar-client" else "does not match its checksum; it stays") in text
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -434,6 +447,7 @@ async def test_a_damaged_message_that_was_not_read_again_when_its_consumer_close
     pulsar_broker: TestBroker, whole: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The exception listener is told, and the log, also where the connection closes with it."""
+    # Not with wire: its broker keeps what could not be read.
     target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}"
     told: list[jmsaio.JMSError] = []
     async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(pulsar_broker.url) as direct:
@@ -455,6 +469,22 @@ async def test_a_damaged_message_that_was_not_read_again_when_its_consumer_close
     for texts in ([*map(str, told)], logged):
         [loss] = [line for line in texts if target.queue_name in line]
         assert "closed before it was read again" in loss
+
+
+@pytest.mark.slow
+async def test_wire_leaves_a_damaged_message_to_others_when_its_consumer_closes(pulsar_broker: TestBroker) -> None:
+    target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}&transport=wire"
+    async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(pulsar_broker.url) as direct:
+        async with jmsaio.connect(proxy.url + web) as connection, connection.create_session() as session:
+            await session.create_consumer(target)
+            fault = proxy.flip(Command.MESSAGE, times=None)
+            async with direct.create_session() as sending:
+                await (await sending.create_producer(target)).send("tea")
+            with anyio.fail_after(30):
+                while not fault.hits:
+                    await asyncio.sleep(0.01)
+        async with direct.create_session() as other, other.create_consumer(target) as consumer:
+            assert await consumer.receive_body(str, timeout=30) == "tea"
 
 
 @pytest.mark.slow
@@ -480,15 +510,18 @@ async def test_what_comes_again_under_unloads_is_marked(pulsar_broker: TestBroke
     assert len(again) > 1000 and all(again)
 
 
+@WIRE_IN_FULL
 @pytest.mark.parametrize("together", [True, False])
-async def test_what_a_live_session_holds_when_its_topic_is_unloaded(pulsar_broker: TestBroker, together: bool) -> None:
+async def test_what_a_live_session_holds_when_its_topic_is_unloaded(
+    pulsar_broker: TestBroker, together: bool, transport: str
+) -> None:
     """The broker gives it to any consumer, as if for the first time.
 
     A consumer of the same connection gets it once it is given back; one of another connection gets it at once. Both get
     it marked as redelivered.
     """
-    target = queue()
-    async with jmsaio.connect(pulsar_broker.url) as one, jmsaio.connect(pulsar_broker.url) as two:
+    target, url = queue(), f"{pulsar_broker.url}&transport={transport}"
+    async with jmsaio.connect(url) as one, jmsaio.connect(url) as two:
         await fill(one, target, 20)
         async with one.create_session(AcknowledgeMode.CLIENT) as holding:
             holder = await holding.create_consumer(target)

@@ -385,7 +385,8 @@ class Consumer:
         times = damages[key] = damages.get(key, 0) + 1
         if len(damages) > _MOST_IDS:
             del damages[next(iter(damages))]
-        text = f"an entry of {self.topic} can't be read (ID:{key[0]}:{key[1]}): {error}"
+        place = f"{self.topic} (subscription {self._subscription.name}, ID:{key[0]}:{key[1]})"
+        text = f"an entry of {place} can't be read: {error}"
         most = 0 if arrived else len(_AGAIN)
         if self._persistent and times <= most:
             if times == 1:
@@ -939,8 +940,9 @@ class Consumer:
         self._bounces.update(chosen.keys())
         self.redeliver(chosen)
 
-    async def resume(self, timeout: float) -> None:
-        """Receive again. Raises as ``open``, and then stays stopped."""
+    async def resume(self, timeout: float, subscription: Subscription) -> None:
+        """Receive again, with other metadata from the next registration on. Raises as ``open``, then stays stopped."""
+        self._subscription = subscription
         if not self._stopped:
             return
         if self._parked:

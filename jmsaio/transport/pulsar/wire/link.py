@@ -25,28 +25,24 @@ class Link:
     Attributes:
         url: where it connects, for texts.
         listeners: functions called with its changes.
+        loss: why no broker is connected; None while one is.
     """
 
     url: str
     _tasks: Tasks
     _backoff: Backoff
     listeners: set[LinkListener] = attrs.field(factory=set, init=False)
-    _lost: bool = attrs.field(default=False, init=False)
+    loss: JMSError | None = attrs.field(default=None, init=False)
     _since: float = attrs.field(default=-math.inf, init=False)  # when it was connected again
     _failures: int = attrs.field(default=0, init=False)
 
-    @property
-    def broken(self) -> bool:
-        """Whether no broker is connected."""
-        return self._lost
-
     def lost(self, pool: Pool, error: JMSError) -> None:
         """Take the loss of the last connection, and connect again."""
-        if self._lost:
+        if self.loss is not None:
             return
-        self._lost = True
         text = f"the connection to {self.url} is lost: {error}; it connects again by itself when it can"
-        self.report(LinkChange(text, BrokerUnavailableError(text), whole=True))
+        self.loss = BrokerUnavailableError(text)
+        self.report(LinkChange(text, self.loss, whole=True))
         self._tasks.start(self._connect(pool))
 
     async def _connect(self, pool: Pool) -> None:
@@ -64,7 +60,7 @@ class Link:
                 if isinstance(error, JMSSecurityError) and not refusal:
                     refusal = True
                     self.report(LinkChange(str(error), error, whole=True))
-        self._lost = False
+        self.loss = None
         self._since = loop.time()
         seconds = self._since - begun
         self.report(LinkChange(f"the connection to {self.url} is back after {seconds:.0f} s", whole=True))

@@ -64,6 +64,8 @@ _LONGEST_WAIT: Final = 0.005
 _USUAL_DELAY: Final = ProducerConfig().batching_max_publish_delay
 #: Bytes of an entry besides the payload and properties of its records, at most.
 _OVERHEAD: Final = 10 * 1024
+#: Error codes of records without an answer in time, and of those whose sender was closed before.
+_LATE, _CLOSED = "Timeout", "AlreadyClosed"
 _SCHEMAS: Final = {"STRING": SchemaType.String, "JSON": SchemaType.Json, "AVRO": SchemaType.Avro}
 _Compressed = tuple[CompressionType, bytes]
 
@@ -187,7 +189,7 @@ class Producer:
         """End with an error: all records fail."""
         self.flush()
         self.failure = error
-        if isinstance(error, JMSSecurityError) and not self._client.link.broken:
+        if isinstance(error, JMSSecurityError) and self._client.link.loss is None:
             self._client.link.report(LinkChange(str(error), error))
         for batch in list(self._waiting):
             self._refuse(batch, error)
@@ -432,19 +434,18 @@ class Producer:
             self._tell(filled.tokens, filled.size, None, self._failure_of(State.UNSENT, error))
 
     def _failure_of(self, state: State, error: JMSError) -> JMSError:
-        """Return the error of records whose batch ended in ``state``."""
-        what = f"send to {self.topic}: {error}"
+        """Return the error of records whose batch ended in ``state``; one for want of an answer names an outage."""
+        what, code, outage = f"send to {self.topic}: {error}", error.error_code, self._client.link.loss
+        if outage is not None and code in (_LATE, _CLOSED):
+            what, error = f"{what}; {outage}", outage
         made: JMSError
         if state is State.IN_DOUBT:
             kind = RefusedInDoubtError if isinstance(error, JMSSecurityError) else SendInDoubtError
-            made = kind(
-                f"{what}; the message might be stored; send it again only if a duplicate does no harm",
-                error.error_code,
-            )
+            made = kind(f"{what}; the message might be stored; send it again only if a duplicate does no harm", code)
         elif isinstance(error, JMSSecurityError | ResourceAllocationError):
-            made = type(error)(f"{what}; the message was not sent", error.error_code)
+            made = type(error)(f"{what}; the message was not sent", code)
         else:
-            made = SendError(f"{what}; the message was not sent", error.error_code)
+            made = SendError(f"{what}; the message was not sent", code)
         made.__cause__ = error
         return made
 
@@ -452,7 +453,7 @@ class Producer:
         """Fail the batches whose time is over."""
         self._expiry = None
         loop = self._client.loop
-        over = TransportError(f"no answer within {self._config.send_timeout:g} s (sendTimeoutMs)", "Timeout")
+        over = TransportError(f"no answer within {self._config.send_timeout:g} s (sendTimeoutMs)", _LATE)
         for batch in self._producing.expire(loop.time()):
             self._report_failure(batch, over)
         deadline = self._producing.deadline
@@ -462,7 +463,7 @@ class Producer:
     def abandon(self, reason: str) -> Iterator[None]:
         """Fail all records without an outcome, one slice per step."""
         self.flush()
-        closed = TransportError(reason, "AlreadyClosed")
+        closed = TransportError(reason, _CLOSED)
         for filled in list(self._waiting):
             self._refuse(filled, closed)
         reported = 0

@@ -138,7 +138,7 @@ class WireReceiver:
 
     def _refused(self, topic: str, error: JMSError | None) -> None:
         """Report that the broker refuses a consumer, unless the whole connection is refused; None: no longer."""
-        if error is not None and not self._client.link.broken:
+        if error is not None and self._client.link.loss is None:
             self._refusals.add(topic)
             self._client.link.report(LinkChange(str(error), error, receiver=self))
         elif error is None and topic in self._refusals:
@@ -270,7 +270,8 @@ class WireReceiver:
         """
         self._check()
         if self._stopped:
-            await together(consumer.resume(timeout) for consumer in self._consumers)
+            self.subscription = self.subscription.showing(selector)
+            await together(consumer.resume(timeout, self.subscription) for consumer in self._consumers)
             self._stopped = False
 
     async def aclose(self, timeout: float) -> None:

@@ -15,7 +15,14 @@ from jmsaio.errors import OperationTimeoutError, TransactionRolledBackError, Tra
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
-from jmsaio.transport.base import LinkChange, Receiver, StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.base import (
+    CLIENT_SELECTOR,
+    LinkChange,
+    Receiver,
+    StartPosition,
+    Subscription,
+    SubscriptionType,
+)
 from jmsaio.transport.pulsar.wire import consumer as module
 from jmsaio.transport.pulsar.wire.record import WireRecord
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
@@ -624,8 +631,11 @@ async def test_what_is_lost_while_it_is_stopped_receives_again_after_resume(
     peer.links[-1].cut()
     await peer.seen(Command.SUBSCRIBE, 2)
     await transport.ping(5)
-    await box.receiver.resume(5)
+    await box.receiver.resume(5, "n = 2")
     assert [fields["message_permits"] for fields in await peer.seen(Command.FLOW, 2)] == [10, 10]
+    peer.links[-1].cut()
+    [*_, again] = await peer.seen(Command.SUBSCRIBE, 3)
+    assert {"key": CLIENT_SELECTOR, "value": "n = 2"} in again["metadata"], "statistics show it"
 
 
 async def test_acknowledgements_wait_for_others_as_configured(peer: Peer, transport: WireTransport) -> None:

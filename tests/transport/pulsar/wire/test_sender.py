@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from jmsaio.config import ProducerConfig
-from jmsaio.errors import ObjectClosedError, OperationTimeoutError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    JMSError,
+    ObjectClosedError,
+    OperationTimeoutError,
+    SendError,
+    SendInDoubtError,
+)
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.base import Sender, SenderOptions
 from jmsaio.transport.pulsar.wire.transport import WireTransport
@@ -68,6 +75,25 @@ async def test_a_closed_sender_sends_nothing(peer: Peer, transport: WireTranspor
     with pytest.raises(ObjectClosedError):
         sender.send(record("x"), None)
     assert len(peer.all(Command.CLOSE_PRODUCER)) == 1
+
+
+async def test_sends_that_end_in_an_outage_name_it(peer: Peer, transport: WireTransport) -> None:
+    """One that left before might be stored; one that did not leave is not."""
+    outcomes: list[JMSError | None] = []
+    options = SenderOptions(ProducerConfig(), lambda tokens, place, error: outcomes.append(error))
+    sender = await transport.open_sender(TOPIC, options)
+    peer.script(Command.SEND, lambda link, fields: b"")
+    peer.script(Command.CONNECT, *[lambda link, fields: link.cut() or b""] * 100)
+    sender.send(record("left"), None)
+    await peer.seen(Command.SEND)
+    peer.links[-1].cut()
+    await peer.seen(Command.CONNECT, 2)
+    sender.send(record("stayed"), None)
+    await sender.aclose(0.01)
+    assert [type(error) for error in outcomes] == [SendInDoubtError, SendError]
+    for error in outcomes:
+        assert error is not None and error.error_code == "AlreadyClosed"
+        assert "is lost" in str(error) and isinstance(error.__cause__, BrokerUnavailableError)
 
 
 async def test_an_opening_that_fails_on_one_partition_closes_the_others(peer: Peer, transport: WireTransport) -> None:
