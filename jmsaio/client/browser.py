@@ -2,7 +2,7 @@
 
 A reader reads from the subscription's mark-delete position to the topic's last message at that moment, and skips
 acknowledged messages. It leaves no subscription and no redelivery count. Messages of a partly acknowledged batch can
-appear.
+appear; without the admin interface, all messages acknowledged after one that is not.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
-from jmsaio.transport.base import Admin, Cursor, Reader, ReaderOptions, StartPosition
+from jmsaio.transport.base import Browsable, Cursor, Reader, ReaderOptions, StartPosition
 from jmsaio.transport.topics import list_partitions, list_topics
 from jmsaio.transport.waiting import together
 
@@ -152,7 +152,7 @@ class QueueBrowser(AsyncClosing):
         skipped and reported.
 
         Raises:
-            IllegalStateError: the admin interface, which browsing needs, is switched off.
+            IllegalStateError: the admin interface is switched off, and the transport needs it for browsing.
             TransportError: the broker does not answer.
 
         Cancelling leaves nothing open.
@@ -220,17 +220,20 @@ class QueueBrowser(AsyncClosing):
 
     async def _records(self, started: int) -> AsyncGenerator[ReceivedRecord, None]:
         connection = self._runtime.connection
-        admin = connection.transport.admin
-        if admin is None:
-            raise IllegalStateError("browsing needs the admin interface; set jms.usePulsarAdmin=true and webServiceUrl")
+        broker = connection.transport.browsable
+        if broker is None:
+            raise IllegalStateError(
+                "browsing needs the admin interface, except with transport=wire; set jms.usePulsarAdmin=true and "
+                "webServiceUrl"
+            )
         config = connection.configuration
         resolved = resolve(self._queue, config.system_namespace)
         name = config.queue_subscription(resolved.subscription)
         await _settle(connection, resolved.topics, name)
         consumer = config.consumer.merge(resolved.overrides)
-        for topic in await list_topics(admin, resolved):
-            for part in await list_partitions(admin, topic):
-                cursor = await _cursor(admin, part, name)
+        for topic in await list_topics(broker, resolved):
+            for part in await list_partitions(broker, topic):
+                cursor = await _cursor(broker, part, name)
                 async with aclosing(self._read(part, cursor, started, consumer)) as records:
                     async for record in records:
                         yield record
@@ -319,8 +322,8 @@ async def _next_records(
     )
 
 
-async def _cursor(admin: Admin, topic: str, name: str) -> Cursor | None:
+async def _cursor(broker: Browsable, topic: str, name: str) -> Cursor | None:
     try:
-        return await admin.cursor(topic, name)
+        return await broker.cursor(topic, name)
     except NotFoundError:
         return None

@@ -204,15 +204,25 @@ def latest(times: list[int | None]) -> int | None:
     return max(known) if known and len(known) == len(times) else None
 
 
-class Admin(Protocol):
+class Browsable(Protocol):
+    """What a browser needs to know of the broker. Unknown topics and subscriptions raise NotFoundError."""
+
+    async def partitions(self, topic: str) -> int:
+        """Return the number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
+
+    async def topics(self, namespace: str) -> list[str]:
+        """Return the full names of the topics of ``tenant/namespace``, with partitions listed one by one."""
+
+    async def cursor(self, topic: str, subscription: str) -> Cursor:
+        """Return the acknowledged part of a subscription of a topic without partitions, or of one partition."""
+
+
+class Admin(Browsable, Protocol):
     """Administration of the broker. Unknown topics and subscriptions raise NotFoundError."""
 
     @property
     def address(self) -> str:
         """URL of the administration interface."""
-
-    async def partitions(self, topic: str) -> int:
-        """Return the number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
 
     async def create_topic(self, topic: str, partitions: int = 0) -> bool:
         """Create a topic; return False if it exists."""
@@ -222,9 +232,6 @@ class Admin(Protocol):
 
     async def terminate_topic(self, topic: str) -> None:
         """Terminate a topic: its senders fail from now on and no longer count as its clients."""
-
-    async def topics(self, namespace: str) -> list[str]:
-        """Return the full names of the topics of ``tenant/namespace``, with partitions listed one by one."""
 
     async def stats(self, topic: str) -> TopicStats:
         """Return the statistics of a topic, over all partitions."""
@@ -237,9 +244,6 @@ class Admin(Protocol):
 
     async def backlog(self, topic: str, subscription: str) -> int:
         """Count the messages kept for a subscription, including those in batches; a broker might limit the count."""
-
-    async def cursor(self, topic: str, subscription: str) -> Cursor:
-        """Return the acknowledged part of a subscription of a topic without partitions, or of one partition."""
 
     async def log(self, topic: str) -> TopicLog:
         """Return the storage of a topic without partitions, or of one partition.

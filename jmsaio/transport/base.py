@@ -28,6 +28,9 @@ from jmsaio.transport.administration import (
     Admin as Admin,
 )
 from jmsaio.transport.administration import (
+    Browsable as Browsable,
+)
+from jmsaio.transport.administration import (
     ConnectedConsumer as ConnectedConsumer,
 )
 from jmsaio.transport.administration import (
@@ -491,6 +494,10 @@ class Transport(Protocol):
     @property
     def admin(self) -> Admin | None:
         """Administration, or None if disabled by the configuration (``jms.usePulsarAdmin=false``)."""
+
+    @property
+    def browsable(self) -> Browsable | None:
+        """What browsers need: the administration, or what replaces it; None if nothing does."""
 
     @property
     def clock(self) -> Clock:

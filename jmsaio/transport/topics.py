@@ -5,11 +5,11 @@ from __future__ import annotations
 from jmsaio.errors import NotFoundError
 from jmsaio.model.destinations import Resolved
 from jmsaio.model.partitions import partition_names, split_partition, topic_pattern
-from jmsaio.transport.administration import Admin
+from jmsaio.transport.administration import Browsable
 from jmsaio.transport.base import Subscription
 
 
-async def list_topics(admin: Admin, resolved: Resolved | Subscription) -> list[str]:
+async def list_topics(admin: Browsable, resolved: Resolved | Subscription) -> list[str]:
     """Return the full names of the topics of a destination or subscription, without partitions.
 
     Listed topics keep the order of the list, and need not exist. Topics matched by a pattern exist now, and are sorted
@@ -26,7 +26,7 @@ async def list_topics(admin: Admin, resolved: Resolved | Subscription) -> list[s
     return list(dict.fromkeys(split_partition(name)[0] for name in await list_matching(admin, resolved.pattern)))
 
 
-async def list_partitions(admin: Admin, topic: str) -> list[str]:
+async def list_partitions(admin: Browsable, topic: str) -> list[str]:
     """Return the full names of a topic's partitions in the order of their indexes, or its own if it has none.
 
     Empty if the topic does not exist.
@@ -43,7 +43,7 @@ async def list_partitions(admin: Admin, topic: str) -> list[str]:
     return partition_names(topic, count)
 
 
-async def list_matching(admin: Admin, pattern: str) -> list[str]:
+async def list_matching(admin: Browsable, pattern: str) -> list[str]:
     """Return the full names of the topics without partitions, and of the partitions, that match a pattern, sorted.
 
     The number of calls does not depend on that of the topics. A partition that never had a client can be missing.

@@ -72,6 +72,8 @@ class MemoryTransport:
         """Administration, or None with ``jms.usePulsarAdmin=false``."""
         return self._admin
 
+    browsable = admin
+
     @property
     def clock(self) -> Clock:
         """Clock of the broker."""

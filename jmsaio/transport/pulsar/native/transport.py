@@ -163,6 +163,8 @@ class PulsarTransport:
         """REST administration, or None with ``jms.usePulsarAdmin=false``."""
         return self._admin
 
+    browsable = admin  # pulsar-client has no request for the place of a subscription
+
     @property
     def clock(self) -> Clock:
         """The clock of the event loop."""

@@ -13,7 +13,7 @@ from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError, Pr
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import EntryId, ReceivedRecord, WireId
 from jmsaio.protocol.chunks import Assembly
-from jmsaio.protocol.codes import SubType
+from jmsaio.protocol.codes import InitialPosition, SubType
 from jmsaio.protocol.commands import Command, key_values
 from jmsaio.protocol.framing import Frame
 from jmsaio.protocol.messages import Delivery
@@ -55,19 +55,22 @@ class WireReader:
         options: what to read.
         closed: called when it is closed.
         receiving: whether records are wanted, not only answers about the topic.
+        joins: a queue's subscription and its type, which it joins without receiving from it; None: it has its own.
 
     Attributes:
         topic: full name of the topic or partition.
     """
 
     def __init__(
-        self, client: Client, options: ReaderOptions, closed: Callable[[WireReader], None], *, receiving: bool = True
-    ) -> None:
+        self, client: Client, options: ReaderOptions, closed: Callable[[WireReader], None], *, receiving: bool = True,
+        joins: tuple[str, SubType] | None = None,
+    ) -> None:  # fmt: skip
         self.topic = options.topic
         self._client = client
         self._options = options
         self._on_closed = closed
         self._receiving = receiving
+        self._joins = joins
         self._permits = Permits(max(1, options.config.receiver_queue_size), client.share)
         self._permits.held = not receiving
         self._partition = split_partition(options.topic)[1]
@@ -109,11 +112,19 @@ class WireReader:
             self._name = f"{prefix}reader-{uuid.uuid4().hex[:10]}"
         self._moved = False
         with registering(connection, connection.consumers, number, self, Command.SUBSCRIBE, self.topic):
+            own: dict[str, Any] = {
+                "subscription": self._name, "sub_type": int(SubType.Exclusive), "durable": False,
+                "start_message_id": self._place(),
+            }  # fmt: skip
+            if self._joins is not None:
+                name, kind = self._joins
+                own = {
+                    "subscription": name, "sub_type": int(kind), "force_topic_creation": False,
+                    "initial_position": int(InitialPosition.Earliest),
+                }  # fmt: skip
             await connection.request(
-                what, timeout, Command.SUBSCRIBE,
-                topic=self.topic, subscription=self._name,
-                sub_type=int(SubType.Exclusive), consumer_id=number, consumer_name=self._options.name, durable=False,
-                start_message_id=self._place(), metadata=key_values({CLIENT: process_name()}),
+                what, timeout, Command.SUBSCRIBE, topic=self.topic, consumer_id=number,
+                consumer_name=self._options.name, metadata=key_values({CLIENT: process_name()}), **own,
             )  # fmt: skip
             if not self._sought:
                 await self._seek(connection, number, timeout)
@@ -304,19 +315,15 @@ class WireReader:
     async def _is_at_end(self, patience: float) -> bool:
         if self._ready:
             return False
-        last, before = await self._ends(patience)
+        last, before = await self.ends(patience)
         if self._ready:
             return False
         if last is None or max(self._arrived, before) >= last[:2]:
             return True
         return self._read is not None and self._read[:2] + self._read[3:] >= last[:2] + last[3:]
 
-    async def end(self, timeout: float) -> WireId | None:
-        """Return the id of the last record, None for an empty topic. Raises as ``Transport.end``."""
-        return (await self._ends(timeout))[0]
-
-    async def _ends(self, patience: float) -> tuple[WireId | None, EntryId]:
-        """Return the id of the last record, and the entry before the subscription's first.
+    async def ends(self, patience: float) -> tuple[WireId | None, EntryId]:
+        """Return the id of the last record, None for an empty topic, and the entry before the subscription's first.
 
         Asks for up to ``patience`` seconds, but once for 30, while the topic moves between brokers.
         """

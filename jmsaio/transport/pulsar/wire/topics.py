@@ -78,15 +78,26 @@ class Topics:
     async def partitions(self, topic: str) -> list[str]:
         """Return the full names of a topic's partitions in order, or its own name if it has none.
 
-        Raises as ``_ask``, and ProtocolError if the broker announces more than ``MOST_PARTITIONS``.
+        Raises as ``count``.
         """
-        if split_partition(topic)[1] >= 0:
-            return [topic]
-        what = f"ask for the partitions of {topic}"
-        number = (await self._ask(what, Command.PARTITIONED_METADATA, topic=topic)).get("partitions") or 0
+        return partition_names(topic, await self.count(topic)) if split_partition(topic)[1] < 0 else [topic]
+
+    async def count(self, topic: str, *, create: bool = True) -> int:
+        """Return how many partitions a topic has, 0 if it has none.
+
+        Args:
+            topic: its full name.
+            create: whether the broker is allowed to create it, if it creates topics with partitions.
+
+        Raises as ``_ask``, NotFoundError if it does not exist and is not created, and ProtocolError if the broker
+        announces more than ``MOST_PARTITIONS``.
+        """
+        what, command = f"ask for the partitions of {topic}", Command.PARTITIONED_METADATA
+        answer = await self._ask(what, command, topic=topic, metadata_auto_creation_enabled=create)
+        number: int = answer.get("partitions") or 0
         if number > MOST_PARTITIONS:
             raise ProtocolError(f"{what}: the broker announces {number}; up to {MOST_PARTITIONS} are supported")
-        return partition_names(topic, number)
+        return number
 
     async def matching(self, pattern: str, mode: str) -> list[str]:
         """Return the full names, without partitions, of the topics that match a pattern, sorted.
@@ -96,11 +107,13 @@ class Topics:
             As ``_ask``.
         """
         fits = topic_pattern(pattern).fullmatch
-        namespace = "/".join(pattern.split("/")[2:4])
-        what, command = f"ask for the topics of {namespace}", Command.GET_TOPICS_OF_NAMESPACE
-        answer = await self._ask(what, command, namespace=namespace, mode=_MODES[mode])
-        names = {split_partition(name)[0] for name in answer.get("topics") or ()}
+        names = {split_partition(name)[0] for name in await self.of_namespace("/".join(pattern.split("/")[2:4]), mode)}
         return sorted(name for name in names if fits(name))
+
+    async def of_namespace(self, namespace: str, mode: str) -> list[str]:
+        """Return the full names of the topics of ``tenant/namespace``, each partition by itself. Raises as ``_ask``."""
+        what, command = f"ask for the topics of {namespace}", Command.GET_TOPICS_OF_NAMESPACE
+        return list((await self._ask(what, command, namespace=namespace, mode=_MODES[mode])).get("topics") or ())
 
     async def ping(self, timeout: float) -> None:
         """Send a request once, and wait for its answer. Raises as ``Connection.request``."""

@@ -22,6 +22,7 @@ from jmsaio.protocol.codes import CompressionType
 from jmsaio.protocol.compression import compressor
 from jmsaio.transport.base import (
     Admin,
+    Browsable,
     Capabilities,
     LinkListener,
     Reader,
@@ -41,6 +42,7 @@ from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
 from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
+from jmsaio.transport.pulsar.wire.browsing import Browsing
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.pool import UNREACHABLE
 from jmsaio.transport.pulsar.wire.reader import WireReader
@@ -89,6 +91,11 @@ class WireTransport:
     def admin(self) -> Admin | None:
         """REST administration, or None with ``jms.usePulsarAdmin=false``."""
         return self._admin
+
+    @property
+    def browsable(self) -> Browsable:
+        """The REST administration, which knows more, or the broker's protocol."""
+        return self._admin or Browsing(self._client)
 
     @property
     def clock(self) -> Clock:
@@ -187,7 +194,7 @@ class WireTransport:
         reader = WireReader(self._client, options, self._forget, receiving=False)
         await self._opened(reader, reader.start)
         try:
-            return await reader.end(max(0.0, deadline - self._client.loop.time()))
+            return (await reader.ends(max(0.0, deadline - self._client.loop.time())))[0]
         finally:
             with anyio.CancelScope(shield=True):
                 await reader.aclose(self._config.close_timeout)
