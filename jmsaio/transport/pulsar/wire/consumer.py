@@ -146,6 +146,11 @@ class Consumer:
         """Subscribe within ``timeout`` seconds. Raises as ``Transport.open_receiver``."""
         await self._keeper.open(timeout)
 
+    @property
+    def subscription_name(self) -> str:
+        """Name of its subscription."""
+        return self._subscription.name
+
     # the keeper's side
 
     async def register(self, connection: Connection) -> None:

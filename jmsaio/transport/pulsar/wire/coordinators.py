@@ -28,7 +28,7 @@ from jmsaio.transport.pulsar.wire.topics import Topics
 TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
 #: Seconds that a broker keeps a transaction longer than its client, which rolls it back when its time is over: what is
 #: sent in a transaction that the broker has ended is accepted, and stalls its topic.
-_LONGER: Final = 5.0
+LONGER: Final = 5.0
 #: How often a coordinator that is not there yet is asked, and the seconds between: it moves with its partition.
 _ATTEMPTS, _PAUSE = 10, 1.0
 _NOT_FOUND: Final = "TransactionCoordinatorNotFoundError"
@@ -102,7 +102,7 @@ class Coordinators:
         """
         await self.ready(deadline - asyncio.get_running_loop().time())
         number = next(self._turn) % self._count
-        milliseconds = round((timeout + _LONGER) * 1000)  # whatever the field is called
+        milliseconds = round((timeout + LONGER) * 1000)  # whatever the field is called
         answer = await self.ask(
             number, "begin a transaction", deadline, Command.NEW_TXN, txn_ttl_seconds=milliseconds, tc_id=number
         )

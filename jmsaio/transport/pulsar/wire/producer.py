@@ -402,6 +402,8 @@ class Producer:
         transaction = self._transactions.pop(batch, None) if batch.once else None
         self._tell(tokens, batch.size, place, error)
         if transaction is not None:
+            if place is not None:
+                transaction.stored(self.topic, place)
             transaction.answered(error)
 
     def _tell(self, tokens: list[Token], size: int, place: WireId | None, error: JMSError | None) -> None:

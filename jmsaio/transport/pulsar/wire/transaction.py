@@ -14,12 +14,14 @@ from jmsaio.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
+from jmsaio.model.wire import WireId
 from jmsaio.protocol.codes import TxnAction
 from jmsaio.protocol.commands import Command
 from jmsaio.protocol.metadata import TxnId
 from jmsaio.protocol.transacting import Event, Move, State, Transacting
+from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome
 from jmsaio.transport.pulsar.wire.client import Client
-from jmsaio.transport.pulsar.wire.coordinators import Answer, Coordinators
+from jmsaio.transport.pulsar.wire.coordinators import LONGER, Answer, Coordinators
 from jmsaio.transport.pulsar.wire.record import Entry
 from jmsaio.transport.waiting import Waiters
 
@@ -40,8 +42,21 @@ class Work:
     refuse: Callable[[JMSError], object]
 
 
+class FindOutcome(Protocol):
+    """Tells from topics and subscriptions how a transaction ended; see ``find_outcome``."""
+
+    async def __call__(
+        self, txn_id: tuple[int, int], *, sent: Mapping[str, WireId], acknowledged: Mapping[tuple[str, str], WireId],
+        expired: bool, timeout: float,
+    ) -> TransactionOutcome: ...  # fmt: skip
+
+
 class Acknowledger(Protocol):
     """A consumer, as a transaction sees it."""
+
+    @property
+    def subscription_name(self) -> str:
+        """Name of its subscription."""
 
     def records_ended(self, entries: Mapping[Entry, list[int]], committed: bool) -> None:
         """Take how records end that were acknowledged in a transaction: their indexes by their entries."""
@@ -65,6 +80,7 @@ class WireTransaction:
         coordinators: the transaction coordinators.
         txn: its id.
         deadline: loop time until which it can be committed.
+        find: tells how it ended if its commit has no answer.
         ending: called when its user ends it.
         ended: called when it has ended.
 
@@ -75,7 +91,7 @@ class WireTransaction:
 
     def __init__(
         self, client: Client, coordinators: Coordinators, txn: TxnId, deadline: float,
-        ending: Callable[[], object], ended: Callable[[WireTransaction], object],
+        find: FindOutcome, ending: Callable[[], object], ended: Callable[[WireTransaction], object],
     ) -> None:  # fmt: skip
         self.txn = txn
         self.producers: set[Withdrawer] = set()
@@ -84,9 +100,11 @@ class WireTransaction:
         self._deadline = deadline
         self._state: Transacting[Work] = Transacting()
         self._changed = Waiters()
+        self._find = find
         self._on_ending = ending
         self._on_ended = ended
         self._timer = client.loop.call_at(deadline, self._overdue)
+        self._sent: dict[str, WireId] = {}  # one message for each topic
         self._acknowledged: dict[Acknowledger, dict[Entry, list[int]]] = {}
         self._commit = False
         self._ending: asyncio.Task[JMSError | None] | None = None  # returns why the broker does not tell its end
@@ -118,6 +136,10 @@ class WireTransaction:
         part = (topic, subscription)
         if not topic.startswith("non-persistent:") and self._state.join(part):
             self._client.tasks.start(self._register(part))
+
+    def stored(self, topic: str, place: WireId) -> None:
+        """Take the place of a message that was sent in it."""
+        self._sent[topic] = place
 
     def answered(self, error: JMSError | None = None) -> None:
         """Take the answer to work, or the error that it failed or has no answer any more."""
@@ -183,7 +205,8 @@ class WireTransaction:
     async def commit(self) -> None:
         """Commit the transaction. See ``Transaction.commit``.
 
-        Takes up to ``operation_timeout`` for the answers to what was sent in it, and for that to the commit, each.
+        Takes up to ``operation_timeout`` for the answers to what was sent in it, as long for that to the commit, and as
+        long to find out how it ended without that.
         Cancelling before the broker is asked rolls it back; else the commit continues.
         """
         self._commit = self._commit or self._ending is None
@@ -234,8 +257,8 @@ class WireTransaction:
             self._state.take(Event.DONE)
         elif error.error_code in _ENDED and not answer.lost:
             self._state.take(Event.GONE)
-        else:
-            self._state.take(Event.UNKNOWN)
+        elif self._state.take(Event.UNKNOWN) is State.IN_DOUBT:
+            await self._decide(acknowledged, timeout)
         for consumer, entries in acknowledged.items():
             if committing:
                 consumer.records_ended(entries, self._state.state is State.COMMITTED)
@@ -243,6 +266,24 @@ class WireTransaction:
         self._on_ended(self)
         gone = not committing and error is not None and error.error_code in _ENDED
         return None if gone else error
+
+    async def _decide(self, acknowledged: Mapping[Acknowledger, Mapping[Entry, list[int]]], timeout: float) -> None:
+        """Find out from topics and subscriptions how it ended, which its coordinator does not tell."""
+        records: dict[tuple[str, str], WireId] = {}
+        for consumer, entries in acknowledged.items():
+            for entry, indexes in entries.items():
+                whole = len(indexes) == len(entry.states)
+                if whole or (entry.topic, consumer.subscription_name) not in records:
+                    place = WireId(entry.ledger, entry.number, entry.partition, -1 if whole else indexes[0])
+                    records[entry.topic, consumer.subscription_name] = place
+        outcome = await self._find(
+            self.txn, sent=self._sent, acknowledged=records, timeout=timeout,
+            expired=self._client.loop.time() >= self._deadline + LONGER,
+        )  # fmt: skip
+        if outcome is TransactionOutcome.COMMITTED:
+            self._state.take(Event.FOUND_COMMITTED)
+        elif outcome is TransactionOutcome.ABORTED:
+            self._state.take(Event.FOUND_ABORTED)
 
     async def _answered(self, timeout: float, *, unless_failed: bool) -> None:
         """Wait until everything in it has an answer; after ``timeout`` seconds it can only be rolled back."""

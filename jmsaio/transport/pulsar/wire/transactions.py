@@ -9,7 +9,7 @@ from functools import partial
 
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.coordinators import Coordinators
-from jmsaio.transport.pulsar.wire.transaction import WireTransaction
+from jmsaio.transport.pulsar.wire.transaction import FindOutcome, WireTransaction
 
 #: Seconds for which a transaction that was begun ahead is kept, and that part of its time at most.
 _KEPT, _PART = 5.0, 0.1
@@ -24,10 +24,12 @@ class Transactions:
 
     Args:
         client: the transport's part that all share.
+        find: tells how a transaction ended if its commit has no answer.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, find: FindOutcome) -> None:
         self._client = client
+        self._find = find
         self._coordinators = Coordinators(client.topics, client.backoff)
         self._open: set[WireTransaction] = set()
         self._ahead: defaultdict[float, list[_Begun]] = defaultdict(list)  # by their time-outs
@@ -64,6 +66,7 @@ class Transactions:
             self._coordinators,
             txn,
             now + timeout,
+            self._find,
             partial(self._begin_ahead, timeout),
             self._open.discard,
         )

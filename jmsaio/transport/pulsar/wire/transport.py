@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 import anyio
 
@@ -40,6 +40,7 @@ from jmsaio.transport.clock import Clock
 from jmsaio.transport.names import named
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
+from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome, find_outcome
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
 from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
 from jmsaio.transport.pulsar.wire.browsing import Browsing
@@ -50,6 +51,7 @@ from jmsaio.transport.pulsar.wire.receiver import WireReceiver
 from jmsaio.transport.pulsar.wire.sender import WireSender
 from jmsaio.transport.pulsar.wire.transactions import Transactions
 
+_log = logging.getLogger(__name__)
 _log = logging.getLogger(__name__)
 _Part = WireSender | WireReceiver | WireReader
 #: Seconds without a broker after which the log says so.
@@ -70,7 +72,7 @@ class WireTransport:
         self._admin = RestAdmin(config, self.same_cluster.check) if config.use_pulsar_admin else None
         self._opener = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self.open_receiver)
-        self._transactions = Transactions(self._client)
+        self._transactions = Transactions(self._client, self._find_outcome)
         self._open: dict[_Part, None] = {}
         self._closing: asyncio.Task[None] | None = None
 
@@ -221,6 +223,15 @@ class WireTransport:
         """Begin a transaction, within ``operation_timeout``. See ``Transport.begin``."""
         self._client.check()
         return await self._transactions.begin(timeout)
+
+    async def _find_outcome(self, txn_id: tuple[int, int], **known: Any) -> TransactionOutcome:
+        if self._admin is None:
+            return TransactionOutcome.UNKNOWN
+        try:
+            return await find_outcome(self._admin, txn_id, **known)
+        except JMSError as error:
+            _log.info("the REST interface does not tell how transaction %s ended: %s", txn_id, error)
+            return TransactionOutcome.UNKNOWN
 
     async def aclose(self, timeout: float) -> None:
         """Close everything opened by this transport. Idempotent, bounded; cancelling ends the wait, not the close."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from jmsaio.config import ProducerConfig
+from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.errors import IllegalStateError, TransactionInDoubtError, TransactionRolledBackError
-from jmsaio.model.wire import OutgoingRecord
+from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.protocol.codes import ServerError, TxnAction
 from jmsaio.protocol.commands import Command, encode_command
-from jmsaio.transport.base import SenderOptions, Transaction
+from jmsaio.transport.base import SenderOptions, StartPosition, Subscription, SubscriptionType, Transaction
+from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome
 from jmsaio.transport.pulsar.wire.transport import WireTransport
+from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Peer
 
 
@@ -116,3 +119,34 @@ async def test_a_duplicate_is_no_part_of_it(peer: Peer, transport: WireTransport
     with pytest.raises(TransactionRolledBackError, match="sequence id"):
         await transaction.commit()
     assert await outcome is not None
+
+
+@pytest.mark.parametrize("outcome", TransactionOutcome)
+async def test_topics_and_subscriptions_decide_a_commit_without_an_answer(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch, outcome: TransactionOutcome
+) -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def find(txn_id: tuple[int, int], **known: Any) -> TransactionOutcome:
+        asked.append({"txn_id": txn_id, **known})
+        return outcome
+
+    monkeypatch.setattr(transport._transactions, "_find", find)
+    transaction = await transport.begin(60)
+    wanted = Subscription((TOPIC,), "s", SubscriptionType.SHARED, ConsumerConfig(), StartPosition.EARLIEST)
+    woken = asyncio.Event()
+    receiver = await transport.open_receiver(wanted, woken.set)
+    peer.deliver(0, "a", "b")
+    await woken.wait()
+    receiver.acknowledge(receiver.receive(1), transaction)
+    await (await send(transport, transaction))
+    peer.answer(Command.END_TXN, "lost")
+    kind = TransactionRolledBackError if outcome is TransactionOutcome.ABORTED else TransactionInDoubtError
+    with contextlib.nullcontext() if outcome is TransactionOutcome.COMMITTED else pytest.raises(kind):
+        await transaction.commit()
+    assert asked == [
+        {
+            "txn_id": (0, 0), "sent": {"persistent://public/default/t": WireId(1, 0, -1, -1)},
+            "acknowledged": {(TOPIC, "s"): WireId(1, 0, -1, 0)}, "expired": False, "timeout": 5.0,
+        }
+    ]  # fmt: skip
