@@ -212,8 +212,8 @@ class Connection(AsyncClosing):
 
         Raises:
             JMSError: the mode does not exist.
-            IllegalStateError: TRANSACTED without ``jms.emulateTransactions``, and the transport or this broker does not
-                support transactions.
+            IllegalStateError: TRANSACTED, and neither ``enableTransaction`` nor ``jms.emulateTransactions`` is set, or
+                this broker does not support transactions.
             TransportError: TRANSACTED, and the broker can't report whether it supports transactions.
             ObjectClosedError: the connection is closed.
         """
@@ -237,18 +237,17 @@ class Connection(AsyncClosing):
         self._runtime.affinity.check()
         self._check_open()
         config = self._runtime.configuration
-        available = self._runtime.transport.capabilities.transactions or config.emulate_transactions
-        if mode is AcknowledgeMode.TRANSACTED and not available:
+        if mode is AcknowledgeMode.TRANSACTED and not (config.enable_transaction or config.emulate_transactions):
             raise IllegalStateError(
-                "this transport has no transactions; set jms.emulateTransactions=true for emulated ones "
-                "(messages go out at once, acknowledgements at commit)"
+                "a transacted session needs enableTransaction=true, for transactions of the broker, or "
+                "jms.emulateTransactions=true, for emulated ones: messages go out at once, acknowledgements at commit"
             )
-        if mode is AcknowledgeMode.TRANSACTED and not config.emulate_transactions:
+        if mode is AcknowledgeMode.TRANSACTED and config.enable_transaction:
             await self._runtime.transport.ready_for_transactions(config.operation_timeout)
             self._check_open()
         self._sessions += 1
         transacting: LocalTransaction | None = None
-        real = mode is AcknowledgeMode.TRANSACTED and not config.emulate_transactions
+        real = mode is AcknowledgeMode.TRANSACTED and config.enable_transaction
 
         def delivered(inbox: Inbox, record: ReceivedRecord) -> None:
             if transacting is not None:

@@ -3,7 +3,6 @@
 from jmsaio.config.configuration import Configuration
 from jmsaio.config.connect_options import ConnectOptions, FactoryOptions
 from jmsaio.config.consumer import Backoff, ConsumerConfig, DeadLetterPolicy
-from jmsaio.config.declaring import idle_on
 from jmsaio.config.loading import load, without_effect
 from jmsaio.config.producer import ProducerConfig
 
@@ -15,7 +14,6 @@ __all__ = [
     "DeadLetterPolicy",
     "FactoryOptions",
     "ProducerConfig",
-    "idle_on",
     "load",
     "without_effect",
 ]

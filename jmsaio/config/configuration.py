@@ -11,7 +11,7 @@ from jmsaio.config.declaring import check_fields, declares, directory, group, gr
 from jmsaio.config.mapping import read_section
 from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section
 from jmsaio.config.producer import ProducerConfig
-from jmsaio.config.schemes import SCHEMES
+from jmsaio.config.schemes import SCHEMES, Scheme, TransportEntry
 from jmsaio.config.values import default, refuse_on
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
@@ -69,7 +69,7 @@ class Configuration:
         service_url: broker URL without options, with every port; ``memory:`` for the embedded broker.
         web_service_url: base URL of the REST interface; "" for the embedded broker.
         web_service_named: whether ``web_service_url`` was given; False if it is derived from ``service_url``.
-        transport: name of the transport, if the URL's scheme has several; None: its first one.
+        transport: name of the transport, or ``auto``: see ``transport_entry``.
         fallback: whether the embedded broker is used because no broker was configured.
         without_effect: names of the given options that have no effect on the transport; the factory logs them.
         ignored: a sentence for each invalid value of the environment; the factory logs them as warnings.
@@ -90,9 +90,10 @@ class Configuration:
         transports=ON_PULSAR,
     )  # fmt: skip
     web_service_named: bool = False
-    transport: Literal["pulsar-client", "wire"] | None = option(
-        None, "", "transport to a Pulsar broker; default: pulsar-client. What each has: 'jmsaio guide configuration', "
-        "'Transports'", exact=True, transports=ON_PULSAR,
+    transport: Literal["auto", "pulsar-client", "wire"] = option(
+        "auto", "", "transport to a Pulsar broker; auto: wire with enableTransaction=true or if pulsar-client is not "
+        "installed, else pulsar-client. What each has: 'jmsaio guide configuration', 'Transports'",
+        exact=True, transports=ON_PULSAR,
     )  # fmt: skip
     fallback: bool = False
     without_effect: tuple[str, ...] = ()
@@ -150,9 +151,17 @@ class Configuration:
     priority_mapping: Literal["linear", "non-linear"] = option(
         "linear", "jms.priorityMapping", "mapping of priorities to partitions", exact=True
     )
+    enable_transaction: bool = option(
+        False, "enableTransaction", "allow transacted sessions, with transactions of the broker",
+        transports=ON_WIRE + ON_MEMORY, refused_on=ON_PULSAR_CLIENT,
+    )  # fmt: skip
+    transaction_timeout: float = option(
+        60.0, "", "time after which the broker rolls back an open transaction", unit="s", low=0.001,
+        transports=ON_WIRE + ON_MEMORY,
+    )  # fmt: skip
     emulate_transactions: bool = option(
         False, "jms.emulateTransactions",
-        "allow transacted sessions on a transport without transactions; messages are sent immediately",
+        "allow transacted sessions without transactions of the broker; messages are sent immediately",
     )  # fmt: skip
     transactions_sticky_partitions: bool = option(
         False, "jms.transactionsStickyPartitions", "send all messages of a transaction to one partition"
@@ -289,19 +298,43 @@ class Configuration:
 
     def _idle(self) -> Iterator[str]:
         """Yield the names of the given options without an effect on the transport; raise if it refuses one."""
-        transport = self.used_transport
+        transport, condition = self.used_transport, self._leaving_transactions
         for each in directory(Section.CLIENT).options:
             value = self.client.get(each.field)
             if transport not in each.transports and value not in (None, default(each)):
-                refuse_on(transport, each, value)
+                refuse_on(transport, each, value, condition)
                 yield each.name
         for held in (self, self.producer, self.consumer):
-            yield from idle_on(transport, held)
+            yield from self.idle_in(held)
+
+    def idle_in(self, held: object) -> Iterator[str]:
+        """Yield the names of the options in ``held`` without an effect on the transport, unless at their default.
+
+        Raises:
+            ConfigurationError: the transport refuses one of them.
+        """
+        return idle_on(self.used_transport, held, self._leaving_transactions)
+
+    @property
+    def transport_entry(self) -> TransportEntry:
+        """The transport: the given one. For ``auto`` the first one of the URL's scheme that is installed, and that has
+        transactions if ``enableTransaction`` is set.
+        """
+        return self._url_scheme.transport(self.transport, self.enable_transaction)
 
     @property
     def used_transport(self) -> str:
-        """The name of the transport: the given one, else the first one of the URL's scheme that is installed."""
-        return SCHEMES[self.service_url.partition(":")[0]].transport(self.transport).name
+        """The name of the transport."""
+        return self.transport_entry.name
+
+    @property
+    def _leaving_transactions(self) -> str:
+        """The ``condition`` of ``refuse_on``: what leaving the transport takes if ``enableTransaction`` needs it."""
+        return " with jms.emulateTransactions=true in place of enableTransaction=true" * self.enable_transaction
+
+    @property
+    def _url_scheme(self) -> Scheme:
+        return SCHEMES[self.service_url.partition(":")[0]]
 
     def _check_together(self) -> None:
         """Check the rules that involve several options."""
@@ -309,11 +342,27 @@ class Configuration:
         if not (tenant and slash and namespace) or "/" in namespace or ":" in self.system_namespace:
             reason = f"option jms.systemNamespace = {shown(self.system_namespace)}: must be tenant/namespace"
             raise ConfigurationError(reason, key="jms.systemNamespace")
+        if self.enable_transaction:
+            self._check_transactions()
         if self.use_credentials_from_create_connection and not self._has_token_plugin():
             key = "jms.useCredentialsFromCreateConnection"
             raise ConfigurationError(f"option {key} = True needs authPlugin = 'token'", key=key)
         if self.auth_params is not None and self.auth_plugin is None:
             raise ConfigurationError("option authParams needs authPlugin, such as 'token'", key="authPlugin")
+
+    def _check_transactions(self) -> None:
+        key = "enableTransaction"
+        if self.emulate_transactions:
+            reason = f"option {key} = True: jms.emulateTransactions = True is set, too; set one of them, as in Java"
+            raise ConfigurationError(reason, key=key)
+        if not self.transport_entry.transactions:
+            able = [each.name for each in self._url_scheme.transports if each.transactions]
+            use = f"use transport={able[0]}" if able else "name the broker with brokerServiceUrl=pulsar://host:6650"
+            place = f"transport={self.used_transport}"
+            if not able:
+                place = f"{self.service_url.partition(':')[0]}:// URLs are opened with {place}, which"
+            reason = f"option {key} = True: {place} has no transactions; {use}, or set jms.emulateTransactions=true"
+            raise ConfigurationError(f"{reason} instead", key=key)
 
     @property
     def used_priority_mapping(self) -> str | None:

@@ -21,9 +21,9 @@ class ConnectOptions(TypedDict, total=False):
     web_service_url: str
     """URL of the broker's REST interface; default: port 8080 (with TLS 8443) of the broker's first host; Pulsar
     only."""
-    transport: Literal["pulsar-client", "wire"] | None
-    """Transport to a Pulsar broker; default: pulsar-client. What each has: 'jmsaio guide configuration', 'Transports';
-    Pulsar only."""
+    transport: Literal["auto", "pulsar-client", "wire"]
+    """Transport to a Pulsar broker; auto: wire with enableTransaction=true or if pulsar-client is not installed, else
+    pulsar-client. What each has: 'jmsaio guide configuration', 'Transports'; Pulsar only."""
     system_namespace: str
     """Tenant/namespace of destinations with short names."""
     queue_subscription_name: str
@@ -54,8 +54,13 @@ class ConnectOptions(TypedDict, total=False):
     """Choose the partition by priority; a consumer delivers its highest prefetched priority first."""
     priority_mapping: Literal["linear", "non-linear"]
     """Mapping of priorities to partitions."""
+    enable_transaction: bool
+    """Allow transacted sessions, with transactions of the broker; transport=wire and embedded broker only, refused
+    elsewhere."""
+    transaction_timeout: Duration
+    """Time after which the broker rolls back an open transaction; transport=wire and embedded broker only."""
     emulate_transactions: bool
-    """Allow transacted sessions on a transport without transactions; messages are sent immediately."""
+    """Allow transacted sessions without transactions of the broker; messages are sent immediately."""
     transactions_sticky_partitions: bool
     """Send all messages of a transaction to one partition."""
     force_delete_temporary_destinations: bool

@@ -109,8 +109,10 @@ def check_fields(target: object) -> None:
             object.__setattr__(target, option.field, given(option, getattr(target, option.field)))
 
 
-def idle_on(transport: str, target: object) -> Iterator[str]:
+def idle_on(transport: str, target: object, condition: str = "") -> Iterator[str]:
     """Yield the names of the options in ``target`` that have no effect on a transport and are not at their default.
+
+    ``condition`` is as in ``refuse_on``.
 
     Raises:
         ConfigurationError: the transport refuses one of them.
@@ -119,7 +121,7 @@ def idle_on(transport: str, target: object) -> Iterator[str]:
         if option.field and transport not in option.transports:
             value = getattr(target, option.field)
             if value != default(option):
-                refuse_on(transport, option, value)
+                refuse_on(transport, option, value, condition)
                 yield option.name
 
 

@@ -50,9 +50,6 @@ _TOP, _PRODUCER, _CONSUMER = Section.CONNECTION, Section.PRODUCER, Section.CONSU
 
 CONNECTION = (
     _built(_TOP, "useTls", _F, False, "true: use TLS even if the URL begins with pulsar://, on the port given there"),
-    _refused(_TOP, "enableTransaction", _F, False,
-             "no transport to Pulsar has transactions yet; jms.emulateTransactions=true emulates them, and the "
-             "embedded broker always has them"),
     _refused(_TOP, "serviceUrl", _T, None, "use brokerServiceUrl, which Java needs, too"),
     _refused(_TOP, "authPluginClassName", _T, None, _AUTH),
     _refused(_TOP, "authParamMap", _M, None, _AUTH),

@@ -86,12 +86,11 @@ def load(
     source, broker = _locate(source, broker, keywords, environ)
     used = broker or _named_by_web(source, keywords)
     scheme = SCHEMES[used.service_url.partition(":")[0]]
-    chosen = scheme.transport(transport := _pop_transport(source, keywords))
-    for name in scheme.implied | chosen.implied:
+    for name in scheme.implied:
         source.pop(name, None)
     if written(_TOP.find("useTls")[0], source.pop("useTls", False)):
         broker = _by_tls(used)
-    parts = _Parts(values={"without_effect": without_effect(source, keywords), "transport": transport and chosen.name})
+    parts = _Parts(values={"without_effect": without_effect(source, keywords)})
     _take_written(parts, source)
     held = {field: keywords.pop(field, None) for field in _GROUPS}
     _overlay(parts, keywords)
@@ -120,12 +119,6 @@ def _read(config: object) -> tuple[dict[str, object], BrokerAddress | None]:
     if isinstance(config, os.PathLike):
         return read_file(pathlib.Path(config)), None
     raise ConfigurationError(f"config must be a URL, a map or a path, not {type(config).__name__}", key="config")
-
-
-def _pop_transport(source: dict[str, object], keywords: dict[str, object]) -> object:
-    """Return the name of the transport, None if none is given. A keyword overrides the other options."""
-    given_name, keyword = source.pop("transport", None), keywords.pop("transport", None)
-    return given_name if keyword is None else keyword
 
 
 def _locate(

@@ -15,6 +15,9 @@ import attrs
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
 
+#: The transport that the URL and ``enableTransaction`` choose.
+AUTO = "auto"
+
 
 @attrs.frozen
 class BrokerAddress:
@@ -40,13 +43,13 @@ class TransportEntry:
     Attributes:
         name: its name in options and errors.
         module: module with ``async def open_transport(config: Configuration) -> Transport``, imported at first use.
-        implied: options that it always fulfils, so that a configuration that sets them is accepted.
+        transactions: whether it has the broker's transactions, which ``enableTransaction`` asks for.
         needs: a module of another distribution without which it can't work, which not every Python has; "" if none.
     """
 
     name: str
     module: str
-    implied: frozenset[str] = frozenset()
+    transactions: bool = False
     needs: str = ""
 
     @property
@@ -61,8 +64,7 @@ class Scheme:
 
     Attributes:
         name: the scheme, in lower case.
-        transports: the transports that open such a URL; the first one that is installed does if the configuration
-            names none.
+        transports: the transports that open such a URL; see ``transport`` for the choice of ``auto``.
         read: parses the text after ``scheme:``; raises ConfigurationError if it is invalid.
         example: an example of such a URL for error messages; "" leaves it out there.
         in_process: whether the broker runs in this process, where no other process can reach it; the scheme alone is
@@ -77,18 +79,23 @@ class Scheme:
     in_process: bool = False
     implied: frozenset[str] = frozenset()
 
-    def transport(self, name: object) -> TransportEntry:
-        """Return its transport of that name; for None the first one that is installed, or else the first one.
+    def transport(self, name: str, transactions: bool) -> TransportEntry:
+        """Return its transport of that name.
+
+        Args:
+            name: a name, or ``auto``: the first one that is installed, or else the first one.
+            transactions: whether ``auto`` prefers those with transactions.
 
         Raises:
             ConfigurationError: it has none of that name, or leaves no choice because the broker is in this process.
         """
-        if name is None:
-            return next((each for each in self.transports if each.installed), self.transports[0])
+        if name == AUTO:
+            able = [each for each in self.transports if each.transactions or not transactions] or self.transports
+            return next((each for each in able if each.installed), able[0])
         found = {each.name: each for each in self.transports}
         if self.in_process:
             reason = f"{self.name}: is a broker in this process, without a choice of transports; leave the option out"
-        elif isinstance(name, str) and name in found:
+        elif name in found:
             return found[name]
         else:
             reason = f"{self.name}:// URLs take {' or '.join(found)}"
@@ -152,9 +159,9 @@ def _host_port(place: str, default_port: int) -> tuple[str, int]:
 
 #: Pulsar's default ports of the REST interface, by its scheme.
 WEB_PORTS = {"http": 8080, "https": 8443}
-_MEMORY = TransportEntry("memory", "jmsaio.transport.memory", frozenset({"enableTransaction"}))
+_MEMORY = TransportEntry("memory", "jmsaio.transport.memory", transactions=True)
 _PULSAR_CLIENT = TransportEntry("pulsar-client", "jmsaio.transport.pulsar", needs="_pulsar")
-_PULSAR = (_PULSAR_CLIENT, TransportEntry("wire", "jmsaio.transport.pulsar", frozenset({"enableTransaction"})))
+_PULSAR = (_PULSAR_CLIENT, TransportEntry("wire", "jmsaio.transport.pulsar", transactions=True))
 _TLS = frozenset({"useTls"})
 
 #: The registry. The first row is the default broker.

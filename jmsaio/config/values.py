@@ -69,14 +69,21 @@ def refuse(option: Option, value: object, why: str) -> ConfigurationError:
     return ConfigurationError(f"option {option.name}{value_shown}: {why}", key=option.name)
 
 
-def refuse_on(transport: str, option: Option, value: object) -> None:
-    """Raise ConfigurationError if a transport refuses an option; the error names the transports that have it."""
+def refuse_on(transport: str, option: Option, value: object, condition: str = "") -> None:
+    """Raise ConfigurationError if a transport refuses an option; the error names the transports that have it.
+
+    Args:
+        transport: name of the transport in use.
+        option: an option.
+        value: its value, not the default.
+        condition: what using another transport also takes, after its name in the error.
+    """
     if transport in option.refused_on:
         place = "the embedded broker" if transport == "memory" else f"transport={transport}"
         others = " or ".join(f"transport={name}" for name in option.transports)
         if option.kind is Kind.DURATION and isinstance(value, float):
             value = round(value / SECONDS[option.unit])  # as it is written
-        raise refuse(option, value, f"{place} does not have this option; use {others}, or leave it out")
+        raise refuse(option, value, f"{place} does not have this option; use {others}{condition}, or leave it out")
 
 
 def _if_built(option: Option, value: object, read: Callable[[Option, object], object]) -> object:

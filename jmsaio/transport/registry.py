@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any
 
 from jmsaio.config import Configuration
-from jmsaio.config.schemes import SCHEMES
 from jmsaio.transport.base import Transport
 
 
@@ -22,7 +21,7 @@ async def open_transport(config: Configuration) -> Transport:
 
     Cancelling leaves nothing open.
     """
-    module = import_module(SCHEMES[config.scheme].transport(config.transport).module)
+    module = import_module(config.transport_entry.module)
     transport: Transport = await module.open_transport(config)
     return transport
 
@@ -39,7 +38,7 @@ async def collect_facts(config: Configuration, topic: str | None) -> dict[str, A
 
     Cancelling closes everything that was opened.
     """
-    module = import_module(SCHEMES[config.scheme].transport(config.transport).module)
+    module = import_module(config.transport_entry.module)
     found: dict[str, Any] = await module.collect_facts(config, topic)
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypedDict
 
 import jmsaio
 
@@ -33,6 +33,18 @@ class Listener:
 
     def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
         self.told.append((message, error))
+
+
+class Transactions(TypedDict, total=False):
+    """Options of transacted sessions."""
+
+    enable_transaction: bool
+    emulate_transactions: bool
+
+
+def transactions(emulated: bool) -> Transactions:
+    """The option for transacted sessions: emulated, or with transactions of the broker."""
+    return {"emulate_transactions": True} if emulated else {"enable_transaction": True}
 
 
 def full_name(connection: jmsaio.Connection, destination: jmsaio.Destination) -> str:

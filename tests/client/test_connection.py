@@ -7,12 +7,12 @@ import tracemalloc
 import warnings
 from collections.abc import Callable
 
-import attrs
 import pytest
 
 import jmsaio
 from jmsaio import ConnectionMetaData, __version__
 from jmsaio.transport.memory.transport import MemoryTransport
+from tests.client.helpers import transactions
 from tests.kit.inside import admin_of, inbox_of, runtime_of, transport_of
 from tests.kit.virtual_time import steady
 
@@ -253,29 +253,33 @@ async def test_the_client_id_of_a_connection_that_is_not_started(url: str, name:
             started.client_id = name("late")
 
 
-@pytest.mark.parametrize(
-    ("transactions", "emulated", "real"),
-    [(True, False, True), (True, True, False), (False, True, False), (False, False, None)],
-)
-async def test_a_transacted_session_needs_transactions_or_their_emulation(
-    name: Name, monkeypatch: pytest.MonkeyPatch, transactions: bool, emulated: bool, real: bool | None
-) -> None:
-    async with jmsaio.connect(f"memory://{name('broker')}", emulate_transactions=emulated) as connection:
-        transport = transport_of(connection)
-        capabilities = attrs.evolve(transport.capabilities, transactions=transactions)
-        monkeypatch.setattr(type(transport), "capabilities", capabilities)
+async def test_a_transacted_session_needs_an_option_on_each_broker(url: str) -> None:
+    async with jmsaio.ConnectionFactory(url) as factory, factory.create_connection() as connection:
         async with connection.create_session():
-            pass  # others don't need them
-        opening = connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
-        if real is None:
-            with pytest.raises(jmsaio.IllegalStateError, match="emulateTransactions"):
+            pass  # others need none
+        for opening in (
+            connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED),
+            factory.create_context(jmsaio.AcknowledgeMode.TRANSACTED),
+        ):
+            with pytest.raises(jmsaio.IllegalStateError) as refused:
                 await opening
-            return
-        async with opening as session, connection.create_session() as other:
-            async with session.create_producer(jmsaio.Queue("q")) as producer:
-                await producer.send("x")
-            async with other.create_consumer(jmsaio.Queue("q")) as consumer:
-                assert (await consumer.receive(timeout=0.1) is None) is real
+            assert str(refused.value) == (
+                "a transacted session needs enableTransaction=true, for transactions of the broker, or "
+                "jms.emulateTransactions=true, for emulated ones: messages go out at once, acknowledgements at commit"
+            )
+
+
+@pytest.mark.parametrize("emulated", [True, False])
+async def test_a_transacted_session_is_real_or_emulated_as_its_option_says(name: Name, emulated: bool) -> None:
+    async with (
+        jmsaio.connect(f"memory://{name('broker')}", **transactions(emulated)) as connection,
+        connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session,
+        connection.create_session() as other,
+    ):
+        async with session.create_producer(jmsaio.Queue("q")) as producer:
+            await producer.send("x")
+        async with other.create_consumer(jmsaio.Queue("q")) as consumer:
+            assert (await consumer.receive(timeout=0.1) is not None) is emulated
 
 
 async def test_message_ids_tell_the_number_of_the_session_and_of_its_producer(name: Name) -> None:
@@ -390,7 +394,7 @@ async def test_a_transacted_session_asks_whether_this_broker_has_transactions(
     monkeypatch.setattr(MemoryTransport, "ready_for_transactions", refuse)
     for emulated in (True, False):
         url = f"memory://{name('broker')}"
-        async with jmsaio.connect(url, emulate_transactions=emulated, operation_timeout=7.0) as connection:
+        async with jmsaio.connect(url, **transactions(emulated), operation_timeout=7.0) as connection:
             await connection.create_session()
             if emulated:
                 await connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
@@ -410,7 +414,7 @@ async def test_no_session_is_made_of_a_connection_that_closes_while_the_broker_i
         await asyncio.sleep(0.1)
 
     monkeypatch.setattr(MemoryTransport, "ready_for_transactions", slowly)
-    connection = await jmsaio.connect(f"memory://{name('broker')}")
+    connection = await jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True)
     opening = asyncio.ensure_future(connection._create_session(jmsaio.AcknowledgeMode.TRANSACTED, None))
     await asyncio.wait_for(asked.wait(), 20)
     await connection.close()

@@ -107,7 +107,7 @@ async def test_connections_and_contexts_close_with_their_block() -> None:
 async def test_a_number_of_a_mode_works_and_says_what_to_write() -> None:
     """At the line that gives the number."""
     transacted, client = jmsaio.AcknowledgeMode.TRANSACTED, jmsaio.AcknowledgeMode.CLIENT
-    async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}") as factory:
+    async with jmsaio.ConnectionFactory(f"memory://{uuid.uuid4()}", enable_transaction=True) as factory:
         with pytest.warns(DeprecationWarning, match=r"write AcknowledgeMode\.\w+ instead of \d") as warned:
             context = await factory.create_context(2)  # type: ignore[call-overload]  # what a caller may do
             other = await context.create_context(0)

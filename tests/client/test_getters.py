@@ -164,7 +164,7 @@ async def test_the_simplified_api_has_them_too() -> None:
 async def test_a_contexts_calls_do_what_those_of_its_session_do() -> None:
     url = f"memory://{uuid.uuid4()}"
     async with (
-        jmsaio.ConnectionFactory(url) as factory,
+        jmsaio.ConnectionFactory(url, enable_transaction=True) as factory,
         await factory.create_context(jmsaio.AcknowledgeMode.TRANSACTED) as context,
     ):
         assert (context.create_queue("q"), context.create_topic("t")) == (jmsaio.Queue("q"), jmsaio.Topic("t"))

@@ -248,7 +248,7 @@ async def test_an_error_acknowledges_nothing_for_a_session_that_ends_first(
     name: Name, mode: jmsaio.AcknowledgeMode
 ) -> None:
     """It closes before the call, or before the commit."""
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         queue = await queue_with(connection, name("ended"))
         async with connection.create_session(mode) as session:
             consumer = await session.create_consumer(queue)

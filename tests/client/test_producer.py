@@ -320,7 +320,7 @@ async def test_what_is_prefetched_from_many_partitions_comes_by_priority_after_t
 
 
 async def test_a_delay_in_a_transaction_counts_from_the_send(name: Name) -> None:
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         async with (
             connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session,
             connection.create_session() as other,

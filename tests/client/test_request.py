@@ -62,7 +62,7 @@ async def test_an_answer_belongs_to_the_transaction_of_its_request(name: Name) -
     request = jmsaio.TextMessage("once")
     request.jms_reply_to = replies
     async with (
-        jmsaio.connect(f"memory://{name('broker')}") as connection,
+        jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection,
         connection.create_session() as client,
         connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as server,
     ):
@@ -308,7 +308,7 @@ async def test_what_an_application_makes_of_a_message_meanwhile_stays(name: Name
 async def test_requestors_refuse_a_transacted_session(name: Name, place: jmsaio.Queue | jmsaio.Topic) -> None:
     """Its request would not go out before the commit."""
     async with (
-        jmsaio.connect(f"memory://{name('broker')}") as connection,
+        jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection,
         connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session,
     ):
         with pytest.raises(jmsaio.IllegalStateError, match="not transacted"):

@@ -228,7 +228,7 @@ async def test_a_transacted_session_sends_and_receives_with_schemas(url: str, qu
 
 @pytest.mark.not_on_pulsar  # pulsar-client has no transactions
 async def test_a_transaction_sends_with_a_schema(url: str, queue: jmsaio.Queue) -> None:
-    async with jmsaio.connect(url, consumer={"use_schema": True}) as connection:
+    async with jmsaio.connect(url, consumer={"use_schema": True}, enable_transaction=True) as connection:
         async with connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session:
             async with session.create_producer(queue, schema=jmsaio.Schema("AVRO", ORDER)) as producer:
                 await producer.send(TEA)

@@ -261,7 +261,7 @@ async def test_a_configured_delay_lies_between_deliveries(
 async def test_the_embedded_broker_counts_what_applications_got(name: Name) -> None:
     """Prefetched ones that came back are not counted, local redeliveries are, whoever gets the message next."""
     queue = jmsaio.Queue(name("exact"))
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         await fill(connection, queue, 3)
         async with connection.create_session(AcknowledgeMode.CLIENT) as session:
             consumer = await session.create_consumer(queue)

@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from tests.client.helpers import transactions
 from tests.client.reference import Model, ModelConsumer, ModelSession
 from tests.client.test_cancellation import cancelled_after
 from tests.kit.virtual_time import VirtualLoop
@@ -110,7 +111,7 @@ class Machine(RuleBasedStateMachine):
     async def opened(self) -> jmsaio.Connection:
         return await jmsaio.connect(
             self.url,
-            emulate_transactions=not self.embedded,
+            **transactions(not self.embedded),
             max_local_redeliveries=1000,
             operation_timeout=PATIENCE,
         )

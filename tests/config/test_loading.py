@@ -110,9 +110,9 @@ def test_keywords_win_and_take_seconds_or_timedelta() -> None:
         ({"consumerConfig": {"recieverQueueSize": 1}}, "consumerConfig.recieverQueueSize", "receiverQueueSize"),
         ({"consumerConfig": {"deadLetterPolicy": {"maxRedeliver": 1}}},
          "consumerConfig.deadLetterPolicy.maxRedeliver", "maxRedeliverCount"),
-        ("pulsar://h?enableTransaction=true", "enableTransaction", "known but not supported"),
-        ({"enableTransaction": True, "webServiceUrl": "http://h"}, "enableTransaction", "known but not supported"),
-        ("pulsar://h?enableTransaction=true", "enableTransaction", "no transport to Pulsar has transactions"),
+        ({"enableTransaction": True, "jms.emulateTransactions": "true"}, "enableTransaction",
+         "jms.emulateTransactions = True is set, too; set one of them, as in Java"),
+        ("pulsar://h?enableTransaction=yes", "enableTransaction", "must be true or false"),
         ({"useKeyStoreTls": "true"}, "useKeyStoreTls", "PEM"),
         ("http://h?useTls=true", "useTls", "write https://"),
         ({"webServiceUrl": "http://h", "useTls": True}, "useTls", "write https://"),
@@ -165,13 +165,8 @@ def test_keyword_names_are_the_fields_names() -> None:
 
 
 def test_an_option_that_is_not_built_is_accepted_with_the_value_that_holds_anyway() -> None:
-    config = {"enableTransaction": "false", "jms.enableJMSPriority": False, "jms.priorityMapping": "linear"}
+    config = {"useKeyStoreTls": "false", "jms.enableJMSPriority": False, "jms.priorityMapping": "linear"}
     assert load(config) == load()
-
-
-def test_the_embedded_broker_has_transactions_anyway() -> None:
-    assert load({"enableTransaction": True}) == load()
-    assert load("memory://x?enableTransaction=true") == load("memory://x")
 
 
 SECRETS = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
 from importlib import import_module
 from inspect import iscoroutinefunction
 from typing import Any
@@ -41,28 +43,69 @@ def test_every_option_is_declared_for_transports_that_exist() -> None:
 @pytest.mark.parametrize(
     ("url", "keyword", "name"),
     [
-        ("pulsar://h", None, None),
+        ("pulsar://h", None, "pulsar-client"),
+        ("pulsar://h?transport=auto", None, "pulsar-client"),
+        ("pulsar://h?enableTransaction=true", None, "wire"),
+        ("pulsar+ssl://h?enableTransaction=true", "auto", "wire"),
+        ("pulsar://h?enableTransaction=true&useTls=true", None, "wire"),
+        ("pulsar://h?jms.emulateTransactions=true", None, "pulsar-client"),
+        ("pulsar://h?jms.emulateTransactions=true", "wire", "wire"),
         ("pulsar://h?transport=wire", None, "wire"),
+        ("pulsar://h?transport=wire", "auto", "pulsar-client"),
         ("pulsar://h?transport=wire", "pulsar-client", "pulsar-client"),
         ("pulsar+ssl://h", "wire", "wire"),
         ("pulsar://h?transport=wire&useTls=true", None, "wire"),
-        ("http://h", None, None),
+        ("http://h", None, "pulsar-client"),
+        ("memory:?transport=auto&enableTransaction=true", None, "memory"),
     ],
 )
-def test_a_transport_is_chosen_by_name(url: str, keyword: str | None, name: str | None) -> None:
+def test_a_transport_is_chosen_by_name_or_for_transactions(
+    url: str, keyword: str | None, name: str, tmp_path: pathlib.Path
+) -> None:
+    """However the options are given."""
     options: dict[str, Any] = {} if keyword is None else {"transport": keyword}
-    config = load(url, **options)
-    assert config.transport == name
-    assert load(None, {"JMSAIO_URL": url}, **options).transport == name
-    assert SCHEMES[config.scheme].transport(config.transport).name == (name or "pulsar-client")
+    assert load(url, **options).used_transport == name
+    assert load(None, {"JMSAIO_URL": url}, **options).used_transport == name
+    broker, _, query = url.partition("?")
+    written = {"brokerServiceUrl": broker, **dict(each.split("=") for each in query.split("&") if each)}
+    assert load(written, **options).used_transport == name
+    (file := tmp_path / "options.json").write_text(json.dumps(written), encoding="utf-8")
+    assert load(file, **options).used_transport == name
 
 
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ("pulsar://h?transport=wires", "'wires': pulsar:// URLs take pulsar-client or wire"),
-        ({"brokerServiceUrl": "pulsar://h", "transport": 3}, "3: pulsar:// URLs take pulsar-client or wire"),
-        ("pulsar+ssl://h?transport=memory", "'memory': pulsar+ssl:// URLs take pulsar-client or wire"),
+        ({"brokerServiceUrl": "pulsar://h", "transport": "pulsar-client"},
+         "transport=pulsar-client has no transactions; use transport=wire, or set jms.emulateTransactions=true "
+         "instead"),
+        ({"webServiceUrl": "https://h"},
+         "https:// URLs are opened with transport=pulsar-client, which has no transactions; name the broker with "
+         "brokerServiceUrl=pulsar://host:6650, or set jms.emulateTransactions=true instead"),
+    ],
+)  # fmt: skip
+def test_transactions_are_refused_on_a_transport_without_them(config: dict[str, str], reason: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        load({"enableTransaction": "true", **config})
+    assert str(refused.value) == f"option enableTransaction = True: {reason}"
+
+
+def test_what_only_the_transport_without_transactions_has_is_refused_with_both_options() -> None:
+    only = "consumerConfig.cryptoFailureAction"
+    with pytest.raises(ConfigurationError) as refused:
+        load({"brokerServiceUrl": "pulsar://h", "enableTransaction": True, only: "DISCARD"})
+    assert str(refused.value) == (
+        f"option {only} = 'DISCARD': transport=wire does not have this option; use transport=pulsar-client with "
+        "jms.emulateTransactions=true in place of enableTransaction=true, or leave it out"
+    )
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ("pulsar://h?transport=wires", "'wires': must be one of auto, pulsar-client, wire"),
+        ({"brokerServiceUrl": "pulsar://h", "transport": 3}, "'3': must be one of auto, pulsar-client, wire"),
+        ("pulsar+ssl://h?transport=memory", "'memory': must be one of auto, pulsar-client, wire"),
         ("http://h?transport=wire", "'wire': http:// URLs take pulsar-client; for the others name the broker "
          "itself with brokerServiceUrl, such as pulsar://host:6650"),
         ({"webServiceUrl": "https://h", "transport": "wire"}, "'wire': https:// URLs take pulsar-client; for the "
@@ -76,13 +119,6 @@ def test_a_transport_that_the_url_can_not_have_is_refused(config: Any, reason: s
         load(config)
     assert str(caught.value) == f"option transport = {reason}"
     assert caught.value.key == "transport"
-
-
-def test_only_a_transport_with_transactions_accepts_them_as_given() -> None:
-    assert load("memory:?enableTransaction=true").transport is None
-    for name in ("pulsar-client", "wire"):
-        with pytest.raises(ConfigurationError, match="enableTransaction"):
-            load(f"pulsar://h?transport={name}&enableTransaction=true")
 
 
 @pytest.mark.parametrize("hosts", ["localhost:6650", "10.0.0.1:6650,broker-2.example:6650"])

@@ -8,12 +8,13 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from tests.client.helpers import transactions
 
 
 @pytest.fixture
 async def factory(url: str, broker_kind: str) -> AsyncIterator[jmsaio.ConnectionFactory]:
     """A factory on the broker; transacted sessions are real on the embedded one, emulated on Pulsar."""
-    async with jmsaio.ConnectionFactory(url, emulate_transactions=broker_kind != "memory") as factory:
+    async with jmsaio.ConnectionFactory(url, **transactions(broker_kind != "memory")) as factory:
         yield factory
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
+from tests.client.helpers import transactions
 from tests.conformance.kit import row, tck
 
 QUEUE = "core20/jmscontextqueuetests/ClientIT"
@@ -242,8 +243,7 @@ async def test_calls_in_a_wrong_state_are_refused(factory: jmsaio.ConnectionFact
 @tck(f"{TOPIC}.illegalStateRuntimeExceptionTest")
 async def test_wrong_states_and_no_client_id(url: str, broker_kind: str, name: Name) -> None:
     """``strict_client_id``: without it a durable subscription needs no client id."""
-    transactions = broker_kind != "memory"
-    async with jmsaio.ConnectionFactory(url, strict_client_id=True, emulate_transactions=transactions) as factory:
+    async with jmsaio.ConnectionFactory(url, strict_client_id=True, **transactions(broker_kind != "memory")) as factory:
         await wrong_states(factory)
         async with await factory.create_context() as context:
             topic = context.create_topic(name("strict"))

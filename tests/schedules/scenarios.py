@@ -58,7 +58,10 @@ async def faults(lab: Lab) -> None:
 async def transactions(lab: Lab) -> None:
     """A session moves messages from one queue to another, rolls some work back, and loses answers to commits."""
     done, number = jmsaio.Queue("done"), 6
-    async with jmsaio.connect(lab.broker.url) as connection, connection.create_session() as sending:
+    async with (
+        jmsaio.connect(lab.broker.url, enable_transaction=True) as connection,
+        connection.create_session() as sending,
+    ):
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             async with session.create_consumer(QUEUE) as consumer, session.create_producer(done) as producer:
 
@@ -232,7 +235,10 @@ async def cancellation(lab: Lab) -> None:
 async def cancelled_transactions(lab: Lab) -> None:
     """Any call of a session that moves messages is cancelled; each message ends in exactly one of the queues."""
     done = jmsaio.Queue("done")
-    async with jmsaio.connect(lab.broker.url) as connection, connection.create_session() as sending:
+    async with (
+        jmsaio.connect(lab.broker.url, enable_transaction=True) as connection,
+        connection.create_session() as sending,
+    ):
         await lab.produce(sending, QUEUE, "a", 6)
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             consumer, producer = await session.create_consumer(QUEUE), await session.create_producer(done)

@@ -86,7 +86,7 @@ async def test_a_service_may_not_hear_that_its_transaction_was_committed() -> No
         await _send(broker, "orders", "tea")
         broker.faults.lose_commits()
         async with (
-            jmsaio.connect(broker.url) as connection,
+            jmsaio.connect(broker.url, enable_transaction=True) as connection,
             connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session,
             session.create_consumer(session.create_queue("orders")) as consumer,
             session.create_producer(session.create_queue("bills")) as producer,

@@ -15,7 +15,7 @@ from jmsaio.client.lifetime.affinity import Affinity
 from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.subscriptions.selectors import SelectorReader
-from jmsaio.config import Configuration, idle_on, without_effect
+from jmsaio.config import Configuration, without_effect
 from jmsaio.errors import JMSSecurityError
 from jmsaio.model.destinations import Destination, resolve
 from jmsaio.model.log_fields import log_fields
@@ -105,7 +105,7 @@ class ConnectionRuntime:
         merged = self.configuration.consumer.merge(overrides)
         self.configuration.type_of_queue(resolved.queue_type)
         known = self.configuration.without_effect
-        here = [name for name in idle_on(self.configuration.used_transport, merged) if name not in known]
+        here = [name for name in self.configuration.idle_in(merged) if name not in known]
         idle = (*without_effect({"consumerConfig": overrides}, {}), *here)
         if idle and idle not in self._idle_options:
             self._idle_options.add(idle)

@@ -1,4 +1,4 @@
-"""Transacted sessions: real if the transport supports transactions, else emulated.
+"""Transacted sessions: with the broker's transactions (``enableTransaction``), or emulated.
 
 Jakarta Messaging 3.1, 6.2.7 Transactions.
 
@@ -35,9 +35,6 @@ from jmsaio.transport.base import Transaction
 
 _log = logging.getLogger(__name__)
 
-#: Seconds after which the broker ends an open transaction.
-TRANSACTION_TIMEOUT = 60.0
-
 #: Numbers of transactions under ``jms.transactionsStickyPartitions``, counted for the whole process.
 _sticky_keys = itertools.count(1)
 
@@ -48,7 +45,7 @@ class LocalTransaction:
 
     Attributes:
         runtime: the session's running part.
-        real: whether the transport's transactions are used.
+        real: whether the broker's transactions are used.
     """
 
     runtime: SessionRuntime
@@ -66,6 +63,11 @@ class LocalTransaction:
     def _new_work(self) -> UnitOfWork[Transaction]:
         sticky = self.runtime.connection.configuration.transactions_sticky_partitions
         return UnitOfWork(sticky_key=next(_sticky_keys) if sticky else None)
+
+    @property
+    def _timeout(self) -> float:
+        """Seconds after which the broker ends an open transaction."""
+        return self.runtime.connection.configuration.transaction_timeout
 
     @property
     def to_begin(self) -> bool:
@@ -193,7 +195,7 @@ class LocalTransaction:
             await handle.abort()
         except JMSError as error:
             text, about = "the broker undoes a transaction within %g s: %s", self.runtime.where()
-            _log.warning(text, TRANSACTION_TIMEOUT, error, extra=about)
+            _log.warning(text, self._timeout, error, extra=about)
         finally:
             try:
                 await self.runtime.deliveries.redeliver(rest)
@@ -223,4 +225,4 @@ class LocalTransaction:
             await self.runtime.deliveries.redeliver_all()
 
     async def _begin(self) -> Transaction:
-        return await self.runtime.connection.transport.begin(TRANSACTION_TIMEOUT)
+        return await self.runtime.connection.transport.begin(self._timeout)

@@ -326,7 +326,7 @@ class SenderPool:
             subscriptions: set[str] = set()
             options = attrs.evolve(
                 sender_options(self.config, self.route, PendingSends.settled, by_group),
-                metadata=self._metadata(),
+                metadata=self._metadata(transacted),
                 transacted=transacted,
                 schema=schema,
                 topic_changed=partial(self._restoring.topic_changed, subscriptions),
@@ -420,8 +420,10 @@ class SenderPool:
         while len(self._entries) + self._making.borrowed_tokens > self._making.total_tokens:
             await self._close_all([next(iter(self._entries))], self.config.close_timeout)
 
-    def _metadata(self) -> dict[str, str]:
-        metadata: dict[str, str] = {"jms.transactions": "enabled" if self.config.emulate_transactions else "disabled"}
+    def _metadata(self, transacted: bool) -> dict[str, str]:
+        shared = self.config.enable_transaction and self.config.producer.producer_name is not None
+        enabled = transacted or shared or self.config.emulate_transactions
+        metadata: dict[str, str] = {"jms.transactions": "enabled" if enabled else "disabled"}
         if self.config.enable_jms_priority:
             metadata |= {"jms.priority": "enabled", "jms.priorityMapping": self.config.priority_mapping}
         return metadata

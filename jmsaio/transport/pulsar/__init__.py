@@ -33,8 +33,9 @@ async def open_transport(config: Configuration) -> Transport:
 
     Cancellation: nothing stays open.
     """
-    if config.transport is None and config.used_transport == "wire":
-        _log.info("%s uses transport=wire, because pulsar-client is not installed", config.service_url)
+    if config.transport == "auto" and config.used_transport == "wire":
+        reason = "for enableTransaction=true" if config.enable_transaction else "because pulsar-client is not installed"
+        _log.info("%s uses transport=wire, %s", config.service_url, reason)
     transport: Transport = await import_module(_CLIENTS[config.used_transport]).open_transport(config)
     return transport
 

@@ -18,7 +18,7 @@ from jmsaio.client.callbacks.worker import CallbackWorker
 from jmsaio.client.senders.pending import PendingSend, PendingSends, SendOrigin
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.senders.stats import SendCounts
-from tests.client.helpers import Listener, text
+from tests.client.helpers import Listener, text, transactions
 
 Name = Callable[[str], str]
 
@@ -254,7 +254,7 @@ async def test_commit_and_rollback_are_refused_inside_and_wait_outside(url: str,
             self.told.append((message, None))
 
     emulated = not url.startswith("memory")
-    async with jmsaio.connect(url, emulate_transactions=emulated) as connection:
+    async with jmsaio.connect(url, **transactions(emulated)) as connection:
         session = await connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
         producer, listener = await session.create_producer(jmsaio.Queue(name("inside"))), Calls()
         for number, call in enumerate((session.commit, session.rollback), 1):

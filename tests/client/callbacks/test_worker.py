@@ -22,7 +22,7 @@ from jmsaio.client.callbacks.worker import CallbackWorker, call
 from jmsaio.codec import decode_with
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.testing import embedded_broker
-from tests.client.helpers import Listener, fill, rest, text, texts
+from tests.client.helpers import Listener, fill, rest, text, texts, transactions
 
 Name = Callable[[str], str]
 
@@ -210,7 +210,7 @@ async def test_a_running_listener_may_use_all_that_is_closed_until_it_returns(
         def on_exception(self, message: jmsaio.Message, error: Exception) -> None:
             raise error
 
-    connection = await jmsaio.connect(url, emulate_transactions=not url.startswith("memory"))
+    connection = await jmsaio.connect(url, **transactions(not url.startswith("memory")))
     await fill(connection, queue, 2)
     session = await connection.create_session(mode)
     producer, consumer = await session.create_producer(out), await session.create_consumer(queue)
@@ -314,7 +314,7 @@ async def test_a_failing_listener_of_other_modes_goes_on_to_the_next(
     if mode is AcknowledgeMode.INDIVIDUAL:
         expected.remove(("1", 2))
     emulated = not url.startswith("memory")
-    async with jmsaio.connect(url, emulate_transactions=emulated) as connection:
+    async with jmsaio.connect(url, **transactions(emulated)) as connection:
         session = await connection.create_session(mode)
         (await session.create_consumer(queue)).set_message_listener(listener)
         await fill(connection, queue, 3)

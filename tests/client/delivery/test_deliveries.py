@@ -19,7 +19,7 @@ from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.rules.ledger import DeliveryLedger, Scope
 from tests.client.delivery.test_inbox import Receiver, inbox, numbered, numbers
-from tests.client.helpers import fill, rest, take, texts
+from tests.client.helpers import fill, rest, take, texts, transactions
 
 Name = Callable[[str], str]
 
@@ -27,7 +27,7 @@ Name = Callable[[str], str]
 @pytest.fixture
 async def transacting(url: str) -> AsyncIterator[jmsaio.Connection]:
     """A connection that may have transacted sessions, of whatever kind its broker offers."""
-    async with jmsaio.connect(url, emulate_transactions=url.startswith("pulsar")) as connection:
+    async with jmsaio.connect(url, **transactions(not url.startswith("memory"))) as connection:
         yield connection
 
 
@@ -317,7 +317,7 @@ async def test_the_last_redelivery_of_a_closed_consumer_closes_its_inbox(how: st
 @pytest.fixture
 async def embedded(name: Name) -> AsyncIterator[jmsaio.Connection]:
     """A connection to a broker of its own."""
-    async with jmsaio.connect(f"memory://{name('deliveries')}") as connection:
+    async with jmsaio.connect(f"memory://{name('deliveries')}", enable_transaction=True) as connection:
         yield connection
 
 

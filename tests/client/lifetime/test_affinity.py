@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio.to_thread
@@ -14,11 +14,18 @@ import pytest
 
 import jmsaio
 from jmsaio.client.lifetime.affinity import Affinity
-from tests.client.helpers import fill, texts
-from tests.kit.inside import runtime_of, transport_of
+from tests.client.helpers import fill, texts, transactions
+from tests.kit.inside import runtime_of
 
 Name = Callable[[str], str]
 MODE = jmsaio.AcknowledgeMode.CLIENT
+
+
+@pytest.fixture
+async def connection(url: str) -> AsyncIterator[jmsaio.Connection]:
+    """A connection that can have transacted sessions."""
+    async with jmsaio.connect(url, **transactions(not url.startswith("memory"))) as connection:
+        yield connection
 
 
 def factory_of(connection: jmsaio.Connection) -> jmsaio.ConnectionFactory:
@@ -32,9 +39,7 @@ async def calls(connection: jmsaio.Connection, queue: jmsaio.Queue) -> dict[str,
     consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
     context = await factory.create_context()
     temporary = await session.create_temporary_queue()
-    transacted = None
-    if transport_of(connection).capabilities.transactions:
-        transacted = await connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
+    transacted = await connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED)
     message = await consumer.receive(timeout=20)
     assert message is not None
     browser = await session.create_browser(queue)
@@ -55,6 +60,8 @@ async def calls(connection: jmsaio.Connection, queue: jmsaio.Queue) -> dict[str,
         "session.unsubscribe": lambda: session.unsubscribe("d"),
         "session.request": lambda: session.request(queue, "x", timeout=1),
         "session.acknowledge": session.acknowledge,
+        "transacted.commit": transacted.commit,
+        "transacted.rollback": transacted.rollback,
         "session.recover": session.recover,
         "consumer.receive": consumer.receive,
         "consumer.receive_no_wait": consumer.receive_no_wait,
@@ -73,8 +80,6 @@ async def calls(connection: jmsaio.Connection, queue: jmsaio.Queue) -> dict[str,
         "context.start": context.start,
         "context.request": lambda: context.request(queue, "x", timeout=1),
     }
-    if transacted is not None:
-        found |= {"transacted.commit": transacted.commit, "transacted.rollback": transacted.rollback}
     return found
 
 
@@ -191,11 +196,11 @@ async def test_a_factory_that_a_child_process_closes_leaves_the_parents_broker_c
 FORKED = """
 import asyncio, os, sys, time
 import jmsaio
-from tests.client.helpers import fill
+from tests.client.helpers import fill, transactions
 from tests.client.lifetime.test_affinity import calls, factory_of, refused
 
 async def main(url, name):
-    async with jmsaio.connect(url) as connection:
+    async with jmsaio.connect(url, **transactions(not url.startswith("memory"))) as connection:
         queue = jmsaio.Queue(name)
         await fill(connection, queue, 1)
         everything = await calls(connection, queue)

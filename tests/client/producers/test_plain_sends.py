@@ -21,6 +21,7 @@ from jmsaio.client.producers.plain_sends import UNSET, PlainSends
 from jmsaio.codec.plain import MAPS, PACKED
 from jmsaio.model.packed import pack
 from tests.client.desk import Desk, desk, outcome
+from tests.client.helpers import transactions as using
 from tests.codec.strategies import loose_texts
 from tests.codec.test_plain import NAMES, VALUES
 from tests.kit.inside import admin_of
@@ -154,8 +155,8 @@ def test_records_receipts_and_errors_are_those_of_the_long_way(
 
     async def check() -> None:
         mode = AcknowledgeMode.AUTO if transactions is None else AcknowledgeMode.TRANSACTED
-        emulated, sticky = transactions == "emulated", transactions == "sticky"
-        async with desk(mode, emulate_transactions=emulated, transactions_sticky_partitions=sticky) as here:
+        made, sticky = using(transactions == "emulated"), transactions == "sticky"
+        async with desk(mode, transactions_sticky_partitions=sticky, **made) as here:
             for producer, plain in ((here.producer, here.plain), (here.anywhere, here.plain_anywhere)):
                 write_with(plain, PACKED if packed else MAPS)
                 for name, value in settings.items():
@@ -270,7 +271,7 @@ async def test_a_full_window_declines_and_the_long_way_waits() -> None:
 
 @pytest.mark.parametrize("emulated", [False, True])
 async def test_a_transaction_takes_the_fast_path_from_its_beginning_to_its_end(emulated: bool) -> None:
-    async with desk(AcknowledgeMode.TRANSACTED, emulate_transactions=emulated) as here:
+    async with desk(AcknowledgeMode.TRANSACTED, **using(emulated)) as here:
         for end in (here.session.rollback, here.session.commit):
             assert here.plain.send("in the transaction", None) is not None
             await end()

@@ -20,9 +20,8 @@ from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import Transaction
 from jmsaio.transport.memory.receiver import MemoryReceiver
 from jmsaio.transport.memory.transaction import MemoryTransaction, TransactionState
-from tests.client.helpers import fill, rest, take, texts
+from tests.client.helpers import fill, rest, take, texts, transactions
 from tests.kit.inside import admin_of, runtime_of
-from tests.support.broker import TestBroker
 
 Name = Callable[[str], str]
 
@@ -54,7 +53,7 @@ async def test_an_emulated_transaction_sends_at_once_and_acknowledges_at_commit(
 
 
 async def test_real_transaction_on_the_embedded_broker(name: Name) -> None:
-    async with jmsaio.connect("memory://transactions") as connection:
+    async with jmsaio.connect("memory://transactions", enable_transaction=True) as connection:
         queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
         await fill(connection, queue, 2)
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
@@ -72,16 +71,9 @@ async def test_real_transaction_on_the_embedded_broker(name: Name) -> None:
         assert texts(await rest(connection, queue, 1, wait=0.1)) == ["1"]
 
 
-async def test_transacted_needs_transactions(pulsar_broker: TestBroker, name: Name) -> None:
-    url = pulsar_broker.url
-    async with jmsaio.connect(url) as connection:
-        with pytest.raises(jmsaio.IllegalStateError, match=r"jms\.emulateTransactions"):
-            await connection.create_session(AcknowledgeMode.TRANSACTED)
-
-
 async def test_a_commit_that_can_not_begin_loses_no_delivery(name: Name, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = jmsaio.Queue(name("in"))
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         await fill(connection, queue, 1)
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             consumer = await session.create_consumer(queue)
@@ -110,7 +102,7 @@ async def test_a_send_beside_a_commit_is_never_outside_a_transaction(
         return handle
 
     monkeypatch.setattr(LocalTransaction, "_begin", slowly)
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             producer = await session.create_producer(output)
             sending = asyncio.ensure_future(producer.send("x"))
@@ -129,7 +121,7 @@ async def test_a_stuck_listener_does_not_keep_the_transaction_open(name: Name) -
         entered.set()
         await asyncio.sleep(3600)
 
-    async with jmsaio.connect(f"memory://{name('broker')}", close_timeout=0.2) as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", close_timeout=0.2, enable_transaction=True) as connection:
         await fill(connection, queue, 1)
         session = await connection.create_session(AcknowledgeMode.TRANSACTED)
         await (await session.create_producer(jmsaio.Queue(name("out")))).send("x")
@@ -145,9 +137,10 @@ async def test_a_stuck_listener_does_not_keep_the_transaction_open(name: Name) -
 async def test_a_transaction_that_timed_out_gives_its_messages_back_once(
     name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jmsaio.client.runtime.local_transaction.TRANSACTION_TIMEOUT", 0.2)
     queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
-    async with jmsaio.connect(f"memory://{name('late')}") as connection:
+    async with jmsaio.connect(
+        f"memory://{name('late')}", enable_transaction=True, transaction_timeout=0.2
+    ) as connection:
         await fill(connection, queue, 3)
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             consumer, producer = await session.create_consumer(queue), await session.create_producer(output)
@@ -212,7 +205,7 @@ async def test_closing_an_emulated_session_gives_received_messages_back(url: str
 async def test_asynchronous_sends_settle_before_commit(url: str, name: Name, emulated: bool) -> None:
     emulated = emulated or not url.startswith("memory")
     output = jmsaio.Queue(name("out"))
-    async with jmsaio.connect(url, emulate_transactions=emulated) as connection:
+    async with jmsaio.connect(url, **transactions(emulated)) as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             producer = await session.create_producer(output)
             futures = [await producer.send_async(str(number)) for number in range(50)]
@@ -226,7 +219,7 @@ async def test_a_commit_waits_for_what_completion_listeners_send_while_it_waits_
     name: Name, emulated: bool
 ) -> None:
     with embedded_broker() as broker:
-        async with jmsaio.connect(broker.url, emulate_transactions=emulated) as connection:
+        async with jmsaio.connect(broker.url, **transactions(emulated)) as connection:
             async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
                 producer, told = await session.create_producer(jmsaio.Queue(name("out"))), list[jmsaio.Message]()
 
@@ -276,7 +269,7 @@ async def test_closing_waits_for_a_commit_that_runs(
         await commit(self)
 
     monkeypatch.setattr(LocalTransaction, "_commit", slowly)
-    async with jmsaio.connect(url, emulate_transactions=emulated) as connection:
+    async with jmsaio.connect(url, **transactions(emulated)) as connection:
         await fill(connection, queue, 1)
         session = await connection.create_session(AcknowledgeMode.TRANSACTED)
         await take(await session.create_consumer(queue), 1)
@@ -338,7 +331,7 @@ async def test_tasks_that_send_at_once_share_one_transaction_even_when_the_first
 ) -> None:
     askers: list[Any] = []
     begun: list[Any] = []
-    async with jmsaio.connect(f"memory://{name('two')}") as connection:
+    async with jmsaio.connect(f"memory://{name('two')}", enable_transaction=True) as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             begin = LocalTransaction._begin
             queue = session.create_queue(name("shared"))
@@ -367,7 +360,7 @@ async def test_messages_are_redelivered_even_when_the_broker_refuses_the_rollbac
     name: Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue = jmsaio.Queue(name("in"))
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         await fill(connection, queue, 1)
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
@@ -387,7 +380,7 @@ async def test_messages_are_redelivered_even_when_the_broker_refuses_the_rollbac
 
 async def test_a_commit_lets_the_inbox_of_a_closed_consumer_go(name: Name) -> None:
     """A temporary queue can be deleted then."""
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             queue = await session.create_temporary_queue()
             consumer, producer = await session.create_consumer(queue), await session.create_producer(queue)
@@ -420,7 +413,7 @@ async def test_a_send_in_doubt_counts_as_sent_when_an_emulated_transaction_is_ro
 
 @pytest.mark.parametrize("call", ["commit", "rollback"])
 async def test_a_completion_listener_may_not_end_the_transaction_of_its_sends(name: Name, call: str) -> None:
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             transaction = transaction_of(session)
             work = transaction.work
@@ -446,7 +439,7 @@ async def test_a_transaction_begun_for_work_that_has_ended_is_rolled_back(
         return handle
 
     monkeypatch.setattr(LocalTransaction, "_begin", slowly)
-    async with jmsaio.connect(f"memory://{name('ended')}") as connection:
+    async with jmsaio.connect(f"memory://{name('ended')}", enable_transaction=True) as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             transaction = transaction_of(session)
             beginning = asyncio.ensure_future(transaction.begin())
@@ -489,7 +482,7 @@ async def test_a_commit_that_fails_lets_the_inbox_of_a_closed_consumer_go(
 
     monkeypatch.setattr(MemoryTransaction, "commit", refuse)
     queue = jmsaio.Queue(name("in"))
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         await fill(connection, queue, 1)
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             async with session.create_consumer(queue) as consumer:
@@ -552,7 +545,7 @@ async def test_a_commit_that_was_rolled_back_is_not_in_doubt(name: Name, monkeyp
         raise jmsaio.TransactionRolledBackError("conflict")
 
     monkeypatch.setattr(MemoryTransaction, "commit", roll_back)
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             await (await session.create_producer(jmsaio.Queue(name("out")))).send("x")
             with pytest.raises(jmsaio.TransactionRolledBackError, match="conflict"):
@@ -595,7 +588,7 @@ async def test_an_inbox_that_can_not_redeliver_costs_others_of_a_failed_commit_n
             raise ended
         redeliver(self, records)
 
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         for queue in queues:
             await fill(connection, queue, 1)
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
@@ -630,7 +623,7 @@ async def test_a_commit_that_can_not_acknowledge_is_rolled_back_at_once(
         abort.append(self)
         raise jmsaio.TransportError("no answer")
 
-    async with jmsaio.connect(f"memory://{name('broker')}") as connection:
+    async with jmsaio.connect(f"memory://{name('broker')}", enable_transaction=True) as connection:
         for queue in queues:
             await fill(connection, queue, 1)
         output = jmsaio.Queue(name("out"))
@@ -679,7 +672,7 @@ async def test_a_unit_of_work_is_begun_by_its_first_delivery_and_the_subscriptio
     """Commit need not wait for that."""
     joined: list[tuple[str, str]] = []
     monkeypatch.setattr(MemoryTransaction, "join", lambda self, *part: joined.append(part))
-    async with jmsaio.connect("memory://joined") as connection:
+    async with jmsaio.connect("memory://joined", enable_transaction=True) as connection:
         queues = [jmsaio.Queue(name("one")), jmsaio.Queue(name("other"))]
         for queue in queues:
             await fill(connection, queue, 1)

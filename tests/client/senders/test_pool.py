@@ -27,6 +27,7 @@ from jmsaio.transport.base import Admin, Sender, SenderOptions
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.registry import open_transport
 from jmsaio.transport.subscriptions import precreate
+from tests.client.helpers import transactions
 from tests.client.senders.test_pending import started
 from tests.kit.inside import admin_of, senders_of
 from tests.kit.records import record
@@ -113,7 +114,7 @@ async def test_idle_senders_are_closed() -> None:
 
 async def test_the_next_send_recreates_a_queue_that_was_deleted_by_force() -> None:
     """What is sent after the deletion is stored and kept for the queue's consumers, transactions included."""
-    async with jmsaio.connect(f"memory://{uuid.uuid4()}") as connection:
+    async with jmsaio.connect(f"memory://{uuid.uuid4()}", enable_transaction=True) as connection:
         admin, queue = admin_of(connection), jmsaio.Queue("orders")
         async with connection.create_session() as session, connection.create_session(_TRANSACTED) as transacted:
             producer, late = await session.create_producer(queue), await transacted.create_producer(queue)
@@ -344,6 +345,8 @@ async def test_who_waits_for_a_sender_that_cannot_open_fails_with_it_and_not_one
     [
         ({}, {"jms.transactions": "disabled"}),
         ({"emulate_transactions": True}, {"jms.transactions": "enabled"}),
+        ({"enable_transaction": True}, {"jms.transactions": "disabled"}),
+        ({"enable_transaction": True, "producer_name": "p"}, {"jms.transactions": "enabled"}),
         (
             {"enable_jms_priority": True, "priority_mapping": "non-linear"},
             {"jms.transactions": "disabled", "jms.priority": "enabled", "jms.priorityMapping": "non-linear"},
@@ -363,11 +366,14 @@ async def test_what_a_sender_says_of_itself_at_the_broker(options: dict[str, Any
     transport.open_sender = open_sender  # type: ignore[method-assign]  # notes its arguments
     senders = SenderPool(transport, config, lambda record, partitions: 3)
     await senders.open("persistent://public/default/told", None)
-    (told,) = given
+    (told,) = list(given)
     assert told.metadata == metadata and told.route is senders.route and told.config is config.producer
     assert (told.window_records, told.window_bytes, told.transacted) == (7, 70_000, False)
     await senders.open("persistent://public/default/told", None, transacted=True)
-    assert given[1] == attrs.evolve(told, transacted=True, topic_changed=given[1].topic_changed)
+    assert len(given) == (2 if config.producer.producer_name is None else 1)
+    for other in given[1:]:
+        enabled = metadata | {"jms.transactions": "enabled"}
+        assert other == attrs.evolve(told, transacted=True, metadata=enabled, topic_changed=other.topic_changed)
     await senders.close(1.0)
     await transport.aclose(1.0)
 
@@ -434,7 +440,7 @@ async def test_messages_on_their_way_begin_the_time_of_a_sender_anew() -> None:
 
 async def test_a_full_window_of_transactions_holds_up_no_other_send() -> None:
     with embedded_broker() as broker:
-        async with jmsaio.connect(broker.url, send_window_messages=2) as connection:
+        async with jmsaio.connect(broker.url, send_window_messages=2, enable_transaction=True) as connection:
             session, transacted = await connection.create_session(), await connection.create_session(_TRANSACTED)
             queue = jmsaio.Queue("orders")
             producer, late = await session.create_producer(queue), await transacted.create_producer(queue)
@@ -456,7 +462,7 @@ async def test_a_full_window_of_transactions_holds_up_no_other_send() -> None:
 @pytest.mark.parametrize("emulated", [False, True])
 async def test_only_transactions_of_the_broker_have_senders_of_their_own(emulated: bool) -> None:
     url = f"memory://{uuid.uuid4()}"
-    async with jmsaio.connect(url, emulate_transactions=emulated) as connection:
+    async with jmsaio.connect(url, **transactions(emulated)) as connection:
         for mode in (jmsaio.AcknowledgeMode.AUTO, _TRANSACTED):
             session = await connection.create_session(mode)
             await (await session.create_producer(jmsaio.Queue("orders"))).send("x")

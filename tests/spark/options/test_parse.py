@@ -423,8 +423,8 @@ def test_options_are_checked_as_load_checks_them() -> None:
     options = parse_options({"url": "pulsar://host", "jms.clientId": "x"}, Use.WRITE)
     assert options.connection == {"brokerServiceUrl": "pulsar://host", "jms.clientId": "x"}
     assert options.configuration() == load(options.connection)
-    with pytest.raises(ConfigurationError, match="option enableTransaction = 'true': this option is known but not"):
-        parse_options({"url": "pulsar://host", "enableTransaction": "true"}, Use.WRITE)
+    with pytest.raises(ConfigurationError, match="option useKeyStoreTls = 'true': this option is known but not"):
+        parse_options({"url": "pulsar://host", "useKeyStoreTls": "true"}, Use.WRITE)
 
 
 @pytest.mark.parametrize(

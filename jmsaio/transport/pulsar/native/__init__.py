@@ -33,7 +33,7 @@ async def open_transport(config: Configuration) -> Transport:
     except ImportError as error:
         if error.name not in ("_pulsar", "pulsar"):
             raise
-        named = config.transport is not None
+        named = config.transport != "auto"
         asks = f"transport={config.transport}" if named else config.service_url.partition("//")[0] + "//"
         reason = (
             f"{asks} needs pulsar-client, which can't be imported here ({error}); pip install "
