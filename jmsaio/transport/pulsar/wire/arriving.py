@@ -59,6 +59,15 @@ def read_arrival(frame: Frame) -> Arrival:
     return Arrival(metadata, data, None if count is None else split(data, 0, count))
 
 
+def is_as_sent(frame: Frame) -> bool:
+    """Return whether an entry that can't be read matches its checksum, so that it arrives no better again."""
+    try:
+        entry_of(frame)
+    except ProtocolError:
+        return False
+    return True
+
+
 def announced(frame: Frame) -> int:
     """Return how many records an entry that can't be read has: as it says, or else the most that are usual."""
     try:

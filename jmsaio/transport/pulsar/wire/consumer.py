@@ -37,7 +37,14 @@ from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.delay_queue import DelayQueue
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.wire.answers import error_of
-from jmsaio.transport.pulsar.wire.arriving import Arrival, announced, assembled, is_chunk, read_arrival
+from jmsaio.transport.pulsar.wire.arriving import (
+    Arrival,
+    announced,
+    assembled,
+    is_as_sent,
+    is_chunk,
+    read_arrival,
+)
 from jmsaio.transport.pulsar.wire.chunks import Chunks
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
@@ -279,12 +286,11 @@ class Consumer:
 
     def _read(self, delivery: Delivery, frame: Frame) -> tuple[Arrival, Whole | None] | None:
         """Read an entry, which can be the last chunk of a message; return None if nothing is complete with it."""
-        key, chunk = (delivery.ledger, delivery.entry), False
+        key = delivery.ledger, delivery.entry
         try:
             arrival = read_arrival(frame)
             self._chunks.damaged.discard(key)
-            chunk = is_chunk(arrival.metadata)
-            if not chunk:
+            if not is_chunk(arrival.metadata):
                 return arrival, None
             whole = self._chunks.add(key, arrival.metadata, arrival.data, self._stopped)
             if whole is not None:
@@ -293,7 +299,7 @@ class Consumer:
             self._permits.used(1, len(arrival.data))
         except ProtocolError as error:
             self._permits.used(announced(frame), 0)
-            self._damaged(key, error, arrived=chunk)
+            self._damaged(key, error, as_sent=is_as_sent(frame))
         self._fill()
         return None
 
@@ -380,10 +386,10 @@ class Consumer:
             self._paused = self._permits.held = False
             self._fill()
 
-    def _damaged(self, key: EntryId, error: ProtocolError, arrived: bool) -> None:
+    def _damaged(self, key: EntryId, error: ProtocolError, as_sent: bool) -> None:
         """Ask again for an entry that can't be read, since it could be damaged in transit; in the end report it.
 
-        It stays unacknowledged: the broker keeps it. A chunk that ``arrived`` as it was sent is not requested again.
+        It stays unacknowledged: the broker keeps it. One that is ``as_sent`` is not requested again.
         """
         damages = self._damages
         self._chunks.damaged.add(key)
@@ -392,7 +398,7 @@ class Consumer:
             del damages[next(iter(damages))]
         place = f"{self.topic} (subscription {self._subscription.name}, ID:{key[0]}:{key[1]})"
         text = f"an entry of {place} can't be read: {error}"
-        most = 0 if arrived else len(_AGAIN)
+        most = 0 if as_sent else len(_AGAIN)
         if self._persistent and times <= most:
             if times == 1:
                 _log.warning("%s; it is requested again", text)

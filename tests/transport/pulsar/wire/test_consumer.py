@@ -15,6 +15,7 @@ from jmsaio.errors import OperationTimeoutError, TransactionRolledBackError, Tra
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.metadata import Metadata
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     LinkChange,
@@ -267,6 +268,20 @@ async def test_an_entry_that_stays_damaged_is_reported_once(
     assert len(reports) == 1
     assert isinstance(reports[0].error, TransportError) and "stays unacknowledged" in reports[0].text
     assert sum(fields["message_permits"] for fields in await peer.seen(Command.FLOW, 7)) == 7, "it still receives"
+
+
+@pytest.mark.parametrize("metadata", [{"compression": 9}, {"num_messages_in_batch": 2}])
+async def test_an_entry_that_can_t_be_read_as_it_was_sent_is_not_requested_again(
+    peer: Peer, transport: WireTransport, metadata: dict[str, Any]
+) -> None:
+    reports: list[LinkChange] = []
+    transport.link_listeners.add(reports.append)
+    box = await subscribe(transport)
+    peer.deliver_entry(0, Metadata("p", 0, 1, **metadata), b"x")
+    peer.deliver(1, "whole")
+    assert texts(await box.take(1)) == ["whole"]
+    assert len(reports) == 1 and "(subscription s, ID:1:0) can't be read" in reports[0].text
+    assert not peer.all(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
 
 
 async def test_what_compaction_left_out_of_a_batch_is_not_delivered(peer: Peer, transport: WireTransport) -> None:
