@@ -41,7 +41,7 @@ from jmsaio.spark.options.table import SCHEMAS
 from jmsaio.spark.planning.batch_planning import find_schemas
 from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.worker import CONNECTION_ERRORS, call_broker, forget, without_collection, worker
-from jmsaio.transport.base import Sender, SenderOptions, Transport
+from jmsaio.transport.base import Sender, SenderOptions, Transaction, Transport
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, longest_wait, sender_options, sends_by_group
 from jmsaio.transport.subscriptions import precreate
@@ -85,11 +85,12 @@ class Sending:
             message.
         outage_timeout: seconds to wait for an unreachable broker, also for a row that is being sent.
         schema: schema of the bodies, or None.
+        transaction: transaction of all rows, or None.
     """
 
     def __init__(
         self, transport: Transport, configuration: Configuration, outage_timeout: float = 0.0,
-        schema: Schema | None = None,
+        schema: Schema | None = None, transaction: Transaction | None = None,
     ) -> None:  # fmt: skip
         producer = configuration.producer
         if (producer.send_timeout or LONGEST_WAIT) < outage_timeout:
@@ -97,6 +98,7 @@ class Sending:
         self.transport = transport
         self.configuration = attrs.evolve(configuration, producer=producer)
         self.schema = schema
+        self.transaction = transaction
         self._outage = Outage(outage_timeout)
         self._outlets: dict[tuple[str, str | None], _Outlet] = {}
         self._ended: list[Sent] = []
@@ -126,7 +128,7 @@ class Sending:
             if self._errors:
                 raise self._errors[0]
             try:
-                outlet.sender.send(row.record, row.number)
+                outlet.sender.send(row.record, row.number, self.transaction)
             except JMSError as error:
                 raise _refused(row.number, outlet.topic, error) from error
 
@@ -163,7 +165,10 @@ class Sending:
             timers = LoopTimers(self.transport.clock)
             await self._outage.wait(partial(precreate, self.transport, config, topic, subscription, timers))
         outlet = _Outlet(topic, self._errors)
-        options = attrs.evolve(sender_options(config, self._route, outlet.settled, by_group), schema=self.schema)
+        options = attrs.evolve(
+            sender_options(config, self._route, outlet.settled, by_group), schema=self.schema,
+            transacted=self.transaction is not None,
+        )  # fmt: skip
         if row.producer is not None:  # the broker stores only the sequence id of the first message of a batch
             named = attrs.evolve(config.producer, producer_name=row.producer, batching_enabled=False)
             # By the row alone: a repeated row must reach the same partition, whatever others' priorities.

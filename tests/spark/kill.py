@@ -1,5 +1,7 @@
 """A stream into files whose processes are killed: ``python -m tests.spark.kill --rounds N``.
 
+With ``--transactions`` a queue takes the place of the files, and each micro-batch is sent in one transaction.
+
 Each round has a topic, files and a checkpoint of its own. A driver streams the topic into files while messages are
 sent and the topic is unloaded, so that the broker begins new ledgers and deletes those that the subscription has
 passed. Then one of three is killed: every process of the driver's group, a Python worker while Spark runs a task, or
@@ -114,7 +116,12 @@ async def kill_something(driver: Driver, folder: Path, what: str, chance: random
 
 
 async def run_round(
-    broker: TestBroker, driver: Driver, what: str, chance: random.Random, keep: Path | None = None
+    broker: TestBroker,
+    driver: Driver,
+    what: str,
+    chance: random.Random,
+    keep: Path | None = None,
+    transactions: bool = False,
 ) -> Round:
     """One round.
 
@@ -124,15 +131,17 @@ async def run_round(
         what: one of ``WHAT``.
         chance: decides when, and which worker.
         keep: folder to keep a round in that found something.
+        transactions: stream into a queue, a micro-batch in one transaction, in place of files.
     """
     queue, folder = f"kill-{uuid.uuid4().hex[:12]}", Path(tempfile.mkdtemp(prefix="jmsaio-kill-"))
     base = f"{broker.web_service_url}/admin/v2/persistent/public/default/"
+    target = f"{queue}-out" if transactions else ""
     since = len(driver.said())
     async with httpx.AsyncClient(base_url=base, timeout=60) as admin:
         (await admin.put(f"{queue}/partitions", json=PARTITIONS)).raise_for_status()
         good = False
         try:
-            killed, after, sent = await _stream_and_kill(broker.url, driver, queue, folder, what, chance, admin)
+            killed, after, sent = await _stream_and_kill(broker.url, driver, queue, folder, what, chance, admin, target)
             rows = json.loads((folder / "done").read_text(encoding="utf-8"))
             stats = (await admin.get(f"{queue}/partitioned-stats")).json()
             texts, places = {text for text, _ in rows}, Counter(place for _, place in rows)
@@ -159,6 +168,7 @@ async def _stream_and_kill(
     what: str,
     chance: random.Random,
     admin: httpx.AsyncClient,
+    target: str,
 ) -> tuple[str, float, list[str]]:
     """Until all is read: what was killed, seconds between the first batch and the kill, and what was sent."""
     sent: list[str] = []
@@ -166,7 +176,7 @@ async def _stream_and_kill(
     sending = asyncio.create_task(send(url, queue, sent, streaming, stop))
     unloading = asyncio.create_task(unload(admin, queue, chance, sent))
     try:
-        driver.follow(Order(queue, str(folder), once=False))
+        driver.follow(Order(queue, str(folder), once=False, target=target))
         await driver.wait_for(folder, "checkpoint/commits/0")
         streaming.set()
         after = chance.uniform(0, 4)
@@ -181,7 +191,7 @@ async def _stream_and_kill(
             await driver.wait_for(folder, "done")
         if not (folder / "done").exists():
             driver.end()
-            driver.follow(Order(queue, str(folder), once=True))
+            driver.follow(Order(queue, str(folder), once=True, target=target))
             await driver.wait_for(folder, "done")
     finally:
         unloading.cancel()
@@ -192,7 +202,7 @@ async def _stream_and_kill(
 
 
 async def run_rounds(
-    broker: TestBroker, rounds: int, seed: int, keep: Path | None = None, together: int = 1
+    broker: TestBroker, rounds: int, seed: int, keep: Path | None = None, together: int = 1, transactions: bool = False
 ) -> list[Round]:
     """Some rounds, which kill one after the other; each is printed.
 
@@ -202,12 +212,13 @@ async def run_rounds(
         seed: of what is left to chance.
         keep: folder to keep rounds in that found something.
         together: how many run at once, each with a driver of its own.
+        transactions: as ``run_round``.
     """
 
     async def one(driver: Driver, number: int) -> Round:
         what = WHAT[number % len(WHAT)]
         try:
-            found = await run_round(broker, driver, what, random.Random(f"{seed} {number}"), keep)
+            found = await run_round(broker, driver, what, random.Random(f"{seed} {number}"), keep, transactions)
         except RuntimeError as error:
             found = Round(what, 0, 0, 0, [], [], 0, str(error))
         print(f"round {number}: {found}", flush=True)
@@ -231,11 +242,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--together", type=int, default=1, help="rounds that run at once (default 1)")
     parser.add_argument("--keep", type=Path, help="folder for the files and checkpoints of rounds that found something")
+    parser.add_argument("--transactions", action="store_true", help="stream into a queue in transactions, not files")
     given = parser.parse_args()
     broker = external_broker()
     if broker is None:
         raise SystemExit(f"name a running broker with {SERVICE_URL} and {WEB_URL} (jmsaio broker start)")
-    found = asyncio.run(run_rounds(broker, given.rounds, given.seed, given.keep, given.together))
+    found = asyncio.run(run_rounds(broker, given.rounds, given.seed, given.keep, given.together, given.transactions))
     bad = [one for one in found if not one.good]
     print(
         f"{len(found)} rounds, {sum(one.sent for one in found)} messages, {sum(one.tasks > 0 for one in found)} kills "

@@ -1,4 +1,4 @@
-"""A driver of Spark that streams queues into files and is killed: one side of ``tests.spark.kill``."""
+"""A driver of Spark that streams queues into files or queues and is killed: one side of ``tests.spark.kill``."""
 
 from __future__ import annotations
 
@@ -37,31 +37,37 @@ class Order:
         queue: to read.
         folder: for files and checkpoint.
         once: read what is there; else stream until a line says to stop, and then read the rest.
+        target: queue to stream into in transactions; "" for files.
     """
 
     queue: str
     folder: str
     once: bool
+    target: str = ""
 
     def line(self) -> bytes:
         return json.dumps(attrs.asdict(self)).encode() + b"\n"
 
 
 def drive(url: str) -> None:
-    """Stream queues into files, one after another, as standard input says."""
+    """Stream queues, one after another, as standard input says."""
     spark = session.start()
     spark.sparkContext.setLogLevel("WARN")  # the log says which tasks failed
     while (line := next_line()) != END:
         order = Order(**json.loads(line))
         folder = Path(order.folder)
         follow(spark, url, order)
-        rows = spark.read.schema("text STRING, place STRING").json(str(folder / "files")).collect()
+        if order.target:
+            found = spark.read.format("jms").options(url=url, queue=order.target).load()
+            rows = found.selectExpr("text", "JMSCorrelationID AS place").collect()
+        else:
+            rows = spark.read.schema("text STRING, place STRING").json(str(folder / "files")).collect()
         (folder / "rows").write_text(json.dumps([(row.text, row.place) for row in rows]), encoding="utf-8")
         (folder / "rows").rename(folder / "done")
 
 
 def follow(spark: SparkSession, url: str, order: Order) -> None:
-    """Stream one queue into files until a line says to read the rest, and read it."""
+    """Stream one queue into files or a queue until a line says to read the rest, and read it."""
     folder = Path(order.folder)
     options = {"url": url, "queue": order.queue, "startingOffsets": "earliest", "subscription": "follower"}
 
@@ -69,8 +75,14 @@ def follow(spark: SparkSession, url: str, order: Order) -> None:
         frame = spark.readStream.format("jms").options(**options, columns="text, topic, position")
         rows = frame.option("maxEntriesPerTrigger", limit).load()
         rows = rows.selectExpr("text", "concat(topic, '@', position.ledger, ':', position.entry) AS place")
-        files = rows.writeStream.format("json").option("path", str(folder / "files"))
-        return files.option("checkpointLocation", str(folder / "checkpoint"))
+        if order.target:
+            rows = rows.withColumnRenamed("place", "JMSCorrelationID")
+            sink = rows.writeStream.format("jms").options(
+                url=url, transport="wire", queue=order.target, transaction="true"
+            )
+        else:
+            sink = rows.writeStream.format("json").option("path", str(folder / "files"))
+        return sink.option("checkpointLocation", str(folder / "checkpoint"))
 
     def read_the_rest() -> None:
         writer(300).trigger(availableNow=True).start().awaitTermination()

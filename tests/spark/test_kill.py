@@ -25,8 +25,10 @@ from tests.support.broker import TestBroker
 @pytest.mark.slow
 @pytest.mark.xdist_group("spark processes")  # sessions of their own, beside the shared one
 @pytest.mark.timeout(900)
-def test_a_killed_stream_loses_and_repeats_nothing(pulsar_broker: TestBroker) -> None:
-    rounds = asyncio.run(run_rounds(pulsar_broker, rounds=3, seed=7))
+@pytest.mark.parametrize("transactions", [False, True], ids=["files", "transactions"])
+def test_a_killed_stream_loses_and_repeats_nothing(pulsar_broker: TestBroker, transactions: bool) -> None:
+    """Into files, or into a queue in transactions, without ``dedup``."""
+    rounds = asyncio.run(run_rounds(pulsar_broker, rounds=3, seed=7, transactions=transactions))
     assert len(rounds) == 3
     assert [one for one in rounds if not one.good] == []
 

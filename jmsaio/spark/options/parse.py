@@ -42,6 +42,8 @@ __all__ = ["LATEST", "OnDecodeError", "SourceOptions", "Use", "View", "parse_opt
 
 #: Name of the option ``url`` in ``load``.
 _URL: Final = "brokerServiceUrl"
+#: Option of the connection that ``transaction`` implies.
+_TRANSACTIONS: Final = "enableTransaction"
 _WRITTEN: Final = {name.lower(): name for name in written_names() if name != _URL}
 _ROWS: Final = {row.name.lower(): row for row in OPTIONS}
 #: Options that Spark adds for a sink and uses itself.
@@ -166,6 +168,8 @@ def _gather(texts: Mapping[str, str], connection: Mapping[str, str], use: Use) -
         if name in connection:
             inline = bool(read.get(_ROWS["allowinlinesecret"], False))
             check_secret(name, connection[name], connection.get("authPlugin"), allowed=inline)
+    if read.get(_ROWS["transaction"]):
+        connection.setdefault(_TRANSACTIONS, "true")
     configuration = load(connection)
     destination = parse_destination(texts, use)
     resolved = None if destination is None else resolve(destination, configuration.system_namespace)
@@ -368,6 +372,8 @@ def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
         yield "dataLossFolder", "has no effect without failOnDataLoss=false"
     if folder is not None and isinstance(path := folder_at(folder), Path) and not path.is_absolute():
         yield "dataLossFolder", "must be an absolute path: tasks have other working directories"
+    if options.transaction and options.dedup:
+        yield "transaction", "is given together with dedup, whose rows their tasks send; give one of them"
     schema, words = options.schema, SCHEMAS[given.use]
     if isinstance(schema, str) and schema not in (*words, LATEST):
         yield "schema", f"must be {', '.join(words)}, {LATEST} or the number of a version"

@@ -236,6 +236,11 @@ class SourceOptions:
         False, "dedup", _WRITE, shown="off", read=values.one_of({"off": False, "columns": True}), admin=True,
         doc="`columns`: the broker drops rows that are sent again, see [writing](#writing)",
     )
+    transaction: bool = option(
+        False, "transaction", _WRITE, read=values.flag,
+        doc="all rows of a table or micro-batch in one [transaction](#transactions), and a repeated micro-batch is "
+        "dropped",
+    )
     # fmt: on
 
     def start_of(self, topic: str) -> Mark:
