@@ -1,15 +1,25 @@
-"""Transactions that are begun ahead, and their end with the transport, with the scripted peer."""
+"""Transactions that are begun ahead, their end with the transport, and many of them at the same time."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import tracemalloc
+from collections.abc import Callable
 
 import pytest
 
+from jmsaio.config import load
+from jmsaio.errors import TransactionRolledBackError
+from jmsaio.model.wire import OutgoingRecord
 from jmsaio.protocol.codes import TxnAction
 from jmsaio.protocol.commands import Command
+from jmsaio.transport.base import SenderOptions
 from jmsaio.transport.pulsar.wire import transactions
 from jmsaio.transport.pulsar.wire.transport import WireTransport
+from jmsaio.transport.registry import connected
+from tests.kit.records import Outcomes, tell_each
+from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.peer import Peer
 
 
@@ -50,3 +60,31 @@ async def test_closing_the_transport_rolls_back(peer: Peer, transport: WireTrans
         await transport.begin(60)
     await transport.aclose(5)
     assert [fields["txn_action"] for fields in peer.all(Command.END_TXN)] == [TxnAction.ABORT] * 3
+
+
+@pytest.mark.slow
+async def test_a_thousand_open_transactions_cost_little_and_end_in_time(
+    pulsar_broker: TestBroker, name: Callable[[str], str]
+) -> None:
+    """Less than 5 MB in the client, with a message in each."""
+    configuration = load(f"{pulsar_broker.url}&transport=wire&enableTransaction=true")
+    async with connected(configuration) as transport:
+        options = SenderOptions(configuration.producer, tell_each, transacted=True)
+        sender = await transport.open_sender(f"persistent://public/default/{name('thousand')}", options)
+        gc.collect()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        opened = [await transport.begin(30) for _ in range(1000)]
+        outcomes = Outcomes()
+        for each in opened:
+            sender.send(OutgoingRecord(b"x" * 100, {}), outcomes, each)
+        await sender.drain(60)
+        gc.collect()
+        used = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        assert outcomes.failures == []
+        assert used < 5_000_000
+        await asyncio.sleep(31)
+        for each in opened:
+            with pytest.raises(TransactionRolledBackError, match="time is over"):
+                await each.commit()
