@@ -99,10 +99,12 @@ class Handshake:
     Attributes:
         state: how far it is.
         max_message_size: maximum bytes of a message, as the broker tells it.
+        watches: whether the broker reports new topics (WATCH_TOPIC_LIST).
     """
 
     state: State = attrs.field(default=State.ASKED, init=False)
     max_message_size: int = attrs.field(default=MAX_MESSAGE_SIZE, init=False)
+    watches: bool = attrs.field(default=False, init=False)
 
     def take(self, command: int, fields: Mapping[str, Any]) -> State:
         """Take a command of the broker, and return the state after it.
@@ -118,5 +120,6 @@ class Handshake:
             if size < 1:
                 raise ProtocolError(f"the broker sends a max_message_size of {size} bytes")
             self.max_message_size = size
+            self.watches = (fields.get("feature_flags") or {}).get("supports_topic_watchers", False)
         self.state = state
         return state

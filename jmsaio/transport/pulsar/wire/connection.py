@@ -83,6 +83,7 @@ class Connection(asyncio.Protocol):
         max_message_size: maximum bytes of a message, as the broker tells it.
         producers: the producers on it by their ids.
         consumers: the consumers on it by their ids.
+        watchers: functions to call when a namespace has other topics, or it is lost, by the ids of the watchers.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Connection(asyncio.Protocol):
         self.max_message_size = MAX_MESSAGE_SIZE
         self.producers: dict[int, ProducerPart] = {}
         self.consumers: dict[int, ConsumerPart] = {}
+        self.watchers: dict[int, Callable[[], object]] = {}
         self._introduction = introduction
         self._challenged = challenged
         self._ended = ended
@@ -117,6 +119,11 @@ class Connection(asyncio.Protocol):
         state = "open" if self.error is None else "lost"
         parts = len(self.producers) + len(self.consumers)
         return f"<Connection {self.address.broker}, {state}, {parts} producers and consumers>"
+
+    @property
+    def watches(self) -> bool:
+        """Whether the broker reports new topics."""
+        return self._handshake.watches
 
     async def speak(self) -> None:
         """Wait until the broker answers a PING, which needs no CONNECT before. The caller bounds the time.
@@ -360,6 +367,11 @@ class Connection(asyncio.Protocol):
         if consumer is not None:
             consumer.topic_ended()
 
+    def _topics_changed(self, fields: dict[str, Any]) -> None:
+        changed = self.watchers.get(fields["watcher_id"])
+        if changed is not None:
+            changed()
+
     def _check_alive(self) -> None:
         """Ask a broker that is silent for an interval, and give up one that does not answer within another."""
         interval, now = self._introduction.keep_alive, self._loop.time()
@@ -389,6 +401,9 @@ class Connection(asyncio.Protocol):
         self.consumers.clear()
         for part in parts:
             part.ended(error, "")
+        watchers, self.watchers = self.watchers, {}
+        for changed in watchers.values():
+            changed()
         self._ended(self)
 
 
@@ -404,11 +419,12 @@ def _wait_on(limit: asyncio.Timeout, queued: Callable[[], object]) -> None:
 
 
 #: Commands that need no reaction, and answers to requests that had no id.
-_IGNORED: Final = frozenset({Command.ACTIVE_CONSUMER_CHANGE, Command.ACK_RESPONSE, Command.WATCH_TOPIC_UPDATE})
+_IGNORED: Final = frozenset({Command.ACTIVE_CONSUMER_CHANGE, Command.ACK_RESPONSE})
 _COMMANDS: Final[dict[int, Callable[[Connection, dict[str, Any]], None]]] = {
     Command.SEND_ERROR: Connection._take_send_error,
     Command.CLOSE_PRODUCER: Connection._close_producer,
     Command.CLOSE_CONSUMER: Connection._close_consumer,
     Command.REACHED_END_OF_TOPIC: Connection._end_of_topic,
     Command.TOPIC_MIGRATED: Connection._topic_migrated,
+    Command.WATCH_TOPIC_UPDATE: Connection._topics_changed,
 }

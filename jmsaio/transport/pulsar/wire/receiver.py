@@ -6,6 +6,8 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
 
 from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError, OperationTimeoutError, TransportError
 from jmsaio.model.log_fields import log_fields
@@ -13,6 +15,7 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.base import LinkChange, StartPosition, Subscription, Transaction, Wake
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.wire.answers import passes
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.consumer import Consumer
 from jmsaio.transport.pulsar.wire.record import WireRecord
@@ -20,6 +23,8 @@ from jmsaio.transport.pulsar.wire.transaction import WireTransaction
 from jmsaio.transport.waiting import together
 
 _log = logging.getLogger(__name__)
+#: Seconds after which new topics are looked for again after an error.
+_PAUSE: Final = 1.0
 
 
 class WireReceiver:
@@ -46,6 +51,9 @@ class WireReceiver:
         self._refusals: set[str] = set()  # topics whose consumers the broker refuses for now
         self._first = 0  # the consumer that is asked first
         self._growth: asyncio.Task[None] | None = None
+        self._watcher = next(client.ids)
+        self._changed = asyncio.Event()  # the topics of the namespace might be others
+        self._unwatched = False  # the broker refuses to report them
         self._stopped = False
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
@@ -96,10 +104,11 @@ class WireReceiver:
         self._client.loop.call_soon(self._woken)
 
     async def _grow(self, interval: float) -> None:
-        """Add consumers for new partitions, and new topics of a pattern, from time to time."""
+        """Add consumers for new partitions, and new topics of a pattern, when the broker reports them or at times."""
         while True:
-            await asyncio.sleep(interval)
             try:
+                if not await self._watch():
+                    await self._wait(interval)
                 known: set[str] = set(self._by_topic)
                 new = [name for name in await self._partitions() if name not in known]
                 if not self.subscription.config.auto_update_partitions:  # only topics that are new
@@ -109,6 +118,31 @@ class WireReceiver:
                     await self._add(new, self._client.config.operation_timeout)
             except JMSError as error:
                 _log.info("new topics of %s can't be received from yet: %s", self.subscription.name, error)
+                await self._wait(min(interval, _PAUSE))
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait until topics might be new, or the time is over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        self._changed.clear()
+
+    async def _watch(self) -> bool:
+        """Have the broker report new topics, if it does that; return whether it does from now on, and did not before.
+
+        Raises an error that passes.
+        """
+        pattern, topics = self.subscription.pattern, self._client.topics
+        if pattern is None or self._unwatched:
+            return False
+        try:
+            return await topics.watch("/".join(pattern.split("/")[2:4]), self._watcher, self._changed.set)
+        except JMSError as error:
+            if passes(error, again=True):
+                raise
+            _log.info("the broker does not report new topics of %s: %s", self.subscription.name, error)
+            self._unwatched = True
+            return False
 
     def _woken(self) -> None:
         if not self._closed:
@@ -273,6 +307,7 @@ class WireReceiver:
             self.subscription = self.subscription.showing(selector)
             await together(consumer.resume(timeout, self.subscription) for consumer in self._consumers)
             self._stopped = False
+            self._changed.set()  # topics that were new meanwhile
 
     async def aclose(self, timeout: float) -> None:
         """Send queued acknowledgements, return unacknowledged records, and close. See ``Receiver.aclose``."""
@@ -289,6 +324,7 @@ class WireReceiver:
         if self._growth is not None:
             self._growth.cancel()
             await asyncio.wait({self._growth})
+            self._client.topics.unwatch(self._watcher)
         if self._letters is not None:
             await self._letters.aclose((deadline - loop.time()) / 2)
         for consumer in self._consumers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import cycle
 from random import random
 from typing import Any, Final
@@ -114,6 +114,39 @@ class Topics:
         """Return the full names of the topics of ``tenant/namespace``, each partition by itself. Raises as ``_ask``."""
         what, command = f"ask for the topics of {namespace}", Command.GET_TOPICS_OF_NAMESPACE
         return list((await self._ask(what, command, namespace=namespace, mode=_MODES[mode])).get("topics") or ())
+
+    async def watch(self, namespace: str, number: int, changed: Callable[[], object]) -> bool:
+        """Have ``changed`` called when a namespace has other topics, or when this has to be called again.
+
+        Args:
+            namespace: ``tenant/namespace``.
+            number: id of the watcher.
+            changed: called at any time until ``unwatch``.
+
+        Returns:
+            Whether it is watched from now on; False if it is already, or the broker does not offer it.
+
+        Raises as ``Connection.request``.
+        """
+        connection = await self._pool.connect_service()
+        if not connection.watches or number in connection.watchers:
+            return False
+        connection.watchers[number] = changed
+        try:
+            await connection.request(
+                f"watch the topics of {namespace}", self._timeout, Command.WATCH_TOPIC_LIST, watcher_id=number,
+                namespace=namespace, topics_pattern=".*",
+            )  # fmt: skip
+        except BaseException:
+            connection.watchers.pop(number, None)
+            raise
+        return True
+
+    def unwatch(self, number: int) -> None:
+        """End a watcher."""
+        for connection in self._pool.connections:
+            if connection.watchers.pop(number, None) is not None:
+                connection.send_request(Command.WATCH_TOPIC_LIST_CLOSE, watcher_id=number)
 
     async def ping(self, timeout: float) -> None:
         """Send a request once, and wait for its answer. Raises as ``Connection.request``."""
