@@ -21,7 +21,7 @@ class Score:
 
     def __init__(self) -> None:
         self.results: dict[str, dict[str, bool]] = {broker: {} for broker in BROKERS}
-        self.missed: dict[str, str] = {}
+        self.native: list[str] = []
         self._tests: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -30,10 +30,12 @@ class Score:
             keys = tuple(key for mark in item.iter_markers("tck") for key in mark.args)
             callspec = getattr(item, "callspec", None)
             broker = callspec.params.get("broker_kind") if callspec is not None else None
-            if broker != "wire":  # which has a part of the tests
+            native = item.get_closest_marker("not_emulated") is not None
+            if broker == "wire" and native:
+                broker = "pulsar"
+                self.native += keys
+            if broker != "wire":  # which has a part of the others
                 self._tests[item.nodeid] = (keys, (broker,) if broker is not None else BROKERS)
-            for mark in item.iter_markers("not_on_pulsar"):
-                self.missed.update(dict.fromkeys(keys, mark.args[0]))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A line is kept when every test of it passes, set-up and tear-down included."""
@@ -70,8 +72,7 @@ def main(arguments: list[str]) -> int:
     status = pytest.main([str(Path(__file__).parent), "-q", *arguments], plugins=[score])
     console = Console()
     console.print(render(score))
-    for reason in sorted(set(score.missed.values())):
-        console.print(f"not on Pulsar: {reason}: {', '.join(k for k, r in score.missed.items() if r == reason)}")
+    console.print(f"on Pulsar with enableTransaction=true alone: {', '.join(score.native)}")
     reasons = Counter(reason.value for reason, _ in EXCLUDED.values())
     for text, number in reasons.items():
         console.print(f"does not apply: {number} lines: {text}")

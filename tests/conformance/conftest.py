@@ -1,4 +1,4 @@
-"""Clients for the conformance tests: made by a factory that emulates transactions where the broker has none."""
+"""Clients for the conformance tests: whose transactions are emulated over pulsar-client, which has none."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.client.helpers import transactions
 
 @pytest.fixture
 async def factory(url: str, broker_kind: str) -> AsyncIterator[jmsaio.ConnectionFactory]:
-    """A factory on the broker; transacted sessions are real on the embedded one, emulated on Pulsar."""
-    async with jmsaio.ConnectionFactory(url, **transactions(broker_kind != "memory")) as factory:
+    """A factory on the broker, whose transactions are emulated over pulsar-client only."""
+    async with jmsaio.ConnectionFactory(url, **transactions(broker_kind == "pulsar")) as factory:
         yield factory
 
 

@@ -6,7 +6,7 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from tests.conformance.kit import not_on_pulsar, tck
+from tests.conformance.kit import not_emulated, tck
 from tests.conformance.recording import Name, Told, destination, twins
 
 CLIENT = "core20/appclient/jmscontext{kind}tests/ClientIT"
@@ -115,7 +115,7 @@ async def test_a_context_from_a_context(context: jmsaio.Context, name: Name, kin
     assert not context.closed
 
 
-@not_on_pulsar("an emulated transaction sends at once: a rollback does not take back what was sent")
+@not_emulated
 @pytest.mark.parametrize("kind", twins(f"{CLIENT}.commitRollbackTest"))
 async def test_commit_and_rollback(factory: jmsaio.ConnectionFactory, name: Name, kind: str) -> None:
     async with (

@@ -1,4 +1,4 @@
-"""Local transactions (checklist.txt, group 7): real on the embedded broker, emulated on Pulsar."""
+"""Local transactions (checklist.txt, group 7): the broker's, and emulated ones over pulsar-client."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from tests.conformance.kit import not_on_pulsar, row, tck
+from tests.conformance.kit import not_emulated, row, tck
 from tests.conformance.recording import Name, destination
 
 QUEUES, TOPICS = "core/appclient/txqueuetests/TxQueueTestsIT", "core/appclient/txtopictests/TxTopicTestsIT"
-SENT_AT_ONCE = "an emulated transaction sends at once: a rollback does not take back what was sent"
 
 
 def each_kind(queue: str, topic: str) -> pytest.MarkDecorator:
@@ -172,7 +171,7 @@ async def test_rollback_and_close(connection: jmsaio.Connection, transacted: jms
     assert await texts_left(connection, queue, 1) == ["available"]
 
 
-@not_on_pulsar(SENT_AT_ONCE)
+@not_emulated
 @each_kind("transactionRollbackOnSendQTest", "transactionRollbackOnPublishTopicTest")
 async def test_rollback_discards_sends(transacted: jmsaio.Session, name: Name, kind: str) -> None:
     where = destination(transacted, kind, name("discarded"))
@@ -187,7 +186,7 @@ async def test_rollback_discards_sends(transacted: jmsaio.Session, name: Name, k
     assert await consumer.receive(timeout=0.3) is None
 
 
-@not_on_pulsar(SENT_AT_ONCE)
+@not_emulated
 @tck(f"{QUEUES}.txMultiQTest")
 async def test_two_sessions_and_two_queues(connection: jmsaio.Connection, name: Name) -> None:
     one, two = jmsaio.Queue(name("one")), jmsaio.Queue(name("two"))
@@ -211,7 +210,7 @@ async def test_two_sessions_and_two_queues(connection: jmsaio.Connection, name: 
         await first.commit()
 
 
-@not_on_pulsar(SENT_AT_ONCE)
+@not_emulated
 @each_kind("commitRollbackMultiMsgsTest", "commitRollbackMultiMsgsTest")
 async def test_several_sends_rolled_back_and_committed(transacted: jmsaio.Session, name: Name, kind: str) -> None:
     where = destination(transacted, kind, name("several"))
