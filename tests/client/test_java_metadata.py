@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
@@ -12,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
 import httpx
 import pytest
 
@@ -20,7 +20,7 @@ import jmsaio
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, plan
 from jmsaio.config import load
 from jmsaio.model.modes import AcknowledgeMode
-from tests.java.peer import JavaPeer, queue, topic
+from tests.interop.sides import JavaClient, java_client
 from tests.support.broker import TestBroker
 from tests.support.java import class_path
 
@@ -90,25 +90,24 @@ def test_each_consumer_sends_what_java_sends(number: int) -> None:
     assert planned.metadata == case["metadata"]
 
 
-async def capture(broker: TestBroker, classes: str, configuration: dict[str, str], mode: int, name: Name) -> list[Case]:
-    """What the Java client sends for each request."""
-    cases = []
-    client_id = name("client")
-    keys = configuration | {"jms.clientId": client_id}  # of setClientID, the connection id of Java shows nothing
-    peer = JavaPeer(classes, broker.service_url, broker.web_service_url, sessionMode=mode, **keys)
-    await anyio.to_thread.run_sync(peer.start)
-    try:
-        for number, (kind, way, selector, no_local) in enumerate(REQUESTS):
-            target = (queue if kind == "queue" else topic)(name(f"metadata-{mode}-{number}"))
-            await peer.subscribe(target, selector, way, None if way == "plain" else f"sub-{number}", no_local)
-            assert await peer.receive(target, timeout=0.1) == []  # it opens the consumer of a queue
-            sent = plain(await metadata(broker, target["name"]), client_id)
-            cases.append(
-                {"configuration": configuration, "mode": mode, "kind": kind, "way": way, "selector": selector,
-                 "no_local": no_local, "metadata": dict(sorted(sent.items()))}
-            )  # fmt: skip
-    finally:
-        await anyio.to_thread.run_sync(peer.close)
+async def capture(java: JavaClient, broker: TestBroker, chosen: int, name: Name) -> list[Case]:
+    """What the Java client sends for each request with one of ``CONFIGURATIONS``."""
+    (configuration, mode), cases, client_id = CONFIGURATIONS[chosen], [], name(f"client-{chosen}")
+    addresses = {"brokerServiceUrl": broker.service_url, "webServiceUrl": broker.web_service_url}
+    # of setClientID, the connection id of Java shows nothing
+    side = await java.open({**addresses, **configuration, "jms.clientId": client_id}, str(mode), None)
+    for number, (kind, way, selector, no_local) in enumerate(REQUESTS):
+        target = {"kind": kind, "name": name(f"metadata-{chosen}-{number}")}
+        subscription = None if way == "plain" else f"sub-{number}"
+        await side.subscribe(
+            target, f"{number}", mode=way, subscription=subscription, selector=selector, no_local=no_local
+        )
+        assert await side.receive(consumer=f"{number}", timeout=0.1) == []  # it opens the consumer of a queue
+        sent = plain(await metadata(broker, target["name"]), client_id)
+        cases.append(
+            {"configuration": configuration, "mode": mode, "kind": kind, "way": way, "selector": selector,
+             "no_local": no_local, "metadata": dict(sorted(sent.items()))}
+        )  # fmt: skip
     return cases
 
 
@@ -119,7 +118,8 @@ async def test_the_golden_file_is_what_java_sends(
     pulsar_broker: TestBroker, java_classpath: str, java_peer_dir: Path, name: Name
 ) -> None:
     classes = class_path(java_classpath, java_peer_dir)
-    groups = [await capture(pulsar_broker, classes, *one, name) for one in CONFIGURATIONS]
+    async with java_client(classes) as java:
+        groups = await asyncio.gather(*(capture(java, pulsar_broker, one, name) for one in range(len(CONFIGURATIONS))))
     cases = list(itertools.chain(*groups))
     if os.environ.get("JMSAIO_WRITE_GOLDEN"):
         GOLDEN.write_text(json.dumps(cases, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

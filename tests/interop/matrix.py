@@ -6,7 +6,7 @@ import asyncio
 import json
 import uuid
 import zlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -99,13 +99,14 @@ class Row:
 Results = dict[tuple[str, str, Column], str | None]
 
 
-async def run(broker: TestBroker, classpath: str, rows: Iterable[Row]) -> Results:
+async def run(broker: TestBroker, classpath: str, rows: Iterable[Row], columns: Sequence[Column] = COLUMNS) -> Results:
     """Run the rows on a broker, with one Java process.
 
     Args:
         broker: a running broker.
         classpath: of the Java client and the programs of ``tests/java``.
         rows: the rows.
+        columns: those that are filled.
     """
     client_id = f"matrix-{uuid.uuid4().hex[:12]}"
     base = {
@@ -125,7 +126,7 @@ async def run(broker: TestBroker, classpath: str, rows: Iterable[Row]) -> Result
 
         async with asyncio.TaskGroup() as group:
             for number, row in enumerate(rows):
-                for column in COLUMNS:
+                for column in columns:
                     group.create_task(fill(number, row, column))
     return results
 

@@ -30,7 +30,7 @@ import java.util.concurrent.Executors;
  *
  * <p>Each line of standard input is a request with an "id"; each line of standard output is an answer with the same id,
  * {"id", "ok": result} or {"id", "error": text}. {"op": "open", "session", "configuration", "mode"} opens a session,
- * with mode "auto", "client" or "transacted"; sessions with the same configuration share a connection, which has the
+ * with mode "auto", "client", "transacted" or its number; sessions with the same configuration share a connection, which has the
  * user and password of "credentials", if given. Every other
  * request names its session, and is made when the one before is answered. Descriptions: see Messages;
  * requests with schemas, which Pulsar's own client serves, and their values: see Schemas.
@@ -117,7 +117,8 @@ public final class Sides {
       int number =
           mode.equals("transacted") ? Session.SESSION_TRANSACTED
           : mode.equals("client") ? Session.CLIENT_ACKNOWLEDGE
-          : Session.AUTO_ACKNOWLEDGE;
+          : mode.equals("auto") ? Session.AUTO_ACKNOWLEDGE
+          : Integer.parseInt(mode);
       session = connection.createSession(number);
       producer = session.createProducer(null);
     }

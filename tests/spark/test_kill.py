@@ -15,6 +15,7 @@ from jmsaio.spark.jobs.files import files_of, open_file
 from jmsaio.spark.jobs.manifest import require_manifest
 from jmsaio.spark.jobs.report import report_archive
 from jmsaio.spark.model.folder import AnyPath
+from jmsaio.spark.planning.plan import SMALL_ENTRIES
 from tests.spark.kill import run_rounds
 from tests.spark.kill_driver import end_session, processes_of
 from tests.spark.session import environment
@@ -55,17 +56,18 @@ def test_a_killed_archive_loses_and_repeats_nothing(
     pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath,
     has_come: Callable[[AnyPath], bool], entries: int, count: int,
 ) -> None:  # fmt: skip
-    """Small runs are those of the command's own process."""
+    """Small runs are those of the command's own process, as all are that clear away what the killed one left."""
     queue = name("killed")
     ids = send(pulsar_broker.url, queue, [str(number) for number in range(count)])
-    arguments = ["spark", "archive", queue, str(folder), "--once", "--entries", f"{entries}", "-u", pulsar_broker.url]
-    command = [sys.executable, "-m", "jmsaio", *arguments]
-    with subprocess.Popen(command, env=environment(), start_new_session=True, stdout=subprocess.DEVNULL) as killed:
+    command = [sys.executable, "-m", "jmsaio", "spark", "archive", queue, str(folder), "--once"]
+    command += ["-u", pulsar_broker.url, "--entries"]
+    first, again = ([*command, f"{size}"] for size in (entries, min(entries, SMALL_ENTRIES)))
+    with subprocess.Popen(first, env=environment(), start_new_session=True, stdout=subprocess.DEVNULL) as killed:
         while not has_come(folder):
             assert killed.poll() is None
             time.sleep(0.01)
         end_session(killed)
-    subprocess.run(command, env=environment(), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(again, env=environment(), check=True, stdout=subprocess.DEVNULL)
     manifest = require_manifest(folder)
     files = files_of(folder, manifest)
     assert set(folder.glob("*/*/*.parquet")) == set(files)

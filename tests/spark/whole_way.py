@@ -8,7 +8,7 @@ Some headers belong to the send and not to the message, so a replayed message ha
 in the property ``jmsaio_original_id``), JMSTimestamp, JMSDeliveryTime, JMSRedelivered, and JMSExpiration, which lies as
 long behind JMSTimestamp as before.
 
-The test does it with 20,000. With another number, on a running broker whose addresses the environment names:
+The test does it with 6,000. With another number, on a running broker whose addresses the environment names:
 ``jmsaio broker start``, then ``python -m tests.spark.whole_way --messages N``.
 """
 
