@@ -139,6 +139,7 @@ class Consumer:
         self._unconfirmed = weakref.WeakSet[Entry]()  # sent by another one, or again when they arrive again
         self._refused: JMSError | None = None
         self._late_acks: list[_LateAcks] = []  # in transactions, while it is closed at the broker
+        self._unacknowledged: set[Entry] = set()  # by transactions that are still to end
         self._transacted: set[asyncio.Future[None]] = set()  # acknowledgements in transactions without an outcome
         self._changed = Waiters()  # it is registered, or has failed
         config = subscription.config
@@ -546,8 +547,8 @@ class Consumer:
             elif not transaction.contains(self, entry, index) and self._joins(transaction, record):
                 transaction.acknowledged(self, entry, index)
                 entries.setdefault(entry, []).append(index)
-        for owner, some in elsewhere.items():
-            owner.acknowledge_in(transaction, some)
+        for owner, others in elsewhere.items():
+            owner.acknowledge_in(transaction, others)
         if not self._persistent:
             return  # nothing is stored, so nothing is acknowledged
         places = [(entry, _ack_set_in(entry, indexes)) for entry, indexes in entries.items()]
@@ -556,8 +557,9 @@ class Consumer:
             self._transacted.add(outcome)
             outcome.add_done_callback(self._transacted.discard)
             number = None if self._parked else self._id
-            write = partial(self._send_acks_in, transaction, places[first : first + _MOST_IDS], number, outcome)
-            transaction.add(self.topic, self._subscription.name, Work(write, partial(self._refuse, outcome)))
+            some = places[first : first + _MOST_IDS]
+            write = partial(self._send_acks_in, transaction, some, number, outcome)
+            transaction.add(self.topic, self._subscription.name, Work(write, partial(self._end_ack, some, outcome)))
 
     def _joins(self, transaction: WireTransaction, record: WireRecord) -> bool:
         """Pass that a record is acknowledged in a transaction; if it can't be, neither can the transaction commit."""
@@ -575,8 +577,9 @@ class Consumer:
         transaction.fail(self._refused)
         return False
 
-    def _refuse(self, outcome: asyncio.Future[None], error: JMSError | None) -> None:
-        self._refused = error or self._refused
+    def _end_ack(self, places: _Places, outcome: asyncio.Future[None], error: JMSError | None) -> None:
+        if error is not None:
+            self._unacknowledged.update(entry for entry, _ in places)
         outcome.set_result(None)
 
     def _send_acks_in(
@@ -591,7 +594,7 @@ class Consumer:
             return
         if connection is None or number not in (None, self._id):
             error = TransportError("the connection was lost since the messages arrived", "Disconnected")
-            self._answer_in(transaction, outcome, error)
+            self._answer_in(transaction, places, outcome, error)
             return
         registration = self._id
         ids = [acks.message_id(entry.ledger, entry.number, left, len(entry.states)) for entry, left in places]
@@ -600,24 +603,27 @@ class Consumer:
             Command.ACK, lambda request: acks.ack(registration, ids, txn=transaction.txn, request_id=request)
         )
         self._receipts.add(sent)
-        sent.add_done_callback(partial(self._answered_in, transaction, outcome))
+        sent.add_done_callback(partial(self._answered_in, transaction, places, outcome))
 
     def _answered_in(
-        self, transaction: WireTransaction, outcome: asyncio.Future[None], sent: asyncio.Future[dict[str, Any]]
-    ) -> None:
+        self, transaction: WireTransaction, places: _Places, outcome: asyncio.Future[None],
+        sent: asyncio.Future[dict[str, Any]],
+    ) -> None:  # fmt: skip
         self._receipts.discard(sent)
         error: JMSError | None = None
         what = f"acknowledge in a transaction on {self._subscription.name} of {self.topic}"
         if sent.cancelled() or sent.exception() is not None:
             error = TransportError(f"{what}: the answer is lost with the connection", "Disconnected")
         elif "error" in sent.result():
-            error = error_of(what, sent.result()["error"], sent.result().get("message") or "")
-        self._answer_in(transaction, outcome, error)
+            error = self._refused = error_of(what, sent.result()["error"], sent.result().get("message") or "")
+        self._answer_in(transaction, places, outcome, error)
 
-    def _answer_in(self, transaction: WireTransaction, outcome: asyncio.Future[None], error: JMSError | None) -> None:
+    def _answer_in(
+        self, transaction: WireTransaction, places: _Places, outcome: asyncio.Future[None], error: JMSError | None
+    ) -> None:
         """Report the answer to acknowledgements in a transaction, None if there is no error."""
         transaction.answered(error)
-        self._refuse(outcome, error)
+        self._end_ack(places, outcome, error)
 
     def records_ended(self, entries: Mapping[Entry, list[int]], committed: bool) -> None:
         """Take how records end that were acknowledged in a transaction; if not committed, they can arrive from now."""
@@ -636,15 +642,21 @@ class Consumer:
     def transaction_ended(self, entries: Iterable[Entry], redelivered: bool) -> None:
         """Take that the broker has ended a transaction that had records of these entries.
 
-        Those that arrived meanwhile were not handed out. Unless it is ``redelivered`` by the end, ask for them again.
+        Those that arrived meanwhile were not handed out. Unless it is ``redelivered`` by the end, ask for them again,
+        and always for those that were not acknowledged in it because that failed.
         """
         recognised = self._known.recognised.intersection(entries)
         self._known.recognised -= recognised
+        missed = self._unacknowledged.intersection(entries)
+        self._unacknowledged -= missed
         if not redelivered:
-            missed = [entry for entry in recognised if life.BACK in entry.states]
-            for entry in missed:
-                entry.returned = False
-            self.redeliver(missed)
+            missed |= recognised
+        again = sorted(
+            (entry for entry in missed if life.BACK in entry.states), key=lambda one: (one.ledger, one.number)
+        )
+        for entry in again:
+            entry.returned = False
+        self.redeliver(again)
 
     async def _acknowledge_late(self) -> None:
         """Subscribe for what was acknowledged since the consumer was closed at the broker, and receive nothing."""
@@ -660,8 +672,8 @@ class Consumer:
         except JMSError as error:
             self._refused = error  # the next settle raises it; the broker redelivers
             late, self._late_acks = self._late_acks, []
-            for transaction, _, outcome in late:
-                self._answer_in(transaction, outcome, error)
+            for transaction, places, outcome in late:
+                self._answer_in(transaction, places, outcome, error)
         finally:
             self._acked = {}
             await self._leave(config.close_timeout)

@@ -230,7 +230,8 @@ class Peer:
 
     def receipt(self, fields: Fields, entry: int | None = None) -> bytes:
         """The receipt of a SEND."""
-        place = {"ledger_id": 1, "entry_id": len(self.entries) - 1 if entry is None else entry}
+        number = len(self.entries) - 1 if entry is None else entry
+        place = {"ledger_id": 1 if number < 1 << 63 else number, "entry_id": number}
         return encode_command(
             Command.SEND_RECEIPT, producer_id=fields["producer_id"], sequence_id=fields["sequence_id"], message_id=place
         )

@@ -35,7 +35,7 @@ class Server(Peer):
         self.left: dict[int, int] = {}
         self.held: dict[int, tuple[Link, int]] = {}
         self.aborted: set[int] = set()
-        self._stored: set[tuple[str, int]] = set()
+        self._stored: set[tuple[str, int, int | None]] = set()
         self._counts: Counter[int] = Counter()
         self._readers: dict[tuple[Link, int], int] = {}  # the next entry of each
         self._open: set[tuple[Command, Link, int]] = set()
@@ -77,7 +77,7 @@ class Server(Peer):
                 self._open.discard((Command.SUBSCRIBE, link, number))
                 link.permits.pop(number, None)
             case Command.SEND:
-                mark = fields["metadata"].producer_name, fields["sequence_id"]
+                mark = fields["metadata"].producer_name, fields["sequence_id"], fields["metadata"].chunk_id
                 if mark in self._stored:
                     return self.receipt(fields, _NOWHERE)
                 self._stored.add(mark)
