@@ -22,7 +22,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.pulsar.native.consumers import rereading
-from jmsaio.transport.pulsar.wire import consumer as consumer_of_wire
+from jmsaio.transport.pulsar.wire import damages
 from tests.client.helpers import fill, take, text
 from tests.kit.inside import inbox_of, runtime_of, temporaries_left
 from tests.support.broker import TestBroker
@@ -423,7 +423,7 @@ async def test_a_damaged_message_that_is_lost_is_reported(
 ) -> None:
     """The exception listener is given topic, subscription and id."""
     monkeypatch.setattr(rereading, "TIMEOUT", 1.0)
-    monkeypatch.setattr(consumer_of_wire, "_AGAIN", (0.1,))
+    monkeypatch.setattr(damages, "_AGAIN", (0.1,))
     target, web = queue(), f"?webServiceUrl={pulsar_broker.web_service_url}&transport={transport}"
     told: list[jmsaio.JMSError] = []
     async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(pulsar_broker.url) as direct:

@@ -48,6 +48,8 @@ from jmsaio.transport.pulsar.wire.arriving import (
 from jmsaio.transport.pulsar.wire.chunks import Chunks
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
+from jmsaio.transport.pulsar.wire.damages import Damages
+from jmsaio.transport.pulsar.wire.early import Early
 from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
 from jmsaio.transport.pulsar.wire.permits import Permits
 from jmsaio.transport.pulsar.wire.record import ENDS, Entry, Owner, WireRecord, may_expire
@@ -69,10 +71,6 @@ _OUT: Final = frozenset((life.HELD, life.ASIDE, life.RETURNED, life.LETTER, life
 _RETURN, _RETURN_MOST = 0.1, 10.0
 #: Seconds until records returned without a delay are requested again: a close that follows returns them by itself.
 _GATHER: Final = 0.01
-#: Seconds after which the broker is asked again for an entry that arrived damaged, one after the other.
-_AGAIN: Final = (0.1, 1.0, 10.0)
-#: Delayed records that one consumer keeps, where the broker does not delay them; the last one can exceed the bytes.
-_MOST_EARLY, _MOST_EARLY_BYTES = 10_000, 64 * 1024 * 1024
 #: The broker's words where a subscription has other consumers.
 _OTHERS: Final = "shared consumer attempting to unsubscribe"
 
@@ -124,10 +122,8 @@ class Consumer:
         self._waiting = DelayQueue[tuple[Entry, int, float]](client.loop, self._due)
         self._ready: list[WireRecord] = []
         self._taken = 0
-        self._early: dict[int, list[WireRecord]] = {}  # by their delivery times
-        self._early_count = self._early_bytes = 0
-        self._paused = False  # too many records are early
-        self._damages: dict[EntryId, int] = {}  # how often each entry arrived damaged
+        self._early = Early(topic, client.loop, self._permits, self.due_here, self._fill)
+        self._damages = Damages(topic, subscription.name, self._persistent, client.report)
         self._known = client.known(topic, subscription.name)
         self._entries = self._known.entries
         self._numbers = 0  # entries of a non-persistent topic so far
@@ -211,17 +207,12 @@ class Consumer:
 
     def _clear(self, event: RecordEvent) -> None:
         """Pass an event of all records that wait here for being handed out, which empties the queue."""
-        early = [record for records in self._early.values() for record in records]
-        for record in [*self._ready[self._taken :], *early]:
+        for record in [*self._ready[self._taken :], *self._early.take_all()]:
             states = record.entry.states
             if states[record.index] in (life.QUEUED, life.EARLY):
                 life.step(states, record.index, event)
         self._ready.clear()
         self._taken = 0
-        self._early.clear()
-        self._early_count = self._early_bytes = 0
-        if self._paused:
-            self._paused = self._permits.held = False
 
     def topic_ended(self) -> None:
         """Take that nothing follows: the topic is terminated."""
@@ -268,7 +259,7 @@ class Consumer:
                 self._acknowledge_later(entry)
             if life.IN_TRANSACTION in entry.states:
                 self._known.recognised.add(entry)
-        damages = self._damages.pop(key, 0) if self._damages else 0
+        damages = self._damages.take(key)
         entry.returns += damages
         if whole is not None:
             entry.chunks = tuple(dict.fromkeys((*entry.chunks, *whole.places[:-1])))
@@ -296,11 +287,14 @@ class Consumer:
             whole = self._chunks.add(key, arrival.metadata, arrival.data, self._stopped)
             if whole is not None:
                 return assembled(whole), whole
-            self._damages.pop(key, None)
+            self._damages.take(key)
             self._permits.used(1, len(arrival.data))
         except ProtocolError as error:
             self._permits.used(announced(frame), 0)
-            self._damaged(key, error, as_sent=is_as_sent(frame))
+            self._chunks.damaged.add(key)
+            again = self._damages.add(key, error, is_as_sent(frame))
+            if again is not None:
+                self._client.loop.call_later(again, self._request_again, key, self._id)
         self._fill()
         return None
 
@@ -347,7 +341,7 @@ class Consumer:
             record = WireRecord(entry, index, None if spans is None else spans[index], count, expires)
             if delay > 0:
                 life.step(entry.states, index, RecordEvent.EARLY)
-                self._keep_early(record, due or 0, delay)
+                self._early.keep(record, due or 0, delay)
             elif self._dead_after is not None and self.failures_of(entry, index) > self._dead_after:
                 self._bury(record)
             else:
@@ -360,53 +354,6 @@ class Consumer:
             if index < first:
                 life.step(entry.states, index, RecordEvent.ACKNOWLEDGED)
                 self._acknowledge_later(entry)
-
-    def _keep_early(self, record: WireRecord, due: int, delay: float) -> None:
-        """Keep a record until its delivery time; the broker sends later ones meanwhile, unless too many are kept."""
-        if due not in self._early:
-            self._early[due] = []
-            self._client.loop.call_later(delay, self._due_early, due)
-        self._early[due].append(record)
-        self._early_count += 1
-        self._early_bytes += record.size
-        if not self._paused and (self._early_count >= _MOST_EARLY or self._early_bytes >= _MOST_EARLY_BYTES):
-            self._paused = self._permits.held = True
-            _log.warning(
-                "receiving from %s pauses: %d delayed messages of %d bytes are kept in the client, the maximum; later "
-                "messages wait until some are due. The broker itself delays on shared subscriptions (for simple topic "
-                "consumers: jms.useExclusiveSubscriptionsForSimpleConsumers=false)",
-                self.topic, self._early_count, self._early_bytes,
-            )  # fmt: skip
-
-    def _due_early(self, due: int) -> None:
-        for record in self._early.pop(due, ()):
-            self._early_count -= 1
-            self._early_bytes -= record.size
-            self.due_here(record)
-        if self._paused and 2 * self._early_count < _MOST_EARLY and 2 * self._early_bytes < _MOST_EARLY_BYTES:
-            self._paused = self._permits.held = False
-            self._fill()
-
-    def _damaged(self, key: EntryId, error: ProtocolError, as_sent: bool) -> None:
-        """Ask again for an entry that can't be read, since it could be damaged in transit; in the end report it.
-
-        It stays unacknowledged: the broker keeps it. One that is ``as_sent`` is not requested again.
-        """
-        damages = self._damages
-        self._chunks.damaged.add(key)
-        times = damages[key] = damages.get(key, 0) + 1
-        if len(damages) > _MOST_IDS:
-            del damages[next(iter(damages))]
-        place = f"{self.topic} (subscription {self._subscription.name}, ID:{key[0]}:{key[1]})"
-        text = f"an entry of {place} can't be read: {error}"
-        most = 0 if as_sent else len(_AGAIN)
-        if self._persistent and times <= most:
-            if times == 1:
-                _log.warning("%s; it is requested again", text)
-            self._client.loop.call_later(_AGAIN[times - 1], self._request_again, key, self._id)
-        elif times == most + 1 or not self._persistent:
-            kept = "it stays unacknowledged" if self._persistent else "the topic does not store it"
-            self._client.report(f"{text}; {kept}; see 'jmsaio guide reliability' for how to look at it")
 
     def _request_again(self, key: EntryId, registration: int) -> None:
         if registration == self._id and self._connection is not None:  # else it comes by itself

@@ -15,16 +15,13 @@ from jmsaio.errors import OperationTimeoutError, TransactionRolledBackError, Tra
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
-from jmsaio.protocol.metadata import Metadata
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
-    LinkChange,
     Receiver,
     StartPosition,
     Subscription,
     SubscriptionType,
 )
-from jmsaio.transport.pulsar.wire import consumer as module
 from jmsaio.transport.pulsar.wire.record import WireRecord
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import texts
@@ -233,57 +230,6 @@ async def test_another_entry_under_a_known_id_is_new(peer: Peer, transport: Wire
     assert texts(await box.take(1)) == ["new"]
 
 
-async def test_a_damaged_entry_is_requested_again_and_arrives_unmarked(
-    peer: Peer, transport: WireTransport, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Damage in transit does not repeat itself, and harms no other entry."""
-    box = await subscribe(transport, SubscriptionType.EXCLUSIVE)
-    peer.deliver(0, "damaged", "with it", damage=True)
-    peer.deliver(1, "whole")
-    await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
-    assert "ID:1:0" in caplog.text and "checksum" in caplog.text
-    assert peer.all(Command.ACK) == []
-    peer.deliver(0, "damaged", "with it", count=1)
-    peer.deliver(1, "whole", count=1)
-    await transport.ping(5)
-    records = await box.take(3)
-    assert texts(records) == ["damaged", "with it", "whole"]
-    assert [one.redelivery_count for one in records] == [0, 0, 0]
-
-
-async def test_an_entry_that_stays_damaged_is_reported_once(
-    peer: Peer, transport: WireTransport, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_AGAIN", (0.0, 0.0))
-    reports: list[LinkChange] = []
-    transport.link_listeners.add(reports.append)
-    box = await subscribe(transport, receiver_queue_size=1)
-    for times in range(1, 6):
-        peer.deliver(0, "damaged", damage=True)
-        if times < 3:
-            await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, times)
-    peer.deliver(1, "whole")
-    assert texts(await box.take(1)) == ["whole"]
-    assert [record.levelname for record in caplog.records] == ["WARNING"]
-    assert len(reports) == 1
-    assert isinstance(reports[0].error, TransportError) and "stays unacknowledged" in reports[0].text
-    assert sum(fields["message_permits"] for fields in await peer.seen(Command.FLOW, 7)) == 7, "it still receives"
-
-
-@pytest.mark.parametrize("metadata", [{"compression": 9}, {"num_messages_in_batch": 2}])
-async def test_an_entry_that_can_t_be_read_as_it_was_sent_is_not_requested_again(
-    peer: Peer, transport: WireTransport, metadata: dict[str, Any]
-) -> None:
-    reports: list[LinkChange] = []
-    transport.link_listeners.add(reports.append)
-    box = await subscribe(transport)
-    peer.deliver_entry(0, Metadata("p", 0, 1, **metadata), b"x")
-    peer.deliver(1, "whole")
-    assert texts(await box.take(1)) == ["whole"]
-    assert len(reports) == 1 and "(subscription s, ID:1:0) can't be read" in reports[0].text
-    assert not peer.all(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
-
-
 async def test_what_compaction_left_out_of_a_batch_is_not_delivered(peer: Peer, transport: WireTransport) -> None:
     """And does not keep its batch unacknowledged."""
     box = await subscribe(transport, SubscriptionType.EXCLUSIVE, read_compacted=True, receiver_queue_size=2)
@@ -313,35 +259,6 @@ async def test_without_a_queue_a_receive_gets_the_next_record(peer: Peer, transp
         peer.deliver(number, str(number))
         assert texts(await box.take(1)) == [str(number)]
     assert {fields["message_permits"] for fields in peer.all(Command.FLOW)} == {1}
-
-
-async def test_too_many_delayed_records_pause_an_ordered_subscription(
-    peer: Peer, transport: WireTransport, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_MOST_EARLY", 2)
-    box = await subscribe(transport, SubscriptionType.EXCLUSIVE, receiver_queue_size=1)
-    due = int(transport.clock.now() * 1000) + 100
-    for number in range(2):
-        peer.deliver(number, str(number), due=due)
-    await peer.seen(Command.FLOW, 2)
-    await transport.ping(5)
-    assert len(peer.all(Command.FLOW)) == 2 and "receiving from" in caplog.text
-    assert texts(await box.take(2)) == ["0", "1"]
-    await peer.seen(Command.FLOW, 3)
-
-
-async def test_a_pause_for_delayed_records_ends_with_the_link(
-    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Then none is kept here any more: the broker sends them again."""
-    monkeypatch.setattr(module, "_MOST_EARLY", 2)
-    await subscribe(transport, SubscriptionType.EXCLUSIVE, receiver_queue_size=1)
-    for number in range(2):
-        peer.deliver(number, str(number), due=int(transport.clock.now() * 1000) + 3_600_000)
-    await peer.seen(Command.FLOW, 2)
-    peer.links[-1].cut()
-    await peer.seen(Command.SUBSCRIBE, 2)
-    await peer.seen(Command.FLOW, 3)
 
 
 async def test_what_selectors_rejected_is_no_failure_for_dead_letters(peer: Peer, transport: WireTransport) -> None:
