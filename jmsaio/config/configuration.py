@@ -12,7 +12,7 @@ from jmsaio.config.mapping import read_section
 from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section
 from jmsaio.config.producer import ProducerConfig
 from jmsaio.config.schemes import SCHEMES, Scheme, TransportEntry
-from jmsaio.config.values import default, refuse_on
+from jmsaio.config.values import default, names_only, refuse_on
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.arguments import shown
 
@@ -221,6 +221,10 @@ class Configuration:
     max_backoff: float = option(
         10.0, "maxBackoffIntervalNanos", "longest of these pauses (Starlight: 60 s)", unit="ns", low=1_000_000,
         transports=ON_WIRE,
+    )  # fmt: skip
+    lookup_properties: Mapping[str, str] = option(
+        attrs.Factory(dict), "lookupProperties", "sent with each lookup of a topic, for the broker's load balancer",
+        repr=names_only, transports=ON_WIRE,
     )  # fmt: skip
     max_lookup_redirects: int = option(
         20, "maxLookupRedirects", "how often brokers can refer the lookup of a topic to another broker", low=0,

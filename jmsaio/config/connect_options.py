@@ -103,6 +103,8 @@ class ConnectOptions(TypedDict, total=False):
     only."""
     max_backoff: Duration
     """Longest of these pauses (Starlight: 60 s); transport=wire only."""
+    lookup_properties: Mapping[str, str]
+    """Sent with each lookup of a topic, for the broker's load balancer; transport=wire only."""
     max_lookup_redirects: int
     """How often brokers can refer the lookup of a topic to another broker; transport=wire only."""
     send_window_bytes: int

@@ -89,7 +89,6 @@ CONNECTION = (
     _accepted(_TOP, "enableBusyWait", _NONE),
     _accepted(_TOP, "dnsLookupBindAddress", _NONE),
     _accepted(_TOP, "dnsLookupBindPort", _NONE),
-    _accepted(_TOP, "lookupProperties", _NONE, _M),
     _accepted(_TOP, "proxyProtocol", "belongs to proxyServiceUrl"),
     _accepted(_TOP, "socks5ProxyUsername", "belongs to socks5ProxyAddress"),
     _accepted(_TOP, "socks5ProxyPassword", "belongs to socks5ProxyAddress", _S),

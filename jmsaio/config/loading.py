@@ -150,9 +150,12 @@ def _take_written(parts: _Parts, source: dict[str, object]) -> None:
         parts.written[field] = dict(own or written_group or {})
     parts.client = dict(take_group(source, "client") or {})
     _take_flat(parts, source)
-    for option in (each for each in _TOP.options if each.kind is Kind.MAP):  # known by name only
-        if given_map := take_group(source, option.key):
-            written(option, given_map)
+    for option in (each for each in _TOP.options if each.kind is Kind.MAP):
+        for name in filter(None, (option.key, option.field)):
+            if given_map := take_group(source, name):
+                read = written(option, flatten(given_map))
+                if option.field:  # otherwise it is known by name only
+                    parts.values[option.field] = read
     for name, value in flatten(source).items():
         check_unambiguous(name.partition(".")[0])
         option, own_name = _TOP.find(name)

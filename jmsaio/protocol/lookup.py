@@ -10,6 +10,7 @@ import attrs
 
 from jmsaio.errors import TransportError
 from jmsaio.protocol.codes import LookupType
+from jmsaio.protocol.commands import key_values
 
 
 @attrs.frozen
@@ -43,6 +44,7 @@ class Lookup:
         service: URL of the broker, or proxy, that is asked first.
         tls: whether the client connects with TLS.
         listener: name of the advertised listener to connect to, or None.
+        properties: sent with it, for the load balancer of the broker.
         most_redirects: how often it can be passed on.
         address: whom to ask now; once found, the broker that serves the topic.
     """
@@ -52,6 +54,7 @@ class Lookup:
     tls: bool
     listener: str | None = None
     most_redirects: int = 20
+    properties: Mapping[str, str] = attrs.field(factory=dict)
     address: Address = attrs.field(init=False)
     _authoritative: bool = attrs.field(default=False, init=False)
     _asked: int = attrs.field(default=0, init=False)
@@ -63,6 +66,8 @@ class Lookup:
         """Return the fields of the LOOKUP command for ``address``, without its request id."""
         self._asked += 1
         fields: dict[str, Any] = {"topic": self.topic, "authoritative": self._authoritative}
+        if self.properties:
+            fields["properties"] = key_values(self.properties)
         if self.listener is not None:
             fields["advertised_listener_name"] = self.listener
         return fields

@@ -69,6 +69,13 @@ def test_url_with_options_of_every_kind() -> None:
     assert config.client == {"io_threads": 2}
 
 
+@pytest.mark.parametrize(
+    "written", [{"lookupProperties": {"a.b": "c"}}, {"lookupProperties.a.b": "c"}, {"lookup_properties": {"a.b": "c"}}]
+)
+def test_a_map_of_the_connection_nested_or_dotted(written: dict[str, Any]) -> None:
+    assert load({"brokerServiceUrl": "pulsar://h", **written}).lookup_properties == {"a.b": "c"}
+
+
 def test_a_starlight_map_nested_or_dotted() -> None:
     flat = load({"brokerServiceUrl": "pulsar://b:1", "webServiceUrl": "http://w:2/", "jms.clientId": "x",
                  "consumerConfig": {"ackTimeoutMillis": 12000}, "producerConfig.producerName": "p"})  # fmt: skip

@@ -46,6 +46,7 @@ class Topics:
         given: Mapping[str, Any] = config.client
         self._listener: str | None = given.get("listener_name")
         self._most_redirects = config.max_lookup_redirects
+        self._properties = config.lookup_properties
         self._looking_up = asyncio.Semaphore(given.get("concurrent_lookup_requests", 5000))
         self._slots = cycle(range(max(1, config.connections_per_broker)))
 
@@ -63,7 +64,7 @@ class Topics:
         async with self._looking_up:
             connection = await self._pool.connect_service(cluster)
             service = connection.address.broker
-            lookup = Lookup(topic, service, self._pool.tls, self._listener, self._most_redirects)
+            lookup = Lookup(topic, service, self._pool.tls, self._listener, self._most_redirects, self._properties)
             what = f"look up {topic}"
             while True:
                 answer = await connection.request(what, self._timeout, Command.LOOKUP, **lookup.request())

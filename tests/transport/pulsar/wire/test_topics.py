@@ -78,7 +78,14 @@ async def test_a_pattern_matches_topics_without_their_partitions(peer: Peer, cli
 
 
 async def test_options_bound_look_ups_and_spread_connections(peer: Peer) -> None:
-    client = Client(peer.config(max_lookup_redirects=0, connections_per_broker=2, concurrent_lookup_requests=1))
+    client = Client(
+        peer.config(
+            max_lookup_redirects=0,
+            connections_per_broker=2,
+            concurrent_lookup_requests=1,
+            lookup_properties={"zone": "a"},
+        )
+    )
     waiting: list[Fields] = []
 
     def late(link: Link, asked: Fields) -> bytes:
@@ -91,7 +98,7 @@ async def test_options_bound_look_ups_and_spread_connections(peer: Peer) -> None
     both = asyncio.gather(client.topics.owner(TOPIC), client.topics.owner(f"{TOPIC}-2"))
     await peer.seen(Command.LOOKUP, 2)
     await client.topics.partitions(TOPIC)  # enough time for a second look-up, if it did not wait
-    assert len(peer.all(Command.LOOKUP)) == 2
+    assert [asked["properties"] for asked in peer.all(Command.LOOKUP)] == [[{"key": "zone", "value": "a"}]] * 2
     peer.links[-1].write(peer.usual(peer.links[-1], Command.LOOKUP, waiting[0]))
     one, other = await both
     assert one is not other and one.address.broker == other.address.broker == peer.url
