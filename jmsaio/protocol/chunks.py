@@ -55,6 +55,7 @@ class Partial:
     """A message of which chunks have arrived, and others are awaited.
 
     Attributes:
+        key: name of its producer, and its uuid.
         since: steady time at which its last new chunk arrived.
         places: the entries that arrived, in order.
         begun: whether the first chunk is among them. The broker redelivers no chunk before the first one.
@@ -62,6 +63,7 @@ class Partial:
         waits: whether it is to be given back, for the caller.
     """
 
+    key: tuple[str, str]
     since: float
     places: dict[EntryId, None] = attrs.field(factory=dict, init=False)
     begun: bool = attrs.field(default=False, init=False)
@@ -144,7 +146,7 @@ class Assembly:
         key = metadata.producer_name, metadata.uuid
         partial = self._partials.get(key)
         if partial is None:
-            partial = self._partials[key] = Partial(now)
+            partial = self._partials[key] = Partial(key, now)
         if place in partial.places:
             del partial.places[place]  # the last one to arrive is the message's place
         else:

@@ -12,6 +12,8 @@ from jmsaio.protocol.chunks import Assembly, Partial, Whole
 from jmsaio.protocol.metadata import Metadata
 
 _log = logging.getLogger(__name__)
+#: Messages that were given up, of which later chunks are recognised.
+_MOST_GIVEN_UP: Final = 1000
 #: Seconds before the chunks of a message are given back, the first time; doubled each time.
 _DELAY: Final = 1.0
 
@@ -21,7 +23,8 @@ class Chunks:
 
     A message whose chunks could not be kept, because too many were incomplete or one came out of order, is given back
     with all its chunks. One of which nothing new arrives for ``expiry`` seconds is acknowledged, because its sender
-    gave up; not if an entry could not be read, which might be the missing chunk.
+    gave up; not if an entry could not be read, which might be the missing chunk. It is lost for good then: if the rest
+    arrives nevertheless, it is acknowledged, too, and the loss is reported; if all of it does, it is delivered.
 
     Args:
         topic: for the log.
@@ -30,6 +33,7 @@ class Chunks:
         expiry: seconds without a new chunk after which a message is given up; 0: never.
         give_back: has the broker redeliver entries.
         acknowledge: acknowledges entries.
+        report: reports a loss.
 
     Attributes:
         damaged: entries that could not be read since the last ``clear``.
@@ -37,7 +41,7 @@ class Chunks:
 
     def __init__(
         self, topic: str, most: int, acknowledges: bool, expiry: float, give_back: Callable[[Iterable[EntryId]], None],
-        acknowledge: Callable[[Iterable[EntryId]], None],
+        acknowledge: Callable[[Iterable[EntryId]], None], report: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.damaged: set[EntryId] = set()
         self._topic = topic
@@ -45,6 +49,8 @@ class Chunks:
         self._expiry = expiry
         self._give_back = give_back
         self._acknowledge = acknowledge
+        self._report = report
+        self._given_up: dict[tuple[str, str], None] = {}
         self._loop = asyncio.get_running_loop()
         self._assembly = Assembly(most)
         self._timer: asyncio.TimerHandle | None = None
@@ -54,6 +60,11 @@ class Chunks:
 
         While the consumer is ``stopped``, an incomplete message is given back.
         """
+        if (metadata.producer_name, metadata.uuid) in self._given_up:
+            if metadata.chunk_id != 0:
+                self._leave(place, metadata)
+                return None
+            del self._given_up[metadata.producer_name, metadata.uuid or ""]  # its sender sends all of it again
         whole, partial, oldest = self._assembly.add(place, metadata, payload, self._loop.time())
         self.damaged.discard(place)
         if whole is not None:
@@ -70,6 +81,16 @@ class Chunks:
         if self._timer is None and self._expiry > 0:
             self._timer = self._loop.call_later(self._expiry, self._expire)
         return None
+
+    def _leave(self, place: EntryId, metadata: Metadata) -> None:
+        """Acknowledge a chunk of a message that was given up."""
+        self._acknowledge([place])
+        if metadata.chunk_id == (metadata.num_chunks_from_msg or 0) - 1:
+            self._report(
+                f"a message in chunks of {self._topic} is lost: its last chunk (ID:{place[0]}:{place[1]}) was stored "
+                f"more than {self._expiry:g} s after the others, which are acknowledged; "
+                "expireTimeOfIncompleteChunkedMessageMillis should be longer than sendTimeoutMs of its sender"
+            )
 
     def _return(self, partial: Partial) -> None:
         partial.waits = False
@@ -106,6 +127,9 @@ class Chunks:
             else:
                 _log.warning("%s: incomplete for %g s, acknowledged", self._name(partial), self._expiry)
                 self._acknowledge(partial.places)
+                self._given_up[partial.key] = None
+                if len(self._given_up) > _MOST_GIVEN_UP:
+                    del self._given_up[next(iter(self._given_up))]
         oldest = min((partial.since for partial in self._assembly), default=None)
         if oldest is not None:
             self._timer = self._loop.call_at(oldest + self._expiry, self._expire)

@@ -142,6 +142,7 @@ class Consumer:
         self._chunks = Chunks(
             topic, config.max_pending_chunked_message, config.auto_ack_oldest_chunked_message_on_queue_full,
             config.expire_time_of_incomplete_chunked_message, self._redeliver_places, self._acknowledge_places,
+            client.report,
         )  # fmt: skip
         self._first: WireId | None = None  # after a seek into a batch: earlier records of it are acknowledged
         self._closed = False

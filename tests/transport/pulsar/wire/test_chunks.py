@@ -13,7 +13,7 @@ from jmsaio.model.wire import WireId
 from jmsaio.protocol.chunks import cut
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.metadata import Metadata
-from jmsaio.transport.base import Reader, ReaderOptions, StartPosition, SubscriptionType
+from jmsaio.transport.base import LinkChange, Reader, ReaderOptions, StartPosition, SubscriptionType
 from jmsaio.transport.pulsar.wire import chunks as module
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import texts
@@ -158,6 +158,22 @@ async def test_what_stays_incomplete_is_acknowledged_unless_an_entry_could_not_b
     else:
         assert sorted(await acknowledged(peer, 2)) == [[0, 1], [2]]
     deliver(peer, [7, 8, 9], producer="r")
+    assert texts(await box.take(1)) == ["abcdef"]
+
+
+async def test_the_rest_of_a_message_that_was_given_up_is_a_loss_that_is_reported(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """Its sender might have waited for the broker longer than the consumer did; what it sends whole is delivered."""
+    told: list[LinkChange] = []
+    transport.link_listeners.add(told.append)
+    box = await subscribe(transport, expire_time_of_incomplete_chunked_message=0.05)
+    deliver(peer, [0])
+    assert await acknowledged(peer) == [[0]]
+    deliver(peer, [1, 2], first=1)
+    assert await acknowledged(peer, 3) == [[0], [1], [2]]
+    assert [change.text.partition(": ")[0] for change in told] == [f"a message in chunks of {TOPIC} is lost"]
+    deliver(peer, [3, 4, 5])
     assert texts(await box.take(1)) == ["abcdef"]
 
 
