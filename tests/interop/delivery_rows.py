@@ -355,6 +355,40 @@ async def receives_rolled_back(cell: Cell) -> None:
     same("what is left", await cell.receiver.receive(timeout=_ABSENT), [])
 
 
+async def shared_by_two(cell: Cell) -> None:
+    """Two transacted sessions share a queue: what one commits is gone, what the other rolls back comes again, once."""
+    for side in (cell.sender, cell.receiver):
+        await side.subscribe(cell.queue())
+    sent = [f"shared{number}" for number in range(20)]
+    for name in sent:
+        await cell.sender.send(cell.queue(), text(name))  # one entry each, so that both get some
+    await cell.sender.end("commit")
+    kept, undone = [bodies(await side.receive(len(sent), timeout=_FETCHED)) for side in (cell.sender, cell.receiver)]
+    same("received by either", sorted(kept + undone), sorted(sent))
+    await cell.sender.end("commit")
+    await cell.receiver.end("rollback")
+    again: list[Any] = []
+    for side in (cell.receiver, cell.sender):
+        again += bodies(await side.receive(len(sent), timeout=_ABSENT))
+        await side.end("commit")
+    same("after the rollback", sorted(again), sorted(undone))
+
+
+async def passed_on(cell: Cell) -> None:
+    """What a session receives and sends on in one transaction is there once, before or behind."""
+    await cell.sender.send(cell.queue(), text("passed"))
+    await cell.sender.end("commit")
+    await cell.receiver.subscribe(cell.queue())
+    await cell.sender.subscribe(cell.queue("on"))
+    for how in ("rollback", "commit"):
+        same("the first queue", bodies(await cell.receiver.receive()), ["passed"])
+        await cell.receiver.send(cell.queue("on"), text(how))
+        same("the second queue", await cell.sender.receive(timeout=_ABSENT), [])
+        await cell.receiver.end(how)
+    same("the second queue", bodies(await cell.sender.receive()), ["commit"])
+    same("what is left", await cell.receiver.receive(timeout=_ABSENT), [])
+
+
 async def held_back(cell: Cell) -> None:
     """What a client sends while a transaction of another one is open arrives before its end."""
     await cell.receiver.subscribe(cell.queue())
@@ -366,22 +400,32 @@ async def held_back(cell: Cell) -> None:
 
 
 def transaction_rows() -> list[Row]:
-    """Transacted sessions: the broker's transactions in Java, emulated ones in Python."""
-    settings: dict[str, Any] = {
+    """Transacted sessions: the broker's transactions, and emulated ones of Python."""
+    native: dict[str, Any] = {
+        "configuration": {"enableTransaction": True}, "sender": "transacted", "receiver": "transacted",
+    }  # fmt: skip
+    emulated: dict[str, Any] = {
         "java": {"enableTransaction": True}, "python": {"jms.emulateTransactions": True}, "sender": "transacted",
     }  # fmt: skip
     return [
-        Row(group="Transactions", name="sent and committed", run=committed, **settings),
-        Row(
-            group="Transactions", name="sent and rolled back", run=sends_rolled_back, line="emulated transactions",
-            differs=dict.fromkeys(FROM_PYTHON, "what arrives: ['undone0'] arrived"), **settings,
-        ),
-        Row(
-            group="Transactions", name="received and rolled back, then committed", run=receives_rolled_back,
-            receiver="transacted", **settings,
-        ),
+        Row(group="Transactions", name="sent and committed", run=committed, **native),
+        Row(group="Transactions", name="sent and rolled back", run=sends_rolled_back, **native),
+        Row(group="Transactions", name="received and rolled back, then committed", run=receives_rolled_back, **native),
+        Row(group="Transactions", name="received and sent on, rolled back, then committed", run=passed_on, **native),
+        Row(group="Transactions", name="two sessions of one queue", run=shared_by_two, **native),
         Row(
             group="Transactions", name="sent by others while one is open", run=held_back,
-            differs=dict.fromkeys(FROM_JAVA, "held back: []"), line="an open transaction of a Java client", **settings,
+            differs=dict.fromkeys(COLUMNS, "held back: []"), line="an open transaction",
+            **{**native, "receiver": "auto"},
+        ),
+        Row(group="Transactions", name="emulated in Python: sent and committed", run=committed, **emulated),
+        Row(
+            group="Transactions", name="emulated in Python: sent and rolled back", run=sends_rolled_back,
+            line="emulated transactions", differs=dict.fromkeys(FROM_PYTHON, "what arrives: ['undone0'] arrived"),
+            **emulated,
+        ),
+        Row(
+            group="Transactions", name="emulated in Python: received and rolled back, then committed",
+            run=receives_rolled_back, **{**emulated, "receiver": "transacted"},
         ),
     ]  # fmt: skip
