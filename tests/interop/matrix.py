@@ -54,6 +54,19 @@ class Cell:
         async with httpx.AsyncClient(base_url=self._web_url, timeout=30) as client:
             (await client.put(path, json=partitions or {})).raise_for_status()
 
+    async def wait_for_backlog(self, target: Described, count: int) -> None:
+        """Wait until so many messages of a queue are left at the broker.
+
+        Java acknowledges behind its receive, and a message whose consumer closes before that arrives comes again.
+        """
+        path = f"/admin/v2/persistent/public/default/{target['name']}/stats"
+        async with httpx.AsyncClient(base_url=self._web_url, timeout=30) as client:
+            while True:
+                subscriptions = (await client.get(path)).raise_for_status().json()["subscriptions"]
+                if sum(one["msgBacklog"] for one in subscriptions.values()) == count:
+                    return
+                await asyncio.sleep(0.1)
+
     async def create_namespace(self, name: str) -> None:
         """Create a namespace of the tenant ``public``, unless it exists."""
         async with httpx.AsyncClient(base_url=self._web_url, timeout=30) as client:

@@ -254,6 +254,7 @@ def selecting(target: str, mode: str = "plain") -> Callable[[Cell], Awaitable[No
         same("what matches", bodies(found), ["m4", "end"])
         compare(orders()[4], headers[4], found[0])
         if target == "queue":
+            await cell.wait_for_backlog(place, 5)
             await cell.receiver.close_consumer()
             await cell.receiver.subscribe(place)
             same("what is left", sorted(bodies(await cell.receiver.receive(5))), ["m0", "m1", "m2", "m3", "m5"])
