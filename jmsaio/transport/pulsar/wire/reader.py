@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import uuid
 from collections import deque
 from collections.abc import Callable
@@ -37,6 +38,8 @@ _PAUSE: Final = 0.1
 _LATEST_TIME: Final = 2**63 - 1
 #: Incomplete messages above which those are forgotten of which nothing arrives.
 _MOST_PARTIALS: Final = 1000
+#: Milliseconds by which entries before that start can be published later than it, by the clocks of their senders.
+_SKEW: Final = 60_000
 #: By how much further the start of a message in chunks is looked for each time.
 _FURTHER: Final = 8
 #: Above each index in a batch.
@@ -88,7 +91,8 @@ class WireReader:
         self._arrived: EntryId = (-1, -1)  # the last entry of which everything has arrived
         self._assembly = Assembly(options.config.max_pending_chunked_message)
         # The last chunks of messages that began before everything that arrived, and how far before them to start.
-        self._tails: dict[EntryId, int] = {}
+        self._tails: dict[EntryId, float] = {}
+        self._begun: int | None = None  # publish time of one that began in an earlier ledger, to move to
         self._arrival: asyncio.Event = asyncio.Event()
         self._failure: JMSError | None = None
         self._closed = False
@@ -128,6 +132,10 @@ class WireReader:
             )  # fmt: skip
             if not self._sought:
                 await self._seek(connection, number, timeout)
+            elif self._begun is not None:
+                time, self._begun = max(0, self._begun - _SKEW), None
+                await connection.request(what, timeout, Command.SEEK, consumer_id=number, message_publish_time=time)
+                self._moved = True
             elif self._options.start is StartPosition.LATEST and self._read is None and self._receiving:
                 await self._remember_begin(connection, number, timeout)
         self._connection = connection
@@ -143,7 +151,7 @@ class WireReader:
             self._tails = {tail: back for tail, back in self._tails.items() if tail >= place[:2]}
             if any(back > entry for (_, entry), back in self._tails.items()):
                 return ENDS[StartPosition.EARLIEST]
-            place = min([place, *(WireId(ledger, entry - back) for (ledger, entry), back in self._tails.items())])
+            place = min([place, *(WireId(ledger, entry - int(back)) for (ledger, entry), back in self._tails.items())])
             return {"ledger_id": place.ledger % (1 << 64), "entry_id": place.entry % (1 << 64), "batch_index": 0}
         return ENDS[StartPosition.LATEST if start is StartPosition.LATEST else StartPosition.EARLIEST]
 
@@ -230,7 +238,8 @@ class WireReader:
         """Add a chunk; return its message if it is complete. Raises ProtocolError.
 
         A message belongs to the place of its last chunk. If it began before everything that arrived, the broker is to
-        start further back, until the first chunk is found, or the topic's beginning.
+        start further back, until the first chunk is found: within the ledger; then at the time of the message, which
+        all its chunks have; then at the topic's beginning.
         """
         metadata = chunk.metadata
         whole, partial, _ = self._assembly.add(place, metadata, chunk.data, self._client.loop.time())
@@ -246,9 +255,11 @@ class WireReader:
             raise ProtocolError(f"not all of its {count} chunks could be read, or kept (maxPendingChunkedMessage)")
         back = self._tails.get(place)
         known = self._read is not None or isinstance(self._options.start, WireId)
-        if not known or (back is not None and back > place[1]):
+        if not known or back == math.inf:
             raise ProtocolError(f"the first of its {count} chunks is not stored")
-        self._tails[place] = number if back is None else back * _FURTHER
+        further = self._tails[place] = number if back is None else math.inf if back > place[1] else back * _FURTHER
+        if place[1] < further < math.inf:
+            self._begun = metadata.publish_time if self._begun is None else min(self._begun, metadata.publish_time)
         connection = self._connection
         if connection is not None and connection.consumers.pop(self._id, None) is not None:
             connection.send_request(Command.CLOSE_CONSUMER, consumer_id=self._id)

@@ -260,6 +260,9 @@ async def test_a_reader_leaves_out_a_message_whose_first_chunk_is_gone(
     deliver(peer, [5], first=2)
     assert await starts(peer, 3) == [2, 2, -1]
     deliver(peer, [5], first=2)
+    assert await starts(peer, 4) == [2, 2, -1, -1]
+    assert [fields["message_publish_time"] for fields in peer.all(Command.SEEK)] == [0]  # first by its time
+    deliver(peer, [5], first=2)
     peer.deliver(6, "later")
     assert texts(await reader.read(2, 5)) == ["later"]
     assert "the first of its 3 chunks is not stored" in caplog.text

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import AsyncIterator
 
 import anyio
+import httpx
 import pytest
 
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
-from jmsaio.errors import BrokerUnavailableError
+from jmsaio.errors import BrokerUnavailableError, JMSError
+from jmsaio.protocol.chunks import cut
+from jmsaio.protocol.commands import Command
+from jmsaio.protocol.messages import send
+from jmsaio.protocol.metadata import Metadata, encode_metadata
 from jmsaio.transport.base import Reader, ReaderOptions, SenderOptions, StartPosition
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record, texts
@@ -46,6 +52,42 @@ async def _read(reader: Reader, count: int) -> list[str]:
 def _cut(transport: WireTransport) -> None:
     for connection in list(transport._client.pool.connections):
         connection.close(BrokerUnavailableError("cut by the test"))
+
+
+class _Nobody:
+    """A producer that ignores what it is told."""
+
+    def stored(self, receipt: object) -> None: ...
+
+    def refused(self, sequence: int, error: JMSError) -> None: ...
+
+    def ended(self, error: JMSError, assigned: str) -> None: ...
+
+    def migrated(self, cluster: str) -> None: ...
+
+
+async def test_a_message_in_chunks_that_began_in_an_earlier_ledger_is_read_whole(
+    pulsar_broker: TestBroker, transport: WireTransport
+) -> None:
+    topic = f"persistent://public/default/wire-reader-{uuid.uuid4().hex}"
+    await _fill(transport, topic, "long ago")
+    now = int(time.time() * 1000)
+    ends = []
+    for metadata, payload in cut(Metadata("p", 0, now), b"abcd", 2):
+        connection = await transport._client.topics.owner(topic)
+        number = next(transport._client.ids)
+        connection.producers[number] = _Nobody()
+        await connection.request("open", HANG, Command.PRODUCER, topic=topic, producer_id=number, producer_name="p")
+        connection.write(send(number, 0, encode_metadata(metadata), payload, chunk=True))
+        await connection.request("close", HANG, Command.CLOSE_PRODUCER, producer_id=number)
+        ends.append(await transport.end(topic))
+        async with httpx.AsyncClient(base_url=f"{pulsar_broker.web_service_url}/admin/v2", timeout=HANG) as http:
+            (await http.put(f"/{topic.replace('://', '/')}/unload")).raise_for_status()
+    assert ends[0] is not None and ends[1] is not None and ends[0].ledger < ends[1].ledger
+    reader = await transport.open_reader(ReaderOptions(topic, ConsumerConfig(), ends[1]))
+    assert await _read(reader, 1) == ["abcd"]
+    assert await reader.at_end()
+    await reader.aclose(HANG)
 
 
 async def test_readers_go_on_behind_the_last_record_read_when_the_link_is_back(transport: WireTransport) -> None:
