@@ -26,6 +26,7 @@ from jmsaio.transport.base import (
     StartPosition,
     Subscription,
     SubscriptionType,
+    Transaction,
 )
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record, texts
@@ -72,11 +73,12 @@ class World:
     stored: set[str] = attrs.field(factory=set)
     seen: set[str] = attrs.field(factory=set)
     outcomes: int = 0
+    inside: list[str] = attrs.field(factory=list)  # sent in a transaction
 
     def settled(self, tokens: Any, place: object, error: JMSError | None) -> None:
         self.outcomes += len(tokens)
         if error is None:
-            self.stored.update(tokens)
+            self.stored.update(set(tokens) - set(self.inside))
 
     async def open_sender(self) -> Sender:
         return await self.transport.open_sender(self.topic, SenderOptions(ProducerConfig(), self.settled))
@@ -114,10 +116,10 @@ class World:
         self.send(3)
         await self.sender.drain(5)
 
-    def acknowledge(self, number: int) -> None:
+    def acknowledge(self, number: int, transaction: Transaction | None = None) -> None:
         records, self.held = self.held[:number], self.held[number:]
         self.seen.update(texts(records))
-        self.receiver.acknowledge(records)
+        self.receiver.acknowledge(records, transaction)
 
     async def send_and_drain(self) -> None:
         self.send(3)
@@ -139,6 +141,32 @@ class World:
         await self.receiver.stop(5)
         await self.receiver.resume(5)
 
+    async def commit(self) -> None:
+        """Send and acknowledge in a transaction, and commit it."""
+        transaction = await self.transport.begin(60)
+        try:
+            await self.work_in(transaction)
+            await transaction.commit()
+        finally:
+            await transaction.abort()
+
+    async def roll_back(self) -> None:
+        """Send and acknowledge in a transaction, and roll it back."""
+        transaction = await self.transport.begin(60)
+        try:
+            await self.work_in(transaction)
+        finally:
+            await transaction.abort()
+
+    async def work_in(self, transaction: Transaction) -> None:
+        for _ in range(2):
+            self.inside.append(str(self.sent))
+            self.sender.send(record(str(self.sent)), str(self.sent), transaction)
+            self.sent += 1
+        self.acknowledge(1, transaction)
+        await self.sender.drain(5)
+        await self.receiver.settle(5)
+
     async def read(self) -> None:
         reader = await self.open_reader()
         try:
@@ -158,6 +186,8 @@ class World:
     async def finish(self) -> None:
         """Everything stored arrives, and a close leaves nothing."""
         assert self.outcomes == self.sent, "a send without an outcome"
+        assert (self.server.open, self.server.wrong) == ({}, [])
+        assert {*self.inside} & {*self.server.texts} in (set(), {*self.inside}), "a part of a transaction"
         if not self.transport._client.closed:
             self.check_registered()
             await self.renew()
@@ -194,7 +224,7 @@ class World:
 CALLS: tuple[Callable[[World], Awaitable[object]], ...] = (
     World.open_sender, World.open_receiver, World.open_reader, World.send_and_drain, World.acknowledge_and_settle,
     World.give_back, World.seek, World.stop_and_start, World.read, World.close_sender, World.close_receiver,
-    World.close,
+    World.close, World.commit, World.roll_back,
 )  # fmt: skip
 
 
@@ -210,11 +240,17 @@ def refuse(link: Link, fields: Fields) -> bytes:
 
 
 #: What happens to the commands that a call sends.
+TRANSACTIONS = (
+    Command.TC_CLIENT_CONNECT_REQUEST, Command.NEW_TXN, Command.ADD_PARTITION_TO_TXN, Command.ADD_SUBSCRIPTION_TO_TXN,
+    Command.END_TXN,
+)  # fmt: skip
 OPENING = (Command.PARTITIONED_METADATA, Command.LOOKUP, Command.PRODUCER, Command.SUBSCRIBE, Command.SEEK)
 FAULTS = {
     "none": {},
-    "cut": dict.fromkeys((*OPENING, Command.SEND, Command.ACK, Command.CLOSE_CONSUMER, Command.CLOSE_PRODUCER), cut),
-    "refused": dict.fromkeys(OPENING, refuse),
+    "cut": dict.fromkeys(
+        (*OPENING, *TRANSACTIONS, Command.SEND, Command.ACK, Command.CLOSE_CONSUMER, Command.CLOSE_PRODUCER), cut
+    ),
+    "refused": dict.fromkeys((*OPENING, *TRANSACTIONS), refuse),
 }
 
 
