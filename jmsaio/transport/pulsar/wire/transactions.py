@@ -33,6 +33,7 @@ class Transactions:
         self._coordinators = Coordinators(client.topics, client.backoff)
         self._open: set[WireTransaction] = set()
         self._ahead: defaultdict[float, list[_Begun]] = defaultdict(list)  # by their time-outs
+        self._beginning: set[_Begun] = set()
         self._closing = False
 
     def __len__(self) -> int:
@@ -54,6 +55,7 @@ class Transactions:
 
     def _start(self, timeout: float) -> _Begun:
         task = self._client.tasks.start(self._begin(timeout))
+        self._beginning.add(task)
         task.add_done_callback(partial(self._begun, timeout))
         return task
 
@@ -75,7 +77,8 @@ class Transactions:
 
     def _begun(self, timeout: float, task: _Begun) -> None:
         """Forget one that could not be begun; whoever waits for it has the error."""
-        if (task.cancelled() or task.exception() is not None) and task in self._ahead[timeout]:
+        self._beginning.discard(task)
+        if _failed(task) and task in self._ahead[timeout]:
             self._ahead[timeout].remove(task)
 
     def _begin_ahead(self, timeout: float) -> None:
@@ -84,6 +87,8 @@ class Transactions:
             self._keep(timeout, self._start(timeout))
 
     def _keep(self, timeout: float, task: _Begun) -> None:
+        if _failed(task):
+            return
         self._ahead[timeout].append(task)
         self._client.loop.call_later(min(_KEPT, timeout * _PART), self._drop, timeout, task)
 
@@ -91,8 +96,7 @@ class Transactions:
         """Roll back a transaction that nothing has used."""
         if task in self._ahead[timeout]:
             self._ahead[timeout].remove(task)
-            if task.done():
-                task.result().roll_back()
+            task.add_done_callback(_roll_back)
 
     async def aclose(self, timeout: float) -> None:
         """Roll back all open transactions; what is not answered within ``timeout`` seconds ends with its time."""
@@ -101,4 +105,14 @@ class Transactions:
             transaction.roll_back()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
+                await asyncio.gather(*self._beginning, return_exceptions=True)
                 await asyncio.gather(*(one.abort() for one in self._open), return_exceptions=True)
+
+
+def _failed(task: _Begun) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
+
+
+def _roll_back(task: _Begun) -> None:
+    if not _failed(task):
+        task.result().roll_back()

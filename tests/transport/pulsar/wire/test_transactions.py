@@ -88,3 +88,12 @@ async def test_a_thousand_open_transactions_cost_little_and_end_in_time(
         for each in opened:
             with pytest.raises(TransactionRolledBackError, match="time is over"):
                 await each.commit()
+
+
+async def test_closing_the_transport_rolls_back_what_is_being_begun(peer: Peer, transport: WireTransport) -> None:
+    peer.answer(Command.NEW_TXN, 0.1)
+    beginning = asyncio.ensure_future(transport.begin(60))
+    await peer.seen(Command.NEW_TXN)
+    beginning.cancel()
+    await transport.aclose(5)
+    assert peer.open == {}
