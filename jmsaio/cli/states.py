@@ -187,7 +187,7 @@ def detail_of(state: DestinationState, now: float) -> Iterator[Text]:
 def _reasons(state: DestinationState, now: float) -> Sequence[str]:
     from jmsaio.maintenance.overview import explain
 
-    return () if state.subscription is None else explain(state.subscription, now)
+    return () if state.subscription is None else explain(state.subscription, now, state.open_transaction)
 
 
 def _consumers(state: DestinationState, now: float) -> list[dict[str, Any]]:

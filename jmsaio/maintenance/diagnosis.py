@@ -19,6 +19,8 @@ from jmsaio.errors import JMSError
 _TESTED = "4"
 #: Maximum difference of the two clocks, in seconds.
 _SKEW = 2.0
+#: Maximum number of topics listed by name.
+_SHOWN = 3
 
 
 class CheckState(enum.Enum):
@@ -42,6 +44,8 @@ class Facts:
             the right. ``same cluster``: the REST interface lists a reader that was opened at the broker. ``version`` of
             the broker. ``skew``: seconds that this machine's clock is ahead. ``settings`` of the broker by name.
             ``policies`` of the namespace; None if it does not exist. ``transactions``: the broker has a coordinator.
+            ``open transactions``: those that hold topics of the namespace back: id, role or None, age in seconds,
+            topics.
     """
 
     config: Configuration
@@ -162,7 +166,18 @@ def _rest(facts: Facts) -> tuple[CheckState, str]:
 
 def _transactions(facts: Facts) -> tuple[CheckState, str]:
     enabled = facts.known("transactions")
+    if not enabled and facts.config.enable_transaction:
+        return CheckState.MISSING, "disabled; this client has enableTransaction=true"
     return _warn_if(not enabled, "enabled" if enabled else "disabled")
+
+
+def _open_transactions(facts: Facts) -> tuple[CheckState, str]:
+    found = [
+        f"transaction {id}{'' if owner is None else f' of {owner}'}, open for {age:.0f} s, holds back "
+        f"{', '.join(topics[:_SHOWN])}{f' and {len(topics) - _SHOWN} more' if len(topics) > _SHOWN else ''}"
+        for id, owner, age, topics in facts.known("open transactions")
+    ]
+    return _warn_if(bool(found), "; ".join(found) or "none is open for more than 10 s")
 
 
 def _filter(facts: Facts) -> tuple[CheckState, str]:
@@ -254,8 +269,13 @@ CHECKS = (
           "Creating a queue's subscription, temporary destinations and unsubscribe fail, or happen elsewhere.",
           "set webServiceUrl=http://host:port of this cluster", _rest),
     Check("transactions", "Does the broker have transactions?",
-          "Java clients with enableTransaction=true fail; emulated transactions work.",
-          "set transactionCoordinatorEnabled=true", _transactions),
+          "Transacted sessions with enableTransaction=true fail, here and in Java; emulated transactions work.",
+          "set transactionCoordinatorEnabled=true and systemTopicEnabled=true; in a cluster, also run"
+          " 'bin/pulsar initialize-transaction-coordinator-metadata' once", _transactions),
+    Check("open transactions", "Does an open transaction hold messages back?",
+          "No consumer of these topics receives what is sent after its first message, until it ends.",
+          "let its client commit or roll back, or lower its transaction_timeout: 'jmsaio guide reliability'",
+          _open_transactions),
     Check("filter", "Is Starlight's selector filter installed?",
           "The broker sends all messages to clients, which apply their selectors.",
           "'jmsaio broker filter FOLDER' writes it; set entryFilterNames=jms and entryFiltersDirectory", _filter),

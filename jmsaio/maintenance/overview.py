@@ -15,7 +15,7 @@ from jmsaio.maintenance.dead_letters import origin_of, require_admin
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve, short_name
 from jmsaio.model.partitions import split_partition
 from jmsaio.model.temporary_names import COPY_PREFIX, JOB_PREFIX, PROBE_TOPIC
-from jmsaio.transport.administration import Admin, ConnectedConsumer, SubscriptionStats, TopicStats
+from jmsaio.transport.administration import Admin, ConnectedConsumer, OpenTransaction, SubscriptionStats, TopicStats
 from jmsaio.transport.base import ReaderOptions, StartPosition, Transport
 from jmsaio.transport.topics import list_partitions, list_topics
 from jmsaio.transport.waiting import together
@@ -42,6 +42,7 @@ class DestinationState:
         producers: number of connected producers of the topic.
         rate_in: messages sent to the topic per second; None if the broker does not report it.
         subscription: the subscription; None for a topic that has none, so that sent messages are not kept.
+        open_transaction: the transaction that holds messages back, if there is one and ``read_states`` asked for it.
     """
 
     topic: str
@@ -49,6 +50,7 @@ class DestinationState:
     producers: int
     rate_in: float | None
     subscription: SubscriptionStats | None
+    open_transaction: OpenTransaction | None = None
 
 
 async def list_states(
@@ -117,7 +119,10 @@ async def read_states(
             stats = await admin.stats(part)
             chosen = [one for name, one in sorted(stats.subscriptions.items()) if named in (None, name)]
             exact = [await count_messages(admin, part, one) for one in chosen]
-            found += _states(part, configuration, stats, exact, alone=not exact and named is None)
+            waits = part.startswith("persistent:") and any(one.backlog for one in chosen)
+            held = await admin.held_back(part) if waits else None
+            states = _states(part, configuration, stats, exact, alone=not exact and named is None)
+            found += [attrs.evolve(state, open_transaction=held) for state in states]
     if not found:
         kind = "queue" if isinstance(destination, Queue) else "topic"
         raise NotFoundError(f"there is no {kind} {resolved.visible_name}: check its name and kind")
@@ -275,21 +280,31 @@ def _states(
     ]  # fmt: skip
 
 
-def explain(stats: SubscriptionStats, now: float) -> Sequence[str]:
+def explain(stats: SubscriptionStats, now: float, held: OpenTransaction | None = None) -> Sequence[str]:
     """Return the reasons why messages of a subscription are not being received, as sentences; empty if there are none.
 
     Args:
         stats: the subscription.
         now: current time in milliseconds since the epoch.
+        held: the open transaction that holds messages of its topic back, or None.
     """
     if not stats.backlog:
         return []
-    if not stats.consumers:
-        return [f"no consumer is connected; {stats.backlog} messages wait"]
     reasons = [text for one in stats.connected if (text := _explain_consumer(one, now)) is not None]
-    if stats.delayed:
+    if not stats.consumers:
+        reasons.append(f"no consumer is connected; {stats.backlog} messages wait")
+    elif stats.delayed:
         reasons.append(f"{stats.delayed} messages wait for their delivery time")
-    return reasons
+    return reasons if held is None else [*reasons, _explain_transaction(held, now)]
+
+
+def _explain_transaction(held: OpenTransaction, now: float) -> str:
+    waiting = f"messages of the last {max(now - held.since, 0) / 1000:.0f} s wait for transaction {held.id}"
+    if not held.is_known:
+        return f"{waiting}, which its coordinator does not know: commit another transaction that sends to the topic"
+    owner = "" if held.owner is None else f" of {held.owner}"
+    ends = "" if held.ends is None else f"; the broker rolls it back in {max(held.ends - now, 0) / 1000:.0f} s"
+    return f"{waiting}{owner}, which is open{ends}"
 
 
 def _explain_consumer(one: ConnectedConsumer, now: float) -> str | None:

@@ -87,6 +87,26 @@ class TopicLog:
 
 
 @attrs.frozen(kw_only=True)
+class OpenTransaction:
+    """An open transaction that holds a topic back: what is sent after its first message waits until it ends.
+
+    Attributes:
+        id: its most and its least significant bits.
+        since: publish time of its first message in the topic, in milliseconds since the epoch.
+        ends: time at which the broker rolls it back, in milliseconds since the epoch; None if it is not known.
+        owner: role of its client; None if the broker does not report it, as without authentication.
+        is_known: False if its coordinator does not know it: a message was sent after its end, or no client has used
+            that coordinator since its broker started.
+    """
+
+    id: tuple[int, int]
+    since: int
+    ends: int | None = None
+    owner: str | None = None
+    is_known: bool = True
+
+
+@attrs.frozen(kw_only=True)
 class ConnectedConsumer:
     """Statistics of one connected consumer.
 
@@ -253,6 +273,17 @@ class Admin(Browsable, Protocol):
             NotFoundError: the topic does not exist.
             JMSSecurityError: no permission to read its statistics.
             AdminError: the broker failed.
+
+        Cancelling changes nothing.
+        """
+
+    async def held_back(self, topic: str) -> OpenTransaction | None:
+        """Return the open transaction that holds back a topic without partitions, or one partition; None without one.
+
+        Also None if the rights to read that are missing.
+
+        Raises:
+            As ``log``.
 
         Cancelling changes nothing.
         """

@@ -24,16 +24,17 @@ SETTINGS = {
     "brokerDeleteInactiveTopicsMode": "delete_when_no_subscriptions", "delayedDeliveryEnabled": "true",
     "activeConsumerFailoverDelayTimeMillis": "0", "maxConsumerMetadataSize": "1024",
 }  # fmt: skip
-GOOD = {
+GOOD: dict[str, Any] = {
     "connected": None, "anonymous": False, "produce": True, "consume": True, "administer": True, "same cluster": True,
     "version": "4.0.7", "skew": 0.3, "settings": SETTINGS, "policies": {}, "transactions": True,
+    "open transactions": [],
 }  # fmt: skip
 NAMED = "pulsar://h?webServiceUrl=http://h:8080"
 
 
 def facts(url: str = NAMED, needed: tuple[str, ...] = ("produce", "consume"), **changed: Any) -> Facts:
     """The facts about a good broker, but for these; settings and policies are added."""
-    added = {name: {**GOOD[name], **changed.pop(name, {})} for name in ("settings", "policies")}  # type: ignore[dict-item]
+    added = {name: {**GOOD[name], **changed.pop(name, {})} for name in ("settings", "policies")}
     return Facts(load(url), frozenset(needed), {**GOOD, **added, **changed})
 
 
@@ -54,6 +55,11 @@ def test_each_row_says_what_follows_and_what_to_do(check: Check) -> None:
     assert check.question.endswith("?")
     silent = check.name in ("retention", "consumer metadata")
     assert (check.consequence == "", check.change == "") == (silent, silent)
+
+
+def test_transactions_are_needed_by_a_client_that_uses_them() -> None:
+    given = facts(f"{NAMED}&enableTransaction=true", transactions=False)
+    assert outcome("transactions", given) == ("missing", "disabled; this client has enableTransaction=true")
 
 
 @pytest.mark.parametrize(
@@ -157,6 +163,12 @@ def test_the_rest_interface(url: str, changed: dict[str, Any], state: str, part:
         ("version", {"version": "3.3.1"}, "Pulsar 3.3.1"),
         ("authentication", {"anonymous": True}, "the broker accepts clients without credentials"),
         ("transactions", {"transactions": False}, "disabled"),
+        (
+            "open transactions",
+            {"open transactions": [("(0,7)", "app", 45.2, [*"abcde"]), ("(1,2)", None, 12.0, ["a"])]},
+            "transaction (0,7) of app, open for 45 s, holds back a, b, c and 2 more; "
+            "transaction (1,2), open for 12 s, holds back a",
+        ),
         ("clock", {"skew": 2.5}, "2.5 s ahead of the broker's"),
         ("clock", {"skew": -61.0}, "61.0 s behind the broker's"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 import pytest
@@ -12,6 +13,7 @@ from jmsaio.config import load
 from jmsaio.maintenance.dead_letters import require_admin
 from jmsaio.maintenance.overview import explain, list_states, read_states
 from jmsaio.model.destinations import Topic
+from jmsaio.transport.administration import OpenTransaction
 from jmsaio.transport.base import ConnectedConsumer, StartPosition, SubscriptionStats
 from jmsaio.transport.registry import connected
 
@@ -54,6 +56,28 @@ def test_each_reason_is_a_sentence(
 ) -> None:
     stats = SubscriptionStats("s", "Shared", backlog, len(consumers), connected=consumers, delayed=delayed)
     assert list(explain(stats, NOW)) == reasons
+
+
+@pytest.mark.parametrize(
+    ("held", "reason"),
+    [
+        ({}, "messages of the last 45 s wait for transaction (0, 7), which is open"),
+        (
+            {"ends": NOW + 15_000, "owner": "app"},
+            "messages of the last 45 s wait for transaction (0, 7) of app, which is open; the broker rolls it back in "
+            "15 s",
+        ),
+        (
+            {"is_known": False},
+            "messages of the last 45 s wait for transaction (0, 7), which its coordinator does not know: commit "
+            "another transaction that sends to the topic",
+        ),
+    ],
+)  # fmt: skip
+def test_a_transaction_that_holds_messages_back_is_the_last_reason(held: dict[str, Any], reason: str) -> None:
+    transaction = OpenTransaction(id=(0, 7), since=NOW - 45_000, **held)
+    assert list(explain(SubscriptionStats("s", "Shared", 5, 0), NOW, transaction))[1:] == [reason]
+    assert list(explain(SubscriptionStats("s", "Shared", 0, 1), NOW, transaction)) == []
 
 
 @pytest.mark.small_namespace  # the list has all topics

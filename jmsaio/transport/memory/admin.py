@@ -9,7 +9,7 @@ from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.arguments import brief, shown
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
-from jmsaio.transport.administration import Activity, SubscriptionActivity, check_partition
+from jmsaio.transport.administration import Activity, OpenTransaction, SubscriptionActivity, check_partition
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     PLUGIN,
@@ -127,6 +127,12 @@ class MemoryAdmin:
             return TopicLog(
                 (ledger,), log.last, log.last, is_readable_known=True, deduplication=self._broker.deduplicates
             )
+
+    async def held_back(self, topic: str) -> OpenTransaction | None:
+        """Return None: a transaction's messages are stored when it is committed. See ``Admin.held_back``."""
+        with self._reachable():
+            self._broker.find(topic)
+        return None
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
         """Return the only ledger of a topic without partitions, or of one partition. See ``Admin.ledgers``."""

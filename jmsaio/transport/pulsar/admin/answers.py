@@ -132,6 +132,15 @@ def read_publish_time(headers: Mapping[str, str]) -> int:
     return round(datetime.fromisoformat(headers["X-Pulsar-publish-time"]).timestamp() * 1000)
 
 
+def read_transaction(headers: Mapping[str, str]) -> tuple[tuple[int, int], int] | None:
+    """Return the transaction and the publish time in the headers of the answer for an entry; None without one."""
+    bits = [headers.get(f"X-Pulsar-txnid-{name}-bits") for name in ("most", "least")]
+    if None in bits:
+        return None
+    most, least = (int(bit or 0) for bit in bits)
+    return (most, least), read_publish_time(headers)
+
+
 def _chunks_behind(headers: Mapping[str, str]) -> int:
     """Return the number of chunks of the message that follow an entry; -1 if it is not a chunk."""
     chunk, chunks = (headers.get(f"X-Pulsar-{name}") for name in ("chunk-id", "num-chunks-from-msg"))

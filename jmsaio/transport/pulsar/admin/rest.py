@@ -30,7 +30,7 @@ from jmsaio.errors import (
 from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
-from jmsaio.transport.administration import Activity, check_partition
+from jmsaio.transport.administration import Activity, OpenTransaction, check_partition
 from jmsaio.transport.base import Cursor, Ledger, StartPosition, TopicLog, TopicStats
 from jmsaio.transport.causes import cause_of
 from jmsaio.transport.pulsar.admin.answers import (
@@ -48,6 +48,7 @@ from jmsaio.transport.pulsar.admin.answers import (
     read_log,
     read_publish_time,
     read_stats,
+    read_transaction,
     reason_of,
     understanding,
 )
@@ -66,6 +67,7 @@ from jmsaio.transport.pulsar.admin.paths import (
     transaction_buffer_path,
 )
 from jmsaio.transport.pulsar.admin.same_cluster import Check
+from jmsaio.transport.pulsar.admin.transactions import find_holder
 from jmsaio.transport.pulsar.admin.turns import creating
 from jmsaio.transport.topics import list_partitions
 from jmsaio.transport.waiting import together
@@ -259,6 +261,18 @@ class RestAdmin:
             if NO_TRANSACTIONS not in error.reason:
                 raise
             return None, False
+
+    async def held_back(self, topic: str) -> OpenTransaction | None:
+        """Return the open transaction that holds a topic back. See ``Admin.held_back``. Makes three to five calls."""
+        return await find_holder(self, topic)
+
+    async def transaction_of(self, topic: str, message_id: WireId) -> tuple[tuple[int, int], int] | None:
+        """Return the id of the transaction that sent an entry, and its publish time; None if none did.
+
+        Raises:
+            As ``Admin.publish_time``.
+        """
+        return await self._entry(topic, message_id, read_transaction)
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
         """Return the ledgers of a topic without partitions, or of one partition. See ``Admin.ledgers``."""

@@ -30,7 +30,7 @@ import anyio
 
 from jmsaio.errors import AdminError, JMSSecurityError, NotFoundError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.administration import Cursor, Ledger
+from jmsaio.transport.administration import Cursor, Ledger, OpenTransaction, TopicLog
 from jmsaio.transport.pulsar.admin.answers import understanding
 from jmsaio.transport.pulsar.admin.paths import pending_acks_path, transaction_buffer_path, transaction_path
 
@@ -141,6 +141,10 @@ class Asker(Protocol):
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]: ...
 
+    async def log(self, topic: str) -> TopicLog: ...
+
+    async def transaction_of(self, topic: str, message_id: WireId) -> tuple[TransactionId, int] | None: ...
+
 
 async def find_outcome(
     admin: Asker, txn_id: TransactionId, *, sent: Mapping[str, WireId],
@@ -220,6 +224,42 @@ async def _ask_subscription(admin: Asker, topic: str, name: str, message_id: Wir
     before = await _read(admin, pending, what)
     cursor = await admin.cursor(topic, name)
     return read_subscription(before, cursor, message_id, await _read(admin, pending, what))
+
+
+async def find_holder(admin: Asker, topic: str) -> OpenTransaction | None:
+    """Return the transaction whose message is the first one that readers do not receive. See ``Admin.held_back``."""
+    log = await admin.log(topic)
+    first = first_held(log) if log.is_readable_known else None
+    if first is None:
+        return None
+    try:
+        sent = await admin.transaction_of(topic, first)
+    except (NotFoundError, JMSSecurityError):
+        return None
+    if sent is None:  # it has ended meanwhile
+        return None
+    txn_id, since = sent
+    try:
+        known = await _read(admin, transaction_path(txn_id), f"transaction {txn_id}")
+    except NotFoundError:
+        return OpenTransaction(id=txn_id, since=since, is_known=False)
+    except JMSSecurityError:  # another role's
+        return OpenTransaction(id=txn_id, since=since)
+    with understanding(f"transaction {txn_id}"):
+        ends = int(known["openTimestamp"]) + int(known["timeoutAt"])
+        return OpenTransaction(id=txn_id, since=since, ends=ends, owner=known.get("owner"))
+
+
+def first_held(log: TopicLog) -> WireId | None:
+    """Return the first stored entry of a topic that readers do not receive yet; None if they receive all."""
+    if log.last is None or log.last_readable == log.last:
+        return None
+    last, entry = (-1, -1) if log.last_readable is None else log.last_readable[:2]
+    for ledger in log.ledgers:
+        start = entry + 1 if ledger.id == last else 0
+        if ledger.id >= last and start < ledger.entries:
+            return WireId(ledger.id, start, log.last.partition)
+    return None
 
 
 async def _read(admin: Asker, path: str, what: str) -> Any:

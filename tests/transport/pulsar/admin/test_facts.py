@@ -14,8 +14,10 @@ from jmsaio.config import Configuration, load
 from jmsaio.errors import JMSError, JMSSecurityError
 from jmsaio.launcher import auth
 from jmsaio.maintenance.diagnosis import CHECKS, Facts
+from jmsaio.model.wire import OutgoingRecord
+from jmsaio.transport.base import SenderOptions
 from jmsaio.transport.pulsar.admin import facts as module
-from jmsaio.transport.registry import collect_facts
+from jmsaio.transport.registry import collect_facts, connected
 from tests.support.broker import LaunchedBroker, TestBroker
 from tests.support.secure import SecureBroker
 
@@ -77,6 +79,27 @@ async def test_a_broker_of_ours_has_everything(pulsar_broker: TestBroker, transp
     assert call(pulsar_broker, "GET", f"persistent/{namespace}") == []
     assert states(facts) == {check.name: "ok" for check in CHECKS} | {"authentication": "warning"}
     assert -2 < facts.known("skew") < 2 and facts.known("version")[0].isdigit()
+
+
+async def test_a_transaction_that_holds_a_topic_back_is_found(
+    pulsar_broker: TestBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_LONG", 0)
+    namespace = f"public/doctor-{uuid.uuid4().hex[:12]}"
+    call(pulsar_broker, "PUT", f"namespaces/{namespace}")
+    config = load(f"{pulsar_broker.url}&jms.systemNamespace={namespace}", transport="wire")
+    async with connected(config) as transport:
+        await transport.ready_for_transactions(30)
+        transaction = await transport.begin(60)
+        for topic in (f"{namespace}/held", "public/default/doctor-elsewhere"):
+            options = SenderOptions(config.producer, lambda *_: None, transacted=True)
+            sender = await transport.open_sender(f"persistent://{topic}", options)
+            sender.send(OutgoingRecord(b"", {}), 0, transaction)
+            await sender.drain(30)
+        [(_, owner, age, topics)] = (await examine(config)).known("open transactions")
+        assert (owner, topics) == (None, ["held"]) and -2 < age < 60
+        await transaction.abort()
+        assert (await examine(config)).known("open transactions") == []
 
 
 async def test_settings_that_cost_something_are_found(other_broker: LaunchedBroker) -> None:

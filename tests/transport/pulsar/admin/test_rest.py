@@ -35,6 +35,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
+from jmsaio.transport.administration import OpenTransaction
 from jmsaio.transport.base import Cursor, StartPosition
 from jmsaio.transport.pulsar.admin import RestAdmin, rest
 from jmsaio.transport.pulsar.admin.rest import ATTEMPTS, REDIRECTS, TOGETHER
@@ -832,6 +833,38 @@ async def test_the_last_readable_entry_is_unknown_without_the_right_to_ask(make_
     async with scripted(Answer(200, INTERNAL), STATISTICS, Answer(status, {"reason": "no"})) as server:
         log = await make_admin(server.url).log(TOPIC)
     assert (log.last, log.last_readable, log.is_readable_known) == (WireId(7, 5), None, False)
+
+
+@pytest.mark.parametrize(
+    ("known", "held"),
+    [
+        (
+            Answer(200, {"status": "OPEN", "openTimestamp": 1_000, "timeoutAt": 60_000, "owner": "app"}),
+            {"ends": 61_000, "owner": "app"},
+        ),
+        (Answer(404, {"reason": "The transaction with this txdID `(3,4)`not found "}), {"is_known": False}),
+        (Answer(401, {"reason": "Unauthorized to see it"}), {}),
+    ],
+)  # fmt: skip
+async def test_the_transaction_of_the_first_entry_that_waits_holds_its_topic_back(
+    make_admin: MakeAdmin, known: Answer, held: dict[str, Any]
+) -> None:
+    buffer = Answer(200, {"state": "Ready", "maxReadPosition": "7:2"})
+    bits = {"X-Pulsar-txnid-most-bits": "3", "X-Pulsar-txnid-least-bits": "4"}
+    entry = Answer(200, b"", {"X-Pulsar-publish-time": "1970-01-01T00:00:02Z", **bits})
+    async with scripted(Answer(200, INTERNAL), STATISTICS, buffer, entry, known) as server:
+        assert await make_admin(server.url).held_back(TOPIC) == OpenTransaction(id=(3, 4), since=2_000, **held)
+    assert [one.target for one in server.requests[3:]] == [
+        f"{PATH}/ledger/7/entry/3", "/admin/v3/transactions/transactionMetadata/3/4",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", [Answer(404), Answer(200, b"", {"X-Pulsar-publish-time": "1970-01-01T00:00:02Z"})])
+async def test_an_entry_that_is_of_no_transaction_holds_nothing_back(make_admin: MakeAdmin, entry: Answer) -> None:
+    """The transaction has ended between two calls."""
+    buffer = Answer(200, {"state": "Ready", "maxReadPosition": "7:2"})
+    async with scripted(Answer(200, INTERNAL), STATISTICS, buffer, entry) as server:
+        assert await make_admin(server.url).held_back(TOPIC) is None
 
 
 async def test_a_topic_that_stores_nothing_has_no_log(make_admin: MakeAdmin) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
+import time
 from typing import Any
 
 import attrs
@@ -10,14 +14,17 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import AdminError, JMSSecurityError, NotFoundError
+from jmsaio.maintenance.overview import explain, read_states
+from jmsaio.model.destinations import Topic
 from jmsaio.model.wire import WireId
-from jmsaio.transport.base import Cursor, Ledger
+from jmsaio.transport.base import Cursor, Ledger, TopicLog
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.paths import topic_path
 from jmsaio.transport.pulsar.admin.transactions import (
     TransactionOutcome,
     decide,
     find_outcome,
+    first_held,
     read_subscription,
     read_topic,
 )
@@ -124,6 +131,12 @@ class Answers:
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         raise AssertionError
 
+    async def log(self, topic: str) -> TopicLog:
+        raise AssertionError
+
+    async def transaction_of(self, topic: str, message_id: WireId) -> tuple[tuple[int, int], int] | None:
+        raise AssertionError
+
 
 @pytest.mark.parametrize(
     ("answers", "outcome"),
@@ -142,6 +155,99 @@ async def test_a_broker_that_recovers_is_asked_again_until_it_tells_or_time_is_o
     monkeypatch.setattr("jmsaio.transport.pulsar.admin.transactions._PAUSE", 0.001)
     sent = {TOPIC: WireId(7, 0)}
     assert await find_outcome(answers, (3, 4), sent=sent, acknowledged={}, expired=False, timeout=0.2) is outcome
+
+
+@pytest.mark.parametrize(
+    ("last", "last_readable", "first"),
+    [
+        (None, None, None),
+        (WireId(7, 1), WireId(7, 1), None),
+        (WireId(7, 1), WireId(7, 0), WireId(7, 1)),
+        (WireId(7, 1, 2), None, WireId(5, 0, 2)),
+        (WireId(9, 0), WireId(5, 1), WireId(7, 0)),
+        (WireId(9, 0), WireId(7, 1), WireId(9, 0)),
+    ],
+)
+def test_the_first_entry_that_waits_follows_the_last_one_that_readers_receive(
+    last: WireId | None, last_readable: WireId | None, first: WireId | None
+) -> None:
+    """Ledgers without entries are passed over."""
+    ledgers = (Ledger(5, 2, 1), Ledger(6, 0, 0), Ledger(7, 2, 1), Ledger(8, 0, 0), Ledger(9, 1, 1))
+    assert first_held(TopicLog(ledgers, last, last_readable, True, False)) == first
+
+
+async def test_a_topic_tells_which_transaction_holds_it_back(pulsar_broker: TestBroker) -> None:
+    """Nothing does before its first message, nor after its end."""
+    client = await Harness.start(load(pulsar_broker.url, transport="wire"))
+    try:
+        topic = client.topic()
+        inbox, sender = await client.inbox(topic), await client.sender(topic, transacted=True)
+        await client.fill(topic, "plain")
+        assert await inbox.consume(1) == ["plain"]
+        await client.transport.ready_for_transactions(GUARD)
+        transaction = await client.transport.begin(30)
+        assert isinstance(transaction, WireTransaction)
+        assert await client.admin.held_back(topic) is None
+        before = time.time() * 1000
+        await client.send(sender, "sent", transaction=transaction)
+        await client.fill(topic, "behind")
+        held = await client.admin.held_back(topic)
+        assert held is not None
+        assert (held.id, held.is_known, held.owner) == (transaction.txn, True, None)
+        assert held.ends is not None
+        assert before - 1000 < held.since < held.ends < time.time() * 1000 + 60_000
+        [state] = await read_states(client.admin, client.configuration, Topic(topic))
+        assert state.subscription is not None
+        assert (
+            f"wait for transaction {held.id}, which is open"
+            in explain(state.subscription, held.since, state.open_transaction)[-1]
+        )
+        await transaction.abort()
+        assert await client.admin.held_back(topic) is None
+    finally:
+        await client.stop()
+
+
+#: Sends in a transaction, says so, and waits to be killed.
+KILLED = """
+import asyncio, sys
+import jmsaio
+
+async def main(url, queue):
+    options = dict(enable_transaction=True, transaction_timeout=5)
+    async with jmsaio.connect(url, **options) as connection:
+        async with connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session:
+            async with session.create_producer(jmsaio.Queue(queue)) as producer:
+                await producer.send("lost")
+                print("sent", flush=True)
+                await asyncio.sleep(600)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+async def test_a_killed_client_holds_its_topics_back_until_its_time_is_over(pulsar_broker: TestBroker) -> None:
+    """Its transaction is named meanwhile; then the broker rolls it back, and what was sent behind it arrives."""
+    client = await Harness.start(load(pulsar_broker.url, transport="wire"))
+    try:
+        topic = client.topic()
+        inbox = await client.inbox(topic)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", KILLED, pulsar_broker.url, topic, stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        assert await asyncio.wait_for(process.stdout.readline(), GUARD) == b"sent\n"
+        process.kill()
+        await process.communicate()
+        await client.fill(topic, "behind")
+        held = await client.admin.held_back(topic)
+        assert held is not None and held.ends is not None
+        assert inbox.receiver.receive(1) == []
+        assert await inbox.consume(1) == ["behind"]
+        assert await client.admin.held_back(topic) is None
+    finally:
+        await client.stop()
 
 
 async def test_the_outcome_on_a_broker(pulsar_broker: TestBroker) -> None:
