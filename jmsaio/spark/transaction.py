@@ -46,8 +46,6 @@ from jmsaio.transport.topics import list_partitions
 
 _log = logging.getLogger(__name__)
 
-#: Seconds after which the broker rolls the transaction back.
-_TIMEOUT: Final = 60.0
 #: Seconds between two attempts.
 _PAUSE: Final = 1.0
 #: Number in the queue of a query that has committed no batch yet.
@@ -146,7 +144,7 @@ async def write_rows(
                     f"{batch.queue} says that batch {last.number} was committed, but the checkpoint continues with "
                     f"batch {batch.number}: it is an old copy. Delete the queue to send its batches again"
                 )
-        transaction = await transport.begin(_TIMEOUT)
+        transaction = await transport.begin(configuration.transaction_timeout)
         try:
             sending = Sending(transport, configuration, schema=options.value_schema, transaction=transaction)
             sent = await _send(sending, options, tasks)
@@ -214,7 +212,8 @@ async def _last_batch(
         partitions = [topic] if transport.admin is None else await list_partitions(transport.admin, topic)
         if not any([await transport.end(each) for each in partitions]):
             await _send_number(transport, configuration, attrs.evolve(batch, number=_NONE), None)
-        record = await _receive(receiver, woken, _TIMEOUT + configuration.operation_timeout, batch)
+        seconds = configuration.transaction_timeout + configuration.operation_timeout
+        record = await _receive(receiver, woken, seconds, batch)
         yield _LastBatch(int(record.payload or b""), record, receiver)
     finally:
         await receiver.aclose(configuration.close_timeout)
@@ -230,7 +229,7 @@ async def _receive(receiver: Receiver, woken: asyncio.Event, seconds: float, bat
     except TimeoutError:
         raise OperationTimeoutError(
             f"{batch.queue}: the message with the number of the query's last batch was not received in {seconds:g} s: "
-            f"another client or a time to live removed it. Delete the queue to have that batch sent again"
+            "another client or a time to live removed it. Delete the queue to have that batch sent again"
         ) from None
 
 

@@ -77,9 +77,7 @@ def follow(spark: SparkSession, url: str, order: Order) -> None:
         rows = rows.selectExpr("text", "concat(topic, '@', position.ledger, ':', position.entry) AS place")
         if order.target:
             rows = rows.withColumnRenamed("place", "JMSCorrelationID")
-            sink = rows.writeStream.format("jms").options(
-                url=url, transport="wire", queue=order.target, transaction="true"
-            )
+            sink = rows.writeStream.format("jms").options(url=url, queue=order.target, transaction="true")
         else:
             sink = rows.writeStream.format("json").option("path", str(folder / "files"))
         return sink.option("checkpointLocation", str(folder / "checkpoint"))

@@ -374,6 +374,8 @@ def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
         yield "dataLossFolder", "must be an absolute path: tasks have other working directories"
     if options.transaction and options.dedup:
         yield "transaction", "is given together with dedup, whose rows their tasks send; give one of them"
+    if options.transaction and not given.configuration.enable_transaction:
+        yield "transaction", "needs enableTransaction, which is false"
     schema, words = options.schema, SCHEMAS[given.use]
     if isinstance(schema, str) and schema not in (*words, LATEST):
         yield "schema", f"must be {', '.join(words)}, {LATEST} or the number of a version"
