@@ -1,4 +1,4 @@
-"""Writes the state machines of Pulsar's protocol into the design guide: their transitions, as the code has them."""
+"""Writes the state machines of Pulsar's protocol, as the code has them, into the guides of design and transactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from jmsaio.protocol import handshake, producing, transacting
 from jmsaio.protocol.commands import Command
 from jmsaio.protocol.requests import ANSWERS
 
-GUIDE = Path(__file__).parents[1] / "jmsaio" / "guide" / "design.md"
+_GUIDES = Path(__file__).parents[1] / "jmsaio" / "guide"
+GUIDE, TRANSACTIONS = _GUIDES / "design.md", _GUIDES / "transactions.md"
 BEGIN = "<!-- The state machines, written by .mkdocs/protocol.py -->"
 END = "<!-- End of the state machines -->"
 
@@ -50,12 +51,23 @@ def table(event: str, transitions: Mapping[tuple[enum.Enum, str], enum.Enum]) ->
     return [f"| state | {event} | next state |", "|---|---|---|", *rows]
 
 
+def transaction() -> str:
+    """Return the drawing of a transaction's life."""
+    lines = ["```mermaid", "stateDiagram-v2", "  [*] --> OPEN: begin"]
+    lines += [f'  state "{state.value}" as {state.name}' for state in transacting.State]
+    edges: dict[tuple[enum.Enum, enum.Enum], list[str]] = {}
+    for (state, event), to in transacting.TRANSITIONS.items():
+        edges.setdefault((state, to), []).append(event.value.replace(":", ","))  # a colon ends a name there
+    lines += [f"  {state.name} --> {to.name}: {' / '.join(events)}" for (state, to), events in edges.items()]
+    return "\n".join([*lines, "```"])
+
+
 def write() -> None:
-    """Replace the generated part of the guide."""
-    text = GUIDE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    GUIDE.write_text(f"{before}{BEGIN}\n\n{machines()}\n\n{END}{after}", encoding="utf-8")
+    """Replace the generated parts of the guides."""
+    for guide, part in ((GUIDE, machines()), (TRANSACTIONS, transaction())):
+        before, _, rest = guide.read_text(encoding="utf-8").partition(BEGIN)
+        after = rest.partition(END)[2]
+        guide.write_text(f"{before}{BEGIN}\n\n{part}\n\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -127,6 +127,30 @@ async def redelivery(connection: Any, say: Say) -> None:
             await letter.acknowledge()
 
 
+async def transactions(connection: Any, say: Say) -> None:
+    """Receive a transfer and send what follows from it in one transaction: rolled back or committed together.
+
+    Over Pulsar, ``enableTransaction=true`` does the same with transactions of the broker, as in Java.
+    """
+    async with (
+        connection.create_session(AcknowledgeMode.TRANSACTED) as session,
+        connection.create_session() as observer,
+    ):
+        transfers, bookings = session.create_queue("transfers"), session.create_queue("bookings")
+        producer = await session.create_producer()
+        await producer.send(transfers, "5 pounds from Ann to Bob")
+        await session.commit()
+        async with session.create_consumer(transfers) as consumer, observer.create_consumer(bookings) as reader:
+            for end in ("rollback", "commit"):
+                transfer = await consumer.receive(timeout=5)
+                for booking in ("Ann -5", "Bob +5"):
+                    await producer.send(bookings, booking)
+                await say(f"received {transfer.text!r}, redelivered: {transfer.jms_redelivered}; two bookings sent")
+                await (session.rollback() if end == "rollback" else session.commit())
+                booked = [message.text for _ in range(2) if (message := await reader.receive(timeout=0.2)) is not None]
+                await say(f"{end}: the bookings are {booked}")
+
+
 @attrs.frozen
 class Chapter:
     """One chapter of the tour."""
@@ -156,6 +180,7 @@ CHAPTERS = (
     Chapter("A browser", browser),
     Chapter("A durable subscription", durable_subscription),
     Chapter("Redelivery and a dead letter", redelivery),
+    Chapter("A transaction", transactions),
 )
 
 
@@ -177,7 +202,7 @@ async def tour(stage: Stage, chapters: tuple[Chapter, ...] = CHAPTERS) -> None:
 
     Raises the errors of chapters. Cancelling closes the connection.
     """
-    broker = f"memory://demo-{uuid.uuid4().hex[:8]}"
+    broker = f"memory://demo-{uuid.uuid4().hex[:8]}?enableTransaction=true"
     async with jmsaio.connect(broker, client_id="demo") as connection:
         for number, chapter in enumerate(chapters, 1):
             await stage.open(number, chapter)

@@ -39,6 +39,8 @@ PROMISES = {
                                "letter box: \"Wednesday's news\""],
     "Redelivery and a dead letter": ["delivery 1, redelivered: False", "delivery 2, redelivered: True",
                                      "dead letter: '12 pounds to no one'"],
+    "A transaction": ["redelivered: False; two", "rollback: the bookings are []", "redelivered: True; two",
+                      "commit: the bookings are ['Ann -5', 'Bob +5']"],
 }  # fmt: skip
 
 

@@ -168,11 +168,11 @@ def batch(sequence: int, deadline: float = math.inf) -> Batch[str]:
     return Batch(sequence, [f"token {sequence}"], 1, b"frame %d" % sequence, deadline)
 
 
-def test_the_guide_has_the_tables() -> None:
+def test_the_guides_have_the_tables_and_the_drawing() -> None:
     script = load(".mkdocs/protocol.py")
-    guide = script.GUIDE.read_text(encoding="utf-8")
-    written = guide.partition(script.BEGIN)[2].partition(script.END)[0].strip()
-    assert written == script.machines(), "run python .mkdocs/protocol.py"
+    for guide, part in ((script.GUIDE, script.machines()), (script.TRANSACTIONS, script.transaction())):
+        written = guide.read_text(encoding="utf-8").partition(script.BEGIN)[2].partition(script.END)[0].strip()
+        assert written == part, "run python .mkdocs/protocol.py"
 
 
 def test_the_table_has_every_event_that_can_happen() -> None:
