@@ -216,6 +216,25 @@ async def test_partitions_are_one_transaction(native: str, name: Name, sticky: b
                 await session.commit()
 
 
+async def test_a_transaction_that_timed_out_gives_its_messages_back_once(native: str, name: Name) -> None:
+    queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
+    async with jmsaio.connect(native, transaction_timeout=1.0) as connection:
+        await fill(connection, queue, 3)
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            consumer, producer = await session.create_consumer(queue), await session.create_producer(output)
+            await producer.send("begins it")
+            await take(consumer, 3)
+            await asyncio.sleep(2.0)
+            with pytest.raises(jmsaio.TransactionRolledBackError):
+                await session.commit()
+            again = await take(consumer, 3)
+            assert sorted(texts(again)) == ["0", "1", "2"]
+            assert all(message.jms_redelivered for message in again)
+            await session.commit()
+            assert await consumer.receive(timeout=0.3) is None
+        assert await rest(connection, queue, wait=0.2) == await rest(connection, output, wait=0.2) == []
+
+
 async def test_order_and_marks_after_a_rollback(native: str, name: Name) -> None:
     topic = jmsaio.Topic(name("t"))
     async with jmsaio.connect(native, client_id=name("client")) as connection:

@@ -24,7 +24,10 @@ def test_guides_are_completed() -> None:
 
 @pytest.mark.parametrize(
     ("incomplete", "found"),
-    [("transport=", ["transport=auto", "transport=pulsar-client", "transport=wire"]), ("jms.clientI", ["jms.clientId="])],
+    [
+        ("transport=", ["transport=auto", "transport=pulsar-client", "transport=wire"]),
+        ("jms.clientI", ["jms.clientId="]),
+    ],
 )
 def test_options_and_their_choices_are_completed(incomplete: str, found: list[str]) -> None:
     assert completed(["queues", "-o"], incomplete) == found

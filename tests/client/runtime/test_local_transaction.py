@@ -134,29 +134,6 @@ async def test_a_stuck_listener_does_not_keep_the_transaction_open(name: Name) -
             await handle.commit()  # type: ignore[union-attr]  # begun by the send
 
 
-async def test_a_transaction_that_timed_out_gives_its_messages_back_once(
-    name: Name, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
-    async with jmsaio.connect(
-        f"memory://{name('late')}", enable_transaction=True, transaction_timeout=0.2
-    ) as connection:
-        await fill(connection, queue, 3)
-        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
-            consumer, producer = await session.create_consumer(queue), await session.create_producer(output)
-            await producer.send("begins it")
-            await take(consumer, 3)
-            await asyncio.sleep(0.5)
-            with pytest.raises(jmsaio.TransactionRolledBackError):
-                await session.commit()
-            again = await take(consumer, 3)
-            assert sorted(texts(again)) == ["0", "1", "2"]
-            assert all(message.jms_redelivered for message in again)
-            await session.commit()
-            assert await consumer.receive(timeout=0.3) is None
-        assert await rest(connection, queue, wait=0.2) == await rest(connection, output, wait=0.2) == []
-
-
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.message for record in caplog.records if "stay sent" in record.message]
 
