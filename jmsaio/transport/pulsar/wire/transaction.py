@@ -107,6 +107,7 @@ class WireTransaction:
         self._sent: dict[str, WireId] = {}  # one message for each topic
         self._acknowledged: dict[Acknowledger, dict[Entry, list[int]]] = {}
         self._commit = False
+        self._over = False  # it has ended at the broker, or in doubt
         self._ending: asyncio.Task[JMSError | None] | None = None  # returns why the broker does not tell its end
 
     def __repr__(self) -> str:
@@ -128,6 +129,7 @@ class WireTransaction:
             work.write()
         elif move is Move.REFUSE:
             self._client.loop.call_soon(work.refuse, self._refusal())
+            self._client.loop.call_soon(self._give_back)
         elif move is Move.REGISTER:
             self._client.tasks.start(self._register(part))
 
@@ -154,6 +156,14 @@ class WireTransaction:
     def acknowledged(self, consumer: Acknowledger, entry: Entry, index: int) -> None:
         """Add a record that was acknowledged in it, and learns how it ends."""
         self._acknowledged.setdefault(consumer, {}).setdefault(entry, []).append(index)
+
+    def _give_back(self) -> None:
+        """Have what was acknowledged since the rollback began redelivered, once the broker has ended it."""
+        if self._over:
+            late, self._acknowledged = self._acknowledged, {}
+            for consumer, entries in late.items():
+                consumer.records_ended(entries, False)
+                consumer.transaction_ended(entries, False)
 
     def contains(self, consumer: Acknowledger, entry: Entry, index: int) -> bool:
         """Return whether a record was acknowledged in it."""
@@ -264,6 +274,8 @@ class WireTransaction:
                 consumer.records_ended(entries, self._state.state is State.COMMITTED)
             consumer.transaction_ended(entries, error is None)
         self._on_ended(self)
+        self._over = True
+        self._client.loop.call_soon(self._give_back)  # after the refusals of this turn
         gone = not committing and error is not None and error.error_code in _ENDED
         return None if gone else error
 

@@ -203,7 +203,7 @@ async def test_a_transaction_that_has_ended_before_the_commit_was_rolled_back(wo
 
 
 async def test_nothing_is_sent_or_acknowledged_when_its_time_is_over(world: World) -> None:
-    """A late message would hold its topic back, and a late acknowledgement its record."""
+    """A late message would hold its topic back, and a late acknowledgement its record, which comes again."""
     transaction, box = await world.both(0.3)
     await world.server.seen(Command.ACK)
     sender = await world.sender()
@@ -218,6 +218,7 @@ async def test_nothing_is_sent_or_acknowledged_when_its_time_is_over(world: Worl
     with pytest.raises(TransactionRolledBackError, match="its time is over"):
         await transaction.commit()
     assert (len(world.server.all(Command.SEND)), len(world.server.all(Command.ACK))) == commands
+    assert texts(await box.take(1)) == ["in"]
 
 
 async def test_a_conflict_is_reported_to_the_commit(world: World) -> None:
