@@ -143,7 +143,18 @@ async def test_an_import_that_fails_for_another_reason_is_not_blamed_on_pulsar_c
         await open_transport(load("pulsar://localhost:1"))
 
 
-async def test_the_transport_that_the_configuration_names_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("option", "lines"),
+    [
+        ("transport=wire", []),
+        ("enableTransaction=true", ["pulsar://localhost:1 uses transport=wire, for enableTransaction=true"]),
+    ],
+)
+async def test_the_transport_that_the_configuration_chooses_is_opened(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, option: str, lines: list[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "jmsaio.transport.pulsar.wire", loopback)
-    async with connected(load("pulsar://localhost:1?transport=wire")):
-        assert [config.transport for config in loopback.OPENED] == ["wire"]
+    caplog.set_level("INFO", "jmsaio.transport.pulsar")
+    async with connected(load(f"pulsar://localhost:1?{option}")):
+        assert [config.used_transport for config in loopback.OPENED] == ["wire"]
+    assert caplog.messages == lines
