@@ -48,7 +48,7 @@ class FaultScript:
     def lose_commits(self, times: int = 1) -> None:
         """Commit the next transactions, but lose the answers: the session receives TransactionInDoubtError.
 
-        Applies to sessions with transactions of the broker, that is, without ``jms.emulateTransactions``.
+        Applies to sessions with transactions of the broker (``enableTransaction``).
         """
         with self._broker.lock:
             self._broker.faults.lost_commits += times
