@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from jmsaio.config import Configuration
 from jmsaio.errors import (
+    ConsumerBusyError,
     IllegalStateError,
     JMSError,
     OperationTimeoutError,
@@ -118,7 +119,8 @@ def _repeatable(error: JMSError, batch: MicroBatch | None) -> bool:
     """Return whether a repeated attempt can succeed, and stores no row twice."""
     if isinstance(error, TransactionInDoubtError):
         return batch is not None
-    if isinstance(error, TransactionRolledBackError | SendInDoubtError):  # the send's transaction was rolled back
+    # The transaction of a send is rolled back; the broker can take a minute to notice that another driver is gone.
+    if isinstance(error, TransactionRolledBackError | SendInDoubtError | ConsumerBusyError):
         return True
     return passes(error) or (error.__cause__ is not None and passes(error.__cause__))
 

@@ -19,7 +19,7 @@ from jmsaio.errors import IllegalStateError, InvalidDestinationError, Transactio
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.transaction import MicroBatch, commit_rows, write_rows
 from jmsaio.testing import EmbeddedBroker, embedded_broker
-from jmsaio.transport.base import ReaderOptions, Transport
+from jmsaio.transport.base import ReaderOptions, Subscription, SubscriptionType, Transport
 from jmsaio.transport.registry import connected
 from tests.spark import session
 from tests.spark.use import read, send
@@ -47,7 +47,7 @@ def rows(*texts: str, **columns: list[Any]) -> list[pa.RecordBatch]:
 
 
 def options(url: str, **more: str) -> SourceOptions:
-    return parse_options({"url": url, "transaction": "true", "transaction_timeout": "5", **more}, Use.WRITE)
+    return parse_options({"url": url, "transaction": "true", "transaction_timeout": "3", **more}, Use.WRITE)
 
 
 def write(url: str, query: str, number: int, *texts: str) -> None:
@@ -129,6 +129,21 @@ def test_a_batch_whose_driver_is_killed_is_there_once(pulsar_broker: TestBroker,
     write(url, query, 1, "b", "c")
     write(url, query, 2, "d")
     assert texts(pulsar_broker, query) == ["a", "b", "c", "d"]
+
+
+async def test_a_batch_waits_until_the_driver_before_it_is_gone(pulsar_broker: TestBroker) -> None:
+    url, query = pulsar_broker.url, str(uuid.uuid4())
+    await asyncio.to_thread(write, url, query, 0, "a")
+    topic = f"persistent://public/default/jmsaio-spark-{query}"
+    busy = Subscription((topic,), "jms-queue", SubscriptionType.EXCLUSIVE, ConsumerConfig())
+    async with connected(load(url)) as transport:
+        receiver = await transport.open_receiver(busy, lambda: None)
+        writing = asyncio.ensure_future(asyncio.to_thread(write, url, query, 1, "b"))
+        await asyncio.sleep(1)
+        assert not writing.done()
+        await receiver.aclose(5)
+        await writing
+        assert await stored(transport, query) == ["a", "b"]
 
 
 def test_spark_commits_a_table_and_repeated_micro_batches(
