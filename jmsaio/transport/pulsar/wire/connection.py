@@ -51,6 +51,9 @@ class ConsumerPart(Protocol):
     def announce(self) -> None:
         """Report what arrived; called once after the entries that came together."""
 
+    def activated(self, active: bool) -> None:
+        """Take whether it is the one consumer of its subscription that receives."""
+
     def topic_ended(self) -> None:
         """Take that the topic is terminated, and nothing follows."""
 
@@ -367,6 +370,11 @@ class Connection(asyncio.Protocol):
         if consumer is not None:
             consumer.topic_ended()
 
+    def _active_changed(self, fields: dict[str, Any]) -> None:
+        consumer = self.consumers.get(fields.get("consumer_id", -1))
+        if consumer is not None:
+            consumer.activated(fields.get("is_active", False))
+
     def _topics_changed(self, fields: dict[str, Any]) -> None:
         changed = self.watchers.get(fields["watcher_id"])
         if changed is not None:
@@ -419,12 +427,13 @@ def _wait_on(limit: asyncio.Timeout, queued: Callable[[], object]) -> None:
 
 
 #: Commands that need no reaction, and answers to requests that had no id.
-_IGNORED: Final = frozenset({Command.ACTIVE_CONSUMER_CHANGE, Command.ACK_RESPONSE})
+_IGNORED: Final = frozenset({Command.ACK_RESPONSE})
 _COMMANDS: Final[dict[int, Callable[[Connection, dict[str, Any]], None]]] = {
     Command.SEND_ERROR: Connection._take_send_error,
     Command.CLOSE_PRODUCER: Connection._close_producer,
     Command.CLOSE_CONSUMER: Connection._close_consumer,
     Command.REACHED_END_OF_TOPIC: Connection._end_of_topic,
     Command.TOPIC_MIGRATED: Connection._topic_migrated,
+    Command.ACTIVE_CONSUMER_CHANGE: Connection._active_changed,
     Command.WATCH_TOPIC_UPDATE: Connection._topics_changed,
 }

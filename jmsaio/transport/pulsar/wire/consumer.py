@@ -52,7 +52,8 @@ from jmsaio.transport.pulsar.wire.damages import Damages
 from jmsaio.transport.pulsar.wire.early import Early
 from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
 from jmsaio.transport.pulsar.wire.permits import Permits
-from jmsaio.transport.pulsar.wire.record import ENDS, Entry, Owner, WireRecord, may_expire
+from jmsaio.transport.pulsar.wire.record import ENDS, Entry, Owner, WireRecord, may_expire, signed
+from jmsaio.transport.pulsar.wire.silence import Silence
 from jmsaio.transport.pulsar.wire.transaction import WireTransaction, Work
 from jmsaio.transport.waiting import Waiters
 
@@ -144,6 +145,9 @@ class Consumer:
             config.expire_time_of_incomplete_chunked_message, self._redeliver_places, self._acknowledge_places,
             client.report,
         )  # fmt: skip
+        self._silence: Silence | None = None
+        if subscription.type is SubscriptionType.FAILOVER and self._persistent:
+            self._silence = Silence(topic, client.tasks, self._withheld, self._subscribe_again)
         self._first: WireId | None = None  # after a seek into a batch: earlier records of it are acknowledged
         self._closed = False
 
@@ -193,6 +197,7 @@ class Consumer:
         """Take the end on this connection: the broker sends everything unacknowledged again on the next one."""
         self._connection = None
         self._permits.end()
+        self.activated(False)
         self._clear(RecordEvent.LINK_LOST)
         self._chunks.clear()
         if not self._parked:
@@ -219,8 +224,39 @@ class Consumer:
         """Take that nothing follows: the topic is terminated."""
         _log.info("topic %s is terminated; nothing follows what is stored", self.topic)
 
+    def activated(self, active: bool) -> None:
+        """Take whether it is the consumer of a failover subscription that receives."""
+        if self._silence is not None:
+            if active:
+                self._silence.begin()
+            else:
+                self._silence.end()
+
+    async def _withheld(self) -> bool:
+        """Return whether the broker has messages that it could send, and does not."""
+        connection, what = self._connection, f"look for the end of {self.topic}"
+        if connection is None or not self._permits.granted:
+            return False
+        try:
+            timeout = self._client.config.operation_timeout
+            answer = await connection.request(what, timeout, Command.GET_LAST_MESSAGE_ID, consumer_id=self._id)
+        except JMSError:
+            return False
+        last, taken = answer["last_message_id"], answer.get("consumer_mark_delete_position")
+        if taken is None or signed(last["entry_id"]) < 0 or connection is not self._connection:
+            return False
+        return (signed(taken["ledger_id"]), signed(taken["entry_id"])) < (last["ledger_id"], last["entry_id"])
+
+    def _subscribe_again(self) -> None:
+        connection = self._connection
+        if connection is not None and connection.consumers.pop(self._id, None) is not None:
+            connection.send_request(Command.CLOSE_CONSUMER, consumer_id=self._id)
+            self.ended(TransportError("the broker sends nothing"), "")
+
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         """Take an entry."""
+        if self._silence is not None:
+            self._silence.broken()
         found = self._read(delivery, frame)
         if found is None:
             return
@@ -934,6 +970,7 @@ class Consumer:
         await self._keeper.aclose()
         connection, self._connection = self._connection, None
         self._permits.end()
+        self.activated(False)
         if connection is None or connection.consumers.pop(self._id, None) is None:
             return
         try:

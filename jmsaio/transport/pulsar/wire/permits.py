@@ -51,6 +51,11 @@ class Permits:
         self.end()
         self._share.leave(self)
 
+    @property
+    def granted(self) -> bool:
+        """Whether the broker can send records now."""
+        return self._connection is not None and self._given > 0
+
     def used(self, records: int, size: int) -> None:
         """Count an entry that arrived, whatever becomes of it.
 

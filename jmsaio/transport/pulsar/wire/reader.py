@@ -26,7 +26,7 @@ from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
 from jmsaio.transport.pulsar.wire.permits import Permits
-from jmsaio.transport.pulsar.wire.record import ENDS, Entry, WireRecord, may_expire
+from jmsaio.transport.pulsar.wire.record import ENDS, Entry, WireRecord, may_expire, signed
 
 _log = logging.getLogger(__name__)
 
@@ -191,6 +191,9 @@ class WireReader:
     def migrated(self, cluster: str) -> None:
         """Take the service URL of the cluster to which its topic has moved."""
         self._keeper.migrated(cluster)
+
+    def activated(self, active: bool) -> None:
+        """Take that it is the only consumer of its subscription, as always."""
 
     def topic_ended(self) -> None:
         """Take that nothing follows what is stored, which ``at_end`` finds out."""
@@ -360,11 +363,11 @@ class WireReader:
 
     def _places(self, answer: dict[str, Any]) -> tuple[WireId | None, EntryId]:
         last, before = answer["last_message_id"], answer.get("consumer_mark_delete_position") or {}
-        number = _signed(last["entry_id"])
+        number = signed(last["entry_id"])
         found = None
         if number >= 0:
-            found = WireId(_signed(last["ledger_id"]), number, self._partition, last.get("batch_index", -1))
-        return found, (_signed(before.get("ledger_id", -1)), _signed(before.get("entry_id", -1)))
+            found = WireId(signed(last["ledger_id"]), number, self._partition, last.get("batch_index", -1))
+        return found, (signed(before.get("ledger_id", -1)), signed(before.get("entry_id", -1)))
 
     async def aclose(self, timeout: float) -> None:
         """Close. See ``Reader.aclose``."""
@@ -387,8 +390,3 @@ class WireReader:
             await connection.request(what, max(0.01, timeout), Command.CLOSE_CONSUMER, consumer_id=self._id)
         except JMSError:
             return  # the connection is lost or silent: the broker drops the reader when it notices
-
-
-def _signed(number: int) -> int:
-    """Return a number that the protocol writes without its sign."""
-    return number - (1 << 64) if number >= 1 << 63 else number

@@ -216,3 +216,8 @@ def may_expire(entry: Entry, span: Span | None = None) -> bool:
         return entry.data.find(_NAME, span.start, span.middle) >= 0
     metadata = entry.metadata
     return _NAME in (metadata.packed if metadata.num_messages_in_batch is None else entry.data)
+
+
+def signed(number: int) -> int:
+    """Return a number that the protocol writes without its sign."""
+    return number - (1 << 64) if number >= 1 << 63 else number
