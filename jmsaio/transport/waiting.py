@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
@@ -67,13 +68,16 @@ async def together(work: Iterable[Coroutine[Any, Any, _Value]]) -> list[_Value]:
     return [task.result() for task in tasks]
 
 
-async def to_the_end(work: Coroutine[Any, Any, _Value]) -> _Value:
-    """Return what a coroutine returns. A cancellation waits for its end, which the coroutine must bound."""
+async def to_the_end(work: Coroutine[Any, Any, _Value], limit: float = math.inf) -> _Value:
+    """Return what a coroutine returns.
+
+    A cancellation waits for its end, which the coroutine must bound, or cancels it after ``limit`` seconds.
+    """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        with anyio.CancelScope(shield=True):
+        with anyio.move_on_after(limit, shield=True):
             await asyncio.gather(task, return_exceptions=True)  # an error changes nothing for who cancelled
         raise
 

@@ -111,10 +111,10 @@ def url(broker_kind: str, request: pytest.FixtureRequest) -> str:
     if broker_kind == "memory":
         return f"memory://{uuid.uuid4()}"
     if request.node.get_closest_marker("small_namespace") is not None:
-        small: str = request.getfixturevalue("small_url")
-        return small
-    broker: TestBroker = request.getfixturevalue("pulsar_broker")
-    return f"{broker.url}&transport=wire" if broker_kind == "wire" else broker.url
+        found: str = request.getfixturevalue("small_url")
+    else:
+        found = request.getfixturevalue("pulsar_broker").url
+    return f"{found}&transport=wire" if broker_kind == "wire" else found
 
 
 @pytest.fixture

@@ -36,10 +36,11 @@ ON_A_BROKER = (
     "interop/test_matrix.py", "test_readme.py", "transport/contract",
 )  # fmt: skip
 #: Files whose tests on each kind of broker also run over wire, in the full run: conformance that every run has on a
-#: broker, and what callbacks may do, as closing what they belong to.
+#: broker, what callbacks may do, as closing what they belong to, and subscriptions that end.
 OVER_WIRE = (
     *(name for name in ON_A_BROKER if name.startswith("conformance/")), "client/callbacks/test_completion.py",
     "client/callbacks/test_exception_listener.py", "client/callbacks/test_worker.py",
+    "client/test_ending_subscriptions.py",
 )  # fmt: skip
 #: Marks of tests that wait for something outside their process or their loop.
 OUTSIDE = ("broker", "java", "real_time")

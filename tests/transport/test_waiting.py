@@ -93,6 +93,20 @@ async def test_each_turn_of_the_loop_has_one_step_and_cancelling_ends_none(cance
     assert ended.done() and ended.cancelled() is cancelled
 
 
+async def test_work_that_takes_too_long_after_a_cancellation_is_cancelled() -> None:
+    work = asyncio.ensure_future(asyncio.Event().wait())
+
+    async def wait() -> bool:
+        return await work
+
+    task = asyncio.ensure_future(to_the_end(wait(), 0.01))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert work.cancelled()
+
+
 @pytest.mark.parametrize("fails", [False, True])
 async def test_work_is_done_to_the_end_before_a_cancellation_goes_on(fails: bool) -> None:
     answered, done = asyncio.Event(), list[str]()

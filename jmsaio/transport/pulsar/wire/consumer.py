@@ -55,7 +55,7 @@ from jmsaio.transport.pulsar.wire.permits import Permits
 from jmsaio.transport.pulsar.wire.record import ENDS, Entry, Owner, WireRecord, may_expire, signed
 from jmsaio.transport.pulsar.wire.silence import Silence
 from jmsaio.transport.pulsar.wire.transaction import WireTransaction, Work
-from jmsaio.transport.waiting import Waiters
+from jmsaio.transport.waiting import Waiters, to_the_end
 
 _log = logging.getLogger(__name__)
 _TYPES: Final = {
@@ -72,6 +72,8 @@ _OUT: Final = frozenset((life.HELD, life.ASIDE, life.RETURNED, life.LETTER, life
 _RETURN, _RETURN_MOST = 0.1, 10.0
 #: Seconds until records returned without a delay are requested again: a close that follows returns them by itself.
 _GATHER: Final = 0.01
+#: Seconds for which a cancelled opening waits for the broker's answer.
+_SUBSCRIBING: Final = 1.0
 #: The broker's words where a subscription has other consumers.
 _OTHERS: Final = "shared consumer attempting to unsubscribe"
 
@@ -169,7 +171,7 @@ class Consumer:
         metadata = {CLIENT: process_name(), **config.properties, **wanted.metadata}
         earliest = wanted.position is StartPosition.EARLIEST
         with registering(connection, connection.consumers, number, self, Command.SUBSCRIBE, self.topic):
-            await connection.request(
+            asked = connection.request(
                 f"subscribe {wanted.name} of {self.topic}", self._client.config.operation_timeout, Command.SUBSCRIBE,
                 topic=self.topic, subscription=wanted.name, sub_type=int(_TYPES[wanted.type]), consumer_id=number,
                 consumer_name=config.consumer_name, priority_level=config.priority_level or None,
@@ -179,6 +181,9 @@ class Consumer:
                 replicate_subscription_state=config.replicate_subscription_state or None,
                 subscription_properties=key_values(wanted.properties),
             )  # fmt: skip
+            # A broker that has to close what it is subscribing creates the subscription nevertheless, later: one
+            # that ends with this consumer could not be deleted before that.
+            await (asked if wanted.durable else to_the_end(asked, _SUBSCRIBING))
         self._connection = connection
         self._changed.wake()
         self._permits.begin(connection, number)

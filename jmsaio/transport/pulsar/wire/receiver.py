@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
+import anyio
+
 from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError, OperationTimeoutError, TransportError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.partitions import split_partition
@@ -94,8 +96,8 @@ class WireReceiver:
         try:
             await together(consumer.open(timeout) for consumer in consumers)
         except BaseException:
-            for consumer in consumers:
-                await consumer.aclose(1.0)
+            with anyio.CancelScope(shield=True):
+                await together(consumer.aclose(1.0) for consumer in consumers)
             raise
         if self._stopped:
             await together(consumer.stop(timeout) for consumer in consumers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 
+import anyio
 import pytest
 
 from jmsaio.config import ConsumerConfig, ProducerConfig, load
@@ -35,6 +36,38 @@ async def test_each_topic_and_partition_has_a_consumer(peer: Peer, transport: Wi
     assert {fields["consumer_name"] for fields in peer.all(Command.SUBSCRIBE)} == {
         peer.all(Command.SUBSCRIBE)[0]["consumer_name"]
     }
+
+
+async def test_a_cancelled_opening_closes_each_consumer_when_the_broker_has_answered(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """A subscription that is to end could not be deleted before; and a scope of anyio cancels each wait in it."""
+
+    def silent(link: Link, fields: Fields) -> bytes:
+        late.append((link, fields))
+        return b""
+
+    def closed() -> set[int]:
+        return {fields["consumer_id"] for fields in peer.all(Command.CLOSE_CONSUMER)}
+
+    async def opening() -> None:
+        with scope:
+            await transport.open_receiver(wanted, lambda: None)
+
+    peer.partitions, late, scope = 2, list[tuple[Link, Fields]](), anyio.CancelScope()
+    peer.script(Command.SUBSCRIBE, lambda link, fields: peer.usual(link, Command.SUBSCRIBE, fields), silent)
+    shared = SubscriptionType.SHARED
+    wanted = Subscription((TOPIC,), "s", shared, ConsumerConfig(), StartPosition.EARLIEST, durable=False)
+    task = asyncio.ensure_future(opening())
+    await peer.seen(Command.SUBSCRIBE, 2)
+    await asyncio.sleep(0.05)
+    scope.cancel()
+    await asyncio.sleep(0.05)
+    [(link, fields)] = late
+    assert fields["consumer_id"] not in closed()
+    link.send(Command.SUCCESS, request_id=fields["request_id"])
+    await task
+    assert closed() == {fields["consumer_id"] for fields in peer.all(Command.SUBSCRIBE)}
 
 
 @pytest.mark.parametrize("update", [True, False])
