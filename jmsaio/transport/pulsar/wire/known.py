@@ -39,8 +39,8 @@ class _Past(NamedTuple):
 
 
 _Name = tuple[str, str, str]
-#: States of a record that an application of this process has.
-_HAD: Final = frozenset((life.HELD, life.LETTER, life.IN_TRANSACTION, life.ACKED))
+#: States of a record that an application of this process has, or can still get from the consumer that has it.
+_HAD: Final = frozenset((life.QUEUED, life.HELD, life.LETTER, life.IN_TRANSACTION, life.ACKED))
 
 _past: Final[dict[tuple[_Name, EntryId], _Past]] = {}
 _alive: Final[weakref.WeakValueDictionary[_Name, weakref.WeakSet[Known]]] = weakref.WeakValueDictionary()

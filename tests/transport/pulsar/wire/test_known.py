@@ -41,6 +41,7 @@ def test_counts_outlive_a_consumer_once_and_only_for_the_same_entry() -> None:
 
 
 def test_what_another_connection_has_is_counted() -> None:
+    """What waits in its queue, too: its application can still get that, as if for the first time."""
     other = Known(NAME)
     for number, state in enumerate((life.HELD, life.QUEUED, life.ACKED)):
         other.add(entry(number, state))
@@ -49,7 +50,7 @@ def test_what_another_connection_has_is_counted() -> None:
     found = [entry(number) for number in range(3)]
     for one in found:
         known.add(one)
-    assert [(one.failures, one.returns) for one in found] == [({0: 3}, 1), ({}, 0), ({0: 1}, 0)]
+    assert [(one.failures, one.returns) for one in found] == [({0: 3}, 1), ({0: 1}, 0), ({0: 1}, 0)]
     replaced = entry(0, published=2)
     known.add(replaced)
     assert replaced.failures == {}
