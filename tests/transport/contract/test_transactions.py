@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from jmsaio.errors import JMSError, TransactionRolledBackError
-from jmsaio.transport.base import StartPosition, Transaction
-from tests.kit.records import texts
+from jmsaio.transport.base import StartPosition, SubscriptionType, Transaction
+from tests.kit.records import record, texts
 from tests.transport.contract.harness import CONTRACTS, GUARD, Harness, params
 
 TRANSACTED = params(name for name, contract in CONTRACTS.items() if contract.TRANSACTIONS)
@@ -180,3 +180,55 @@ async def test_what_an_open_transaction_sent_is_not_readable(harness: Harness) -
     assert first is not None
     assert readable is not None
     assert readable > first
+
+
+@pytest.mark.parametrize("type_", [SubscriptionType.SHARED, SubscriptionType.FAILOVER])
+async def test_an_abort_returns_only_its_own_records_of_a_batch(harness: Harness, type_: SubscriptionType) -> None:
+    """Pulsar redelivers whole entries, and to a failover subscription everything that is not acknowledged."""
+    topic = harness.topic()
+    inbox = await harness.inbox(topic, type=type_)
+    await harness.fill(topic, "settled", "in", "held")
+    await harness.fill(topic, "other")
+    settled, inside, held, other = await inbox.take(4)
+    inbox.receiver.acknowledge([settled])
+    transaction = await _begin(harness)
+    inbox.receiver.acknowledge([inside], transaction)
+    await inbox.receiver.settle(GUARD)
+    await transaction.abort()
+    [again] = await inbox.take(1)
+    assert (texts([again]), again.redelivery_count) == (["in"], 1)
+    assert await inbox.rest() == []
+    inbox.receiver.acknowledge([again, held, other])
+    await inbox.close()
+    assert await (await harness.inbox(topic, type=type_)).rest() == []
+
+
+async def test_transactions_acknowledge_parts_of_one_batch(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    await harness.fill(topic, *"12345")
+    records = await inbox.take(5)
+    transactions = [await _begin(harness) for _ in range(3)]
+    for transaction, some in zip(transactions, (records[:1], records[1:3], records[3:]), strict=True):
+        inbox.receiver.acknowledge(some, transaction)
+    await inbox.receiver.settle(GUARD)
+    await transactions[0].commit()
+    await transactions[1].abort()
+    again = await inbox.take(2)
+    assert texts(again) == ["2", "3"]
+    await transactions[2].commit()
+    inbox.receiver.acknowledge(again)
+    await inbox.close()
+    assert await (await harness.inbox(topic)).rest() == []
+
+
+async def test_delayed_records_appear_after_the_commit(harness: Harness) -> None:
+    topic = harness.topic()
+    inbox = await harness.inbox(topic)
+    sender = await harness.sender(topic, transacted=True)
+    transaction = await _begin(harness)
+    due = round(harness.transport.clock.now() * 1000) + 1000
+    await harness.send(sender, record("delayed", deliver_at=due), "at once", transaction=transaction)
+    assert await inbox.rest() == []
+    await transaction.commit()
+    assert await inbox.consume(2) == ["at once", "delayed"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.errors import IllegalStateError
-from jmsaio.protocol.codes import ServerError
+from jmsaio.errors import IllegalStateError, TransportError
+from jmsaio.protocol.codes import ServerError, TxnAction
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire import coordinators
 from jmsaio.transport.pulsar.wire.transport import WireTransport
@@ -42,3 +42,23 @@ async def test_a_broker_without_coordinators_has_no_transactions(
     peer.answer(Command.TC_CLIENT_CONNECT_REQUEST, ServerError.NotAllowedError)
     with pytest.raises(IllegalStateError, match="transactionCoordinatorEnabled=true"):
         await transport.ready_for_transactions(5)
+
+
+async def test_a_coordinator_that_stays_away_is_asked_ten_times(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert coordinators._PAUSE == 1.0
+    monkeypatch.setattr(coordinators, "_PAUSE", 0.001)
+    peer.answer(Command.NEW_TXN, *[MISSING] * 20)
+    with pytest.raises(TransportError, match="begin a transaction"):
+        await transport.begin(60)
+    assert len(peer.all(Command.NEW_TXN)) == 10
+
+
+async def test_each_new_connection_is_introduced_to_its_coordinator(peer: Peer, transport: WireTransport) -> None:
+    transaction = await transport.begin(60)
+    for link in peer.links:
+        link.cut()
+    await transaction.commit()
+    assert list(peer.outcomes.values()) == [TxnAction.COMMIT]
+    assert len(peer.all(Command.TC_CLIENT_CONNECT_REQUEST)) == 2
