@@ -17,11 +17,13 @@ import jmsaio
 from jmsaio.cli.app import main
 from jmsaio.cli.common.exits import NOTHING, OK
 from jmsaio.cli.common.output import Output
-from jmsaio.cli.states import _list, _stats
+from jmsaio.cli.states import _list, _stats, detail_of
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, NotFoundError
+from jmsaio.maintenance.overview import DestinationState
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.testing import embedded_broker
+from jmsaio.transport.administration import OpenTransaction, SubscriptionStats
 from jmsaio.transport.names import process_name
 
 
@@ -44,6 +46,17 @@ async def test_queues_and_topics_are_listed_apart(config: dict[str, Any], capsys
         assert await _list(loaded, False, None, output) == 0
         [topic] = lines(capsys)
         assert (topic["name"], topic["subscription"], topic["consumers"]) == ("news", "readers", 1)
+
+
+def test_a_transaction_that_holds_messages_back_is_a_line_of_the_detail() -> None:
+    held = OpenTransaction(id=(0, 7), since=0, owner="app")
+    state = DestinationState(
+        topic="t", name="t", producers=0, rate_in=None, subscription=SubscriptionStats("s", "Shared", 5, 0),
+        open_transaction=held,
+    )  # fmt: skip
+    assert [str(line) for line in detail_of(state, 45_000)][1:] == [
+        "  messages of the last 45 s wait for transaction (0, 7) of app, which is open"
+    ]
 
 
 async def test_a_table_is_redrawn_on_a_terminal(config: dict[str, Any]) -> None:

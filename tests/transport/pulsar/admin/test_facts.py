@@ -10,8 +10,10 @@ import anyio
 import httpx
 import pytest
 
+import jmsaio
+from jmsaio import AcknowledgeMode
 from jmsaio.config import Configuration, load
-from jmsaio.errors import JMSError, JMSSecurityError
+from jmsaio.errors import IllegalStateError, JMSError, JMSSecurityError
 from jmsaio.launcher import auth
 from jmsaio.maintenance.diagnosis import CHECKS, Facts
 from jmsaio.model.wire import OutgoingRecord
@@ -100,6 +102,14 @@ async def test_a_transaction_that_holds_a_topic_back_is_found(
         assert (owner, topics) == (None, ["held"]) and -2 < age < 60
         await transaction.abort()
         assert (await examine(config)).known("open transactions") == []
+
+
+async def test_a_broker_without_transactions_refuses_transacted_sessions_at_once(other_broker: LaunchedBroker) -> None:
+    """With the settings to change."""
+    async with jmsaio.connect(other_broker.url, enable_transaction=True) as connection:
+        with pytest.raises(IllegalStateError, match="transactionCoordinatorEnabled=true and systemTopicEnabled=true"):
+            async with connection.create_session(AcknowledgeMode.TRANSACTED):
+                pass
 
 
 async def test_settings_that_cost_something_are_found(other_broker: LaunchedBroker) -> None:
