@@ -148,7 +148,7 @@ class Asker(Protocol):
 
 async def find_outcome(
     admin: Asker, txn_id: TransactionId, *, sent: Mapping[str, WireId],
-    acknowledged: Mapping[tuple[str, str], WireId], expired: bool, timeout: float,
+    acknowledged: Mapping[tuple[str, str], WireId], expires: float, timeout: float,
 ) -> TransactionOutcome:  # fmt: skip
     """Return the outcome of a transaction whose commit was requested, without an answer.
 
@@ -161,7 +161,7 @@ async def find_outcome(
             same about each.
         acknowledged: one record that it acknowledged, by topic or partition, and subscription. The record's index is
             -1 if the transaction acknowledged its whole entry; prefer such a record.
-        expired: whether the transaction's time might have been over when the coordinator was last asked to commit it.
+        expires: loop time from which on the broker might have rolled the transaction back, as its time is over.
         timeout: maximum seconds.
 
     Returns:
@@ -174,6 +174,7 @@ async def find_outcome(
         while True:
             with understanding(f"transaction {txn_id}"):
                 coordinator = await _attempt(_ask_coordinator(admin, txn_id))
+                expired = anyio.current_time() >= expires
                 topics = [await _attempt(_ask_topic(admin, txn_id, *one)) for one in sent.items()]
                 parts = [await _attempt(_ask_subscription(admin, *of, one)) for of, one in acknowledged.items()]
             outcome = decide(coordinator, filter(None, topics), filter(None, parts), expired=expired)

@@ -47,7 +47,7 @@ class FindOutcome(Protocol):
 
     async def __call__(
         self, txn_id: tuple[int, int], *, sent: Mapping[str, WireId], acknowledged: Mapping[tuple[str, str], WireId],
-        expired: bool, timeout: float,
+        expires: float, timeout: float,
     ) -> TransactionOutcome: ...  # fmt: skip
 
 
@@ -289,9 +289,8 @@ class WireTransaction:
                     place = WireId(entry.ledger, entry.number, entry.partition, -1 if whole else indexes[0])
                     records[entry.topic, consumer.subscription_name] = place
         outcome = await self._find(
-            self.txn, sent=self._sent, acknowledged=records, timeout=timeout,
-            expired=self._client.loop.time() >= self._deadline + LONGER,
-        )  # fmt: skip
+            self.txn, sent=self._sent, acknowledged=records, expires=self._deadline + LONGER, timeout=timeout
+        )
         if outcome is TransactionOutcome.COMMITTED:
             self._state.take(Event.FOUND_COMMITTED)
         elif outcome is TransactionOutcome.ABORTED:

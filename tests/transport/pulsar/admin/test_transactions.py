@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import subprocess
 import sys
 import time
@@ -113,10 +114,12 @@ class Answers:
 
     buffer: list[Any]
     coordinator: Exception = attrs.field(factory=lambda: NotFoundError("The transaction with this txdID not found"))
+    loaded: float = 0.0  # loop time before which the coordinator is not there
 
     async def ask(self, method: str, path: str, what: str) -> tuple[str, str]:
         if "transactionMetadata" in path:
-            raise self.coordinator
+            loaded = asyncio.get_running_loop().time() >= self.loaded
+            raise self.coordinator if loaded else NotFoundError("Transaction coordinator with id 3 not found!")
         if "transactionInBufferStats" in path:
             assert path.endswith("/public/default/orders/3/4")
             return json.dumps(SILENT), ""
@@ -129,7 +132,7 @@ class Answers:
         return (Ledger(7, 1, 1),)
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
-        raise AssertionError
+        return Cursor(WireId(7, 3))
 
     async def log(self, topic: str) -> TopicLog:
         raise AssertionError
@@ -154,7 +157,7 @@ async def test_a_broker_that_recovers_is_asked_again_until_it_tells_or_time_is_o
 ) -> None:
     monkeypatch.setattr("jmsaio.transport.pulsar.admin.transactions._PAUSE", 0.001)
     sent = {TOPIC: WireId(7, 0)}
-    assert await find_outcome(answers, (3, 4), sent=sent, acknowledged={}, expired=False, timeout=0.2) is outcome
+    assert await find_outcome(answers, (3, 4), sent=sent, acknowledged={}, expires=math.inf, timeout=0.2) is outcome
 
 
 @pytest.mark.parametrize(
@@ -206,6 +209,18 @@ async def test_a_topic_tells_which_transaction_holds_it_back(pulsar_broker: Test
         assert await client.admin.held_back(topic) is None
     finally:
         await client.stop()
+
+
+@pytest.mark.parametrize(("expires", "outcome"), [(math.inf, COMMITTED), (0.04, UNKNOWN)])
+async def test_an_acknowledged_record_tells_only_what_was_found_before_the_time_was_over(
+    monkeypatch: pytest.MonkeyPatch, expires: float, outcome: TransactionOutcome
+) -> None:
+    """The coordinator might have rolled back between the question and its answer; then others have the record."""
+    monkeypatch.setattr("jmsaio.transport.pulsar.admin.transactions._PAUSE", 0.001)
+    now, records = asyncio.get_running_loop().time(), {(TOPIC, "s"): WireId(7, 2)}
+    answers = Answers([READY], loaded=now + 0.05)
+    found = await find_outcome(answers, (3, 4), sent={}, acknowledged=records, expires=now + expires, timeout=5)
+    assert found is outcome
 
 
 #: Sends in a transaction, says so, and waits to be killed.
@@ -272,7 +287,7 @@ async def test_the_outcome_on_a_broker(pulsar_broker: TestBroker) -> None:
             sent, acknowledged = {topic: taken[0].message_id}, {(topic, "s"): taken[0].message_id}
             for _ in range(2):
                 for parts in ({"sent": sent, "acknowledged": {}}, {"sent": {}, "acknowledged": acknowledged}):
-                    found = await find_outcome(admin, transaction.txn, **parts, expired=False, timeout=GUARD)
+                    found = await find_outcome(admin, transaction.txn, **parts, expires=math.inf, timeout=GUARD)
                     assert found is outcome
                 await admin.ask("PUT", f"{topic_path(topic)}/unload", "unload")
     finally:
