@@ -17,6 +17,7 @@ from pathlib import Path
 import attrs
 import click
 
+from tests.storm import transfers
 from tests.storm.storm import DAMAGE, FAULTS, Plan, run
 from tests.support.broker import LaunchedBroker, watch_launcher
 
@@ -30,11 +31,12 @@ CRASHED = 3
 @click.option("--without", multiple=True, type=click.Choice(sorted(FAULTS)), help="Leave out a fault; repeatable.")
 @click.option("--damage", multiple=True, type=click.Choice(sorted(DAMAGE)), help="Damage bytes, too; repeatable.")
 @click.option("--transport", type=click.Choice(["pulsar-client", "wire"]), default="pulsar-client", show_default=True)
+@click.option("--transfers", "transferring", is_flag=True, help="Move amounts in transactions of the broker instead.")
 @click.option("--verbose", is_flag=True, help="Show the library's log.")
 @click.option("--inside", is_flag=True, hidden=True)
 def main(
     minutes: float, kills: int, seed: int, without: tuple[str, ...], damage: tuple[str, ...], transport: str,
-    verbose: bool, inside: bool,
+    transferring: bool, verbose: bool, inside: bool,
 ) -> None:  # fmt: skip
     """Send, receive and cancel while the network breaks and the broker is killed; count what is lost."""
     if not inside:
@@ -48,6 +50,11 @@ def main(
         broker = LaunchedBroker(Path(folder), memory="512m")
         broker.start()
         try:
+            if transferring:
+                plan = attrs.evolve(plan, faults=tuple(name for name in transfers.FAULTS if name not in without))
+                balance = asyncio.run(transfers.run(broker, plan, click.echo))
+                click.echo(f"{'the sum is right' if balance.right else 'WRONG'}: {balance}")
+                raise SystemExit(0 if balance.right else 1)
             journal = asyncio.run(run(broker, plan, click.echo))
         finally:
             broker.kill()

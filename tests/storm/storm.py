@@ -50,6 +50,14 @@ DAMAGE: dict[str, Callable[[Storm], object]] = {
     "flip-send": lambda storm: storm.proxy.flip(Command.SEND, storm.chance.choice([Part.PAYLOAD, Part.CHECKSUM])),
     "flip-message": lambda storm: storm.proxy.flip(Command.MESSAGE, storm.chance.choice([Part.PAYLOAD, Part.CHECKSUM])),
 }
+_OF_TRANSACTIONS = (
+    Command.ADD_PARTITION_TO_TXN, Command.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, Command.ACK, Command.ACK_RESPONSE,
+    Command.END_TXN, Command.END_TXN_RESPONSE,
+)  # fmt: skip
+#: That of transactions of the broker alone: a command of theirs is lost with its connection.
+OF_TRANSACTIONS: dict[str, Callable[[Storm], object]] = {
+    "cut-transaction": lambda storm: storm.proxy.cut(storm.chance.choice(_OF_TRANSACTIONS)),
+}
 
 
 @attrs.frozen
@@ -59,7 +67,7 @@ class Plan:
     Attributes:
         seconds: how long it lasts, without the calm afterwards.
         kills: how often the broker's process is killed.
-        faults: names of ``FAULTS`` and ``DAMAGE``.
+        faults: names of ``FAULTS``, ``DAMAGE`` and ``OF_TRANSACTIONS``.
         seed: of all chance.
         calm: seconds that what is left may take to arrive.
         rate: messages that each sender sends in a second, roughly.
@@ -153,7 +161,7 @@ class Storm:
                 continue
             name = self.chance.choice(plan.faults)
             self.journal.disturb(name, started, 5.0)
-            if isinstance(begun := {**FAULTS, **DAMAGE}[name](self), Awaitable):
+            if isinstance(begun := {**FAULTS, **DAMAGE, **OF_TRANSACTIONS}[name](self), Awaitable):
                 await begun
             await asyncio.sleep(self.chance.uniform(0.2, 4.0))
             self.proxy.clear()

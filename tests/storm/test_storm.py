@@ -12,6 +12,7 @@ from click.testing import CliRunner
 import jmsaio
 from jmsaio.model.wire import WireId
 from jmsaio.testing import embedded_broker
+from tests.storm import transfers
 from tests.storm.__main__ import CRASHED, main, watch
 from tests.storm.gauges import sample
 from tests.storm.journal import BROKEN, CLOSED, TWICE, UNEXPLAINED, Journal
@@ -34,6 +35,18 @@ async def test_a_quarter_of_a_minute_of_every_fault_loses_nothing(own_broker: Te
     assert "lost: nothing" in told, told
     assert "left behind: nothing" in told, told
     assert "1 kill" in told
+
+
+@pytest.mark.timeout(600)
+async def test_transfers_of_half_a_minute_keep_the_sum(own_broker: TestBroker) -> None:
+    """Whatever breaks, a transaction happens wholly or not at all, and once.
+
+    ``python -m tests.storm --transfers --minutes 10`` has a longer one.
+    """
+    balance = await transfers.run(own_broker, Plan(30.0, kills=1, faults=transfers.FAULTS, seed=2))
+    assert balance.right, balance
+    assert balance.outcomes["committed"] > 10, balance
+    assert balance.outcomes["rolled back as asked"], balance
 
 
 @pytest.mark.parametrize(("delivered", "status", "words"), [(True, 0, "lost: nothing"), (False, 1, "LOST 1: a")])
