@@ -562,27 +562,29 @@ def queue_up(link: Link, fields: Fields) -> bytes:
 
 async def test_a_producer_waits_for_exclusive_access_as_long_as_it_takes(peer: Peer) -> None:
     """The time-outs of openings and requests apply to those that have no answer at all."""
-    transport = await open_transport(peer.config(operation_timeout=0.3))
-    peer.script(Command.PRODUCER, queue_up, queue_up, silent)
+    transport = await open_transport(peer.config(operation_timeout=1.0))
+    peer.script(Command.PRODUCER, queue_up, queue_up, *[silent] * 9)
     opening = asyncio.ensure_future(open_sender(transport, [], access_mode="WaitForExclusive"))
     for attempts in (1, 2):
         await peer.seen(Command.PRODUCER, attempts)
-        await asyncio.sleep(0.4)
+        await asyncio.sleep(1.2)
         assert not opening.done()
         peer.links[-1].cut()
     with pytest.raises(BrokerUnavailableError):  # its place in the queue is lost, and the next one is not granted
         await opening
+    peer.scripts.clear()
+    attempts = len(peer.all(Command.PRODUCER))
     peer.script(Command.PRODUCER, queue_up)
     opening = asyncio.ensure_future(open_sender(transport, [], access_mode="WaitForExclusive"))
-    asked = (await peer.seen(Command.PRODUCER, 4))[3]
-    await asyncio.sleep(0.4)
+    asked = (await peer.seen(Command.PRODUCER, attempts + 1))[-1]
+    await asyncio.sleep(1.2)
     peer.links[-1].write(peer.usual(peer.links[-1], Command.PRODUCER, asked))
     sender = await opening
     sender.send(record("x"), 0)
     await sender.drain(5)
     peer.script(Command.PRODUCER, queue_up)
     opening = asyncio.ensure_future(open_sender(transport, [], access_mode="WaitForExclusive"))
-    await peer.seen(Command.PRODUCER, 5)
+    await peer.seen(Command.PRODUCER, attempts + 2)
     await transport.aclose(2)
     with pytest.raises(ObjectClosedError):
         await opening
