@@ -227,6 +227,17 @@ class Broker:
         consumer.subscription.topic.subscriptions.pop(consumer.subscription.name, None)
         return {}
 
+    def _last_message(self, link: Link, fields: Fields) -> Fields | ServerError:
+        consumer = link.consumers.get(fields["consumer_id"])
+        if consumer is None:
+            return ServerError.MetadataError
+        last, taken = consumer.subscription.ends()
+        names = "last_message_id", "consumer_mark_delete_position"
+        return {
+            name: {"ledger_id": ledger, "entry_id": entry % (1 << 64)}
+            for name, (ledger, entry) in zip(names, (last, taken), strict=True)
+        }
+
     def _flow(self, link: Link, fields: Fields) -> None:
         consumer, permits = link.consumers.get(fields["consumer_id"]), fields["message_permits"]
         if not permits:
@@ -282,6 +293,7 @@ _REQUESTS: dict[Command, Callable[[Broker, Link, Fields], Fields | ServerError |
     Command.CLOSE_CONSUMER: Broker._close_consumer,
     Command.UNSUBSCRIBE: Broker._unsubscribe,
     Command.ACK: Broker._acknowledge,
+    Command.GET_LAST_MESSAGE_ID: Broker._last_message,
 }
 
 

@@ -164,6 +164,14 @@ class Subscription:
         found = [(entry, self._bits(entry)) for entry in self.topic.entries.values()]
         return [text for entry, bits in found for index, text in enumerate(entry.texts) if bits >> index & 1]
 
+    def ends(self) -> tuple[Place, Place]:
+        """The last entry, and the last before the first that is not acknowledged."""
+        places = list(self.topic.entries)
+        left = [index for index, place in enumerate(places) if self._bits(self.topic.entries[place])]
+        before = (0, -1)
+        last, mark = places[-1] if places else before, (left[0] if left else len(places)) - 1
+        return last, places[mark] if mark >= 0 else before
+
     def dispatch(self) -> None:
         """Send what can be sent."""
         if not self.consumers:
