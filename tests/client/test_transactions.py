@@ -9,6 +9,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncIterator, Callable
 
+import httpx
 import pytest
 
 import jmsaio
@@ -287,3 +288,21 @@ async def test_all_kinds_of_bodies(plain: jmsaio.Connection, transacted: jmsaio.
     found = await take(await transacted.create_consumer(queue), 3)
     assert [type(message) for message in found] == [jmsaio.BytesMessage, jmsaio.MapMessage, jmsaio.TextMessage]
     await transacted.commit()
+
+
+@pytest.mark.broker
+@pytest.mark.slow
+async def test_a_part_of_a_batch_stays_acknowledged_when_its_topic_moves(pulsar_broker: TestBroker, name: Name) -> None:
+    """Committed with an entry before it, which the broker has as acknowledged when it recovers the subscription."""
+    queue = jmsaio.Queue(name("q"))
+    async with jmsaio.connect(f"{pulsar_broker.url}&transport=wire&enableTransaction=true") as connection:
+        async with connection.create_session() as session, session.create_producer(queue) as producer:
+            await producer.send("alone")
+            await asyncio.gather(*[await producer.send_async(each) for each in ("first", "second")])
+        async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
+            assert texts(await take(await session.create_consumer(queue), 2)) == ["alone", "first"]
+            await session.commit()
+        path = full_name(connection, queue).replace("://", "/")
+        async with httpx.AsyncClient(base_url=pulsar_broker.web_service_url, timeout=30) as http:
+            (await http.put(f"/admin/v2/{path}/unload")).raise_for_status()
+        assert texts(await rest(connection, queue, 1)) == ["second"]

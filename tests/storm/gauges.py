@@ -52,7 +52,7 @@ async def sample(web_service_url: str, topics: Iterable[str]) -> Sample:
     gc.collect()
     return Sample(
         memory=_memory(),
-        objects=sum(type(thing).__module__.startswith("jmsaio.") for thing in gc.get_objects()),
+        objects=sum(str(type(thing).__module__).startswith("jmsaio.") for thing in gc.get_objects()),
         tasks=len(asyncio.all_tasks()),
         sockets=_sockets(),
         consumers=consumers,

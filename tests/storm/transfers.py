@@ -29,9 +29,8 @@ _OPTIONS = (
     "transport=wire&enableTransaction=true&producerConfig.batchingEnabled=true&consumerConfig.receiverQueueSize=20"
     "&operationTimeoutMs=5000&connectionTimeoutMs=2000"
 )
-#: Faults by name. Not "unload": with it, in two runs of seven, one acknowledgement of a message in a batch was undone
-#: that a transaction had committed, so that the message came again; whether by the broker or by the client is open.
-FAULTS = tuple(name for name in (*OF_ALL, *OF_TRANSACTIONS) if name != "unload")
+#: Faults by name.
+FAULTS = (*OF_ALL, *OF_TRANSACTIONS)
 #: Seconds after which the broker rolls back.
 _TIMEOUT = 8.0
 

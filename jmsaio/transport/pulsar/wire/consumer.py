@@ -541,12 +541,11 @@ class Consumer:
         if not self._persistent:
             return  # nothing is stored, so nothing is acknowledged
         places = [(entry, _ack_set_in(entry, indexes)) for entry, indexes in entries.items()]
-        for first in range(0, len(places), _MOST_IDS):
+        for some in _apart(places):
             outcome: asyncio.Future[None] = self._client.loop.create_future()
             self._transacted.add(outcome)
             outcome.add_done_callback(self._transacted.discard)
             number = None if self._parked else self._id
-            some = places[first : first + _MOST_IDS]
             write = partial(self._send_acks_in, transaction, some, number, outcome)
             transaction.add(self.topic, self._subscription.name, Work(write, partial(self._end_ack, some, outcome)))
 
@@ -1035,6 +1034,20 @@ def _some(places: Iterable[EntryId]) -> Iterator[list[EntryId]]:
     rest = iter(places)
     while found := list(islice(rest, _MOST_IDS)):
         yield found
+
+
+def _apart(places: _Places) -> Iterator[_Places]:
+    """Yield what each ACK in a transaction acknowledges: many whole entries, or a part of one.
+
+    A broker that recovers a subscription ignores an ACK from the first entry on that is acknowledged meanwhile. A part
+    of a batch behind it would arrive again although the transaction was committed.
+    """
+    whole = [place for place in places if not place[1]]
+    for first in range(0, len(whole), _MOST_IDS):
+        yield whole[first : first + _MOST_IDS]
+    for place in places:
+        if place[1]:
+            yield [place]
 
 
 def _ack_set_in(entry: Entry, indexes: list[int]) -> int | None:

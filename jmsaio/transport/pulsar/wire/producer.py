@@ -25,6 +25,7 @@ from jmsaio.errors import (
     JMSSecurityError,
     MessageFormatError,
     MessageTooLargeError,
+    ProtocolError,
     RefusedInDoubtError,
     ResourceAllocationError,
     SendError,
@@ -169,6 +170,8 @@ class Producer:
                 initial_subscription_name=self._config.initial_subscription_name,
                 txn_enabled=self._transacted or None,
             )  # fmt: skip
+            if answer["last_sequence_id"] < -1:
+                raise ProtocolError(f"the broker's last sequence id of {self.topic} is {answer['last_sequence_id']}")
         self._name = answer["producer_name"]
         self._schema_version = answer.get("schema_version") or None
         self._topic_epoch = answer.get("topic_epoch")

@@ -657,3 +657,19 @@ async def test_what_a_broker_rolled_back_by_itself_is_asked_for_again(peer: Peer
     peer.deliver(0, "a", count=2)
     [again] = await box.take(1)
     assert again.redelivery_count == 1
+
+
+async def test_a_part_of_a_batch_has_an_acknowledgement_of_its_own_in_a_transaction(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """A broker that recovers ignores what is in one command with an entry that is acknowledged."""
+    box = await subscribe(transport)
+    peer.deliver(0, "a", "b")
+    peer.deliver(1, "c")
+    peer.deliver(2, "d", "e")
+    records = await box.take(5)
+    transaction = await transport.begin(60)
+    box.receiver.acknowledge([records[0], *records[2:]], transaction)
+    await transaction.commit()
+    asked = [[place["entry_id"] for place in fields["message_id"]] for fields in peer.all(Command.ACK)]
+    assert asked == [[1, 2], [0]]
