@@ -47,6 +47,10 @@ from jmsaio.transport.topics import list_partitions
 
 _log = logging.getLogger(__name__)
 
+#: Errors after which the transaction is rolled back; a broker can take a minute to notice that another driver is gone.
+_ROLLED_BACK: Final = (TransactionRolledBackError, SendInDoubtError, ConsumerBusyError)
+#: Code of a send whose answer is lost with its producer's registration, for example because its topic moved.
+_LINK_LOST: Final = "Disconnected"
 #: Seconds between two attempts.
 _PAUSE: Final = 1.0
 #: Number in the queue of a query that has committed no batch yet.
@@ -119,10 +123,12 @@ def _repeatable(error: JMSError, batch: MicroBatch | None) -> bool:
     """Return whether a repeated attempt can succeed, and stores no row twice."""
     if isinstance(error, TransactionInDoubtError):
         return batch is not None
-    # The transaction of a send is rolled back; the broker can take a minute to notice that another driver is gone.
-    if isinstance(error, TransactionRolledBackError | SendInDoubtError | ConsumerBusyError):
-        return True
-    return passes(error) or (error.__cause__ is not None and passes(error.__cause__))
+    chain: BaseException | None = error
+    while chain is not None:
+        if passes(chain) or isinstance(chain, _ROLLED_BACK) or getattr(chain, "error_code", None) == _LINK_LOST:
+            return True
+        chain = chain.__cause__
+    return False
 
 
 async def write_rows(

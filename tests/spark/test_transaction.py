@@ -15,9 +15,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jmsaio.config import ConsumerConfig, load
-from jmsaio.errors import IllegalStateError, InvalidDestinationError, TransactionInDoubtError
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    MessageTooLargeError,
+    SendError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+    TransportError,
+)
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
-from jmsaio.spark.transaction import MicroBatch, commit_rows, write_rows
+from jmsaio.spark.transaction import MicroBatch, _repeatable, commit_rows, write_rows
 from jmsaio.testing import EmbeddedBroker, embedded_broker
 from jmsaio.transport.base import ReaderOptions, Subscription, SubscriptionType, Transport
 from jmsaio.transport.registry import connected
@@ -170,3 +180,21 @@ def test_spark_commits_a_table_and_repeated_micro_batches(
     send(pulsar_broker.url, source, ["c"])
     session.patiently(run)
     assert texts(pulsar_broker, target) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "repeated"),
+    [
+        (TransportError("the broker closed the producer", "Disconnected"), True),
+        (BrokerUnavailableError("the connection broke"), True),
+        (TransactionRolledBackError("its time is over"), True),
+        (MessageTooLargeError("too large"), False),
+    ],
+)
+def test_what_fails_with_the_link_is_repeated(cause: JMSError, repeated: bool) -> None:
+    """However deep the reason lies."""
+    failed = SendError(f"send: {cause}", cause.error_code)
+    failed.__cause__ = cause
+    refused = SendError(f"row 0: {failed}", failed.error_code)
+    refused.__cause__ = failed
+    assert _repeatable(refused, MicroBatch("q", 0)) is repeated
