@@ -272,7 +272,11 @@ class Consumer:
             known = self._entries.get(key)
             if known is not None:
                 self._known.confirmed.wake()  # the broker might tell what it knows to be acknowledged
-            if known is not None and known.metadata.publish_time != metadata.publish_time:
+            same = known is not None and (known.metadata.publish_time, len(known.states)) == (
+                metadata.publish_time,
+                size,
+            )
+            if known is not None and not same:
                 life.step_all(known.states, RecordEvent.REPLACED)
                 known = None
         else:
@@ -291,7 +295,8 @@ class Consumer:
             entry = known
             if entry.owner is not self:
                 self._take_over(entry)
-            entry.data, entry.registration, entry.broker_count = data, self._id, delivery.redelivery_count
+            entry.metadata, entry.data = metadata, data
+            entry.registration, entry.broker_count = self._id, delivery.redelivery_count
             entry.returned = False
             queued, repeated = life.arrived_again(entry.states, delivery.ack_set)
             if entry.holders:

@@ -673,3 +673,17 @@ async def test_a_part_of_a_batch_has_an_acknowledgement_of_its_own_in_a_transact
     await transaction.commit()
     asked = [[place["entry_id"] for place in fields["message_id"]] for fields in peer.all(Command.ACK)]
     assert asked == [[1, 2], [0]]
+
+
+async def test_an_entry_that_arrives_with_another_number_of_records_is_another_one(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """Only a wrong broker sends it; what was returned of the first one can't be created from the bytes of the other."""
+    box = await subscribe(transport, SubscriptionType.EXCLUSIVE)
+    peer.deliver(0, "a", "b")
+    records = await box.take(2)
+    box.receiver.negative_acknowledge(records, 0.05)
+    peer.deliver(0, "c")
+    assert texts(await box.take(1)) == ["c"]
+    await asyncio.sleep(0.1)
+    assert box.receiver.receive(5) == []
