@@ -272,11 +272,7 @@ class Consumer:
             known = self._entries.get(key)
             if known is not None:
                 self._known.confirmed.wake()  # the broker might tell what it knows to be acknowledged
-            same = known is not None and (known.metadata.publish_time, len(known.states)) == (
-                metadata.publish_time,
-                size,
-            )
-            if known is not None and not same:
+            if known is not None and (known.metadata.publish_time, len(known.states)) != (metadata.publish_time, size):
                 life.step_all(known.states, RecordEvent.REPLACED)
                 known = None
         else:
@@ -293,19 +289,8 @@ class Consumer:
             queued: Iterable[int] = _queued(entry)
         else:
             entry = known
-            if entry.owner is not self:
-                self._take_over(entry)
             entry.metadata, entry.data = metadata, data
-            entry.registration, entry.broker_count = self._id, delivery.redelivery_count
-            entry.returned = False
-            queued, repeated = life.arrived_again(entry.states, delivery.ack_set)
-            if entry.holders:
-                for index in queued:
-                    entry.holders.pop(index, None)
-            if repeated:
-                self._acknowledge_later(entry)
-            if life.IN_TRANSACTION in entry.states:
-                self._known.recognised.add(entry)
+            queued = self._arrived_again(entry, delivery)
         damages = self._damages.take(key)
         entry.returns += damages
         if whole is not None:
@@ -322,6 +307,22 @@ class Consumer:
             len(data) if whole is None else frame.end - frame.rest,
         )  # fmt: skip
         self._fill()
+
+    def _arrived_again(self, entry: Entry, delivery: Delivery) -> list[int]:
+        """Take an entry that is known; return the indexes of the records to queue."""
+        if entry.owner is not self:
+            self._take_over(entry)
+        entry.registration, entry.broker_count = self._id, delivery.redelivery_count
+        entry.returned = False
+        queued, repeated = life.arrived_again(entry.states, delivery.ack_set)
+        if entry.holders:
+            for index in queued:
+                entry.holders.pop(index, None)
+        if repeated:
+            self._acknowledge_later(entry)
+        if life.IN_TRANSACTION in entry.states:
+            self._known.recognised.add(entry)
+        return queued
 
     def _read(self, delivery: Delivery, frame: Frame) -> tuple[Arrival, Whole | None] | None:
         """Read an entry, which can be the last chunk of a message; return None if nothing is complete with it."""
@@ -381,13 +382,13 @@ class Consumer:
         compacted = self._subscription.config.read_compacted
         for index in indexes:
             if compacted and spans is not None and spans[index].single.compacted_out:
-                life.step(entry.states, index, RecordEvent.ACKNOWLEDGED)  # there is no message any more
+                entry.step(index, RecordEvent.ACKNOWLEDGED)  # there is no message any more
                 self._acknowledge_later(entry)
                 continue
             count = failures.get(index, 0) + base if failures else base
             record = WireRecord(entry, index, None if spans is None else spans[index], count, expires)
             if delay > 0:
-                life.step(entry.states, index, RecordEvent.EARLY)
+                entry.step(index, RecordEvent.EARLY)
                 self._early.keep(record, due or 0, delay)
             elif self._dead_after is not None and self.failures_of(entry, index) > self._dead_after:
                 self._bury(record)
@@ -399,7 +400,7 @@ class Consumer:
         self._first = None
         for index in _queued(entry):
             if index < first:
-                life.step(entry.states, index, RecordEvent.ACKNOWLEDGED)
+                entry.step(index, RecordEvent.ACKNOWLEDGED)
                 self._acknowledge_later(entry)
 
     def _request_again(self, key: EntryId, registration: int) -> None:
@@ -560,7 +561,7 @@ class Consumer:
         state = entry.states[index]
         if not self._parked and (entry.registration != self._id or self._connection is None):
             why = "the connection was lost since it arrived"
-        elif life.step(entry.states, index, RecordEvent.ACKNOWLEDGED_IN).action is Action.ACKNOWLEDGE_IN:
+        elif entry.step(index, RecordEvent.ACKNOWLEDGED_IN).action is Action.ACKNOWLEDGE_IN:
             return True
         elif state == life.IN_TRANSACTION:
             why = "another transaction acknowledged it"
@@ -623,8 +624,7 @@ class Consumer:
         event = RecordEvent.COMMITTED if committed else RecordEvent.ABORTED
         for entry, indexes in entries.items():
             for index in indexes:
-                if life.step(entry.states, index, event).counted:
-                    entry.failures[index] = entry.failures.get(index, 0) + 1
+                entry.step(index, event)
             if not committed:
                 owner = entry.owner
                 assert owner is not None  # only a reader's has none
@@ -682,7 +682,7 @@ class Consumer:
 
     def set_aside(self, record: WireRecord) -> SetAside:
         """Keep only the id of a record."""
-        life.step(record.entry.states, record.index, RecordEvent.SET_ASIDE)
+        record.entry.step(record.index, RecordEvent.SET_ASIDE)
         place: PlainWireId = tuple(record.message_id)  # type: ignore[assignment]  # of these four
         return place
 
@@ -691,12 +691,10 @@ class Consumer:
         self._step_back(entry, index, RecordEvent.RETURNED if counted else RecordEvent.RETURNED_UNSEEN, delay)
 
     def _step_back(self, entry: Entry, index: int, event: RecordEvent, delay: float) -> None:
-        step = life.step(entry.states, index, event)
-        if step.counted:
-            entry.failures[index] = entry.failures.get(index, 0) + 1
-            if self._dead_after is not None and self.failures_of(entry, index) > self._dead_after:
-                self._bury(self._record_of(entry, index))
-                return
+        step = entry.step(index, event)
+        if step.counted and self._dead_after is not None and self.failures_of(entry, index) > self._dead_after:
+            self._bury(self._record_of(entry, index))
+            return
         if step.action is Action.WAIT:
             when = entry.due[index] = self._client.loop.time() + max(0.0 if self._ordered else _GATHER, delay)
             self._waiting.add_at((entry, index, when), when)
@@ -719,7 +717,7 @@ class Consumer:
             if self._ordered:
                 self.due_here(self._record_of(entry, index))
             else:
-                life.step(entry.states, index, RecordEvent.DUE)
+                entry.step(index, RecordEvent.DUE)
                 back.append(entry)
         if back:
             self.redeliver(back)
@@ -732,7 +730,7 @@ class Consumer:
             return
         if self._closed or record.entry.states[record.index] not in (life.RETURNED, life.EARLY):
             return
-        life.step(record.entry.states, record.index, RecordEvent.DUE_HERE)
+        record.entry.step(record.index, RecordEvent.DUE_HERE)
         self._ready.append(record)
         self._sort()
         self._woken()
@@ -781,9 +779,7 @@ class Consumer:
 
     def count_delivery(self, record: WireRecord) -> None:
         """Count another delivery of a record that the application still holds."""
-        entry, index = record.entry, record.index
-        if life.step(entry.states, index, RecordEvent.DELIVERED_AGAIN).counted:
-            entry.failures[index] = entry.failures.get(index, 0) + 1
+        if record.entry.step(record.index, RecordEvent.DELIVERED_AGAIN).counted:
             record.redelivery_count += 1
 
     # dead letters
@@ -798,22 +794,18 @@ class Consumer:
 
     def _bury(self, record: WireRecord) -> None:
         failures = self.failures_of(record.entry, record.index)
-        life.step(record.entry.states, record.index, RecordEvent.DEAD_LETTERED)
+        record.entry.step(record.index, RecordEvent.DEAD_LETTERED)
         self._dying(self, record, failures)
 
     def dead_letter(self, record: WireRecord) -> bool:
         """Take a record out for the dead letters; return whether it is to be stored there."""
-        step = life.step(record.entry.states, record.index, RecordEvent.DEAD_LETTERED)
-        if step.counted:
-            failures = record.entry.failures
-            failures[record.index] = failures.get(record.index, 0) + 1
-        return step.action is Action.STORE
+        return record.entry.step(record.index, RecordEvent.DEAD_LETTERED).action is Action.STORE
 
     def letter_ended(self, record: WireRecord, stored: bool) -> None:
         """Take whether a dead letter is stored."""
         entry, index = record.entry, record.index
         if stored:
-            if life.step(entry.states, index, RecordEvent.LETTER_STORED).action is Action.ACKNOWLEDGE:
+            if entry.step(index, RecordEvent.LETTER_STORED).action is Action.ACKNOWLEDGE:
                 self._settle(entry)
         else:
             self._step_back(entry, index, RecordEvent.LETTER_FAILED, 1.0)
@@ -951,7 +943,7 @@ class Consumer:
             if record.entry not in chosen:
                 rest.append(record)
             elif record.entry.states[record.index] == life.QUEUED:
-                life.step(record.entry.states, record.index, RecordEvent.STOPPED)
+                record.entry.step(record.index, RecordEvent.STOPPED)
         self._ready, self._taken = rest, 0
         self._bounces.update(chosen.keys())
         self.redeliver(chosen)
@@ -1019,12 +1011,11 @@ class Consumer:
         for index, state in enumerate(entry.states):
             holder = entry.holders[index][0] if index in entry.holders else entry.owner
             if holder is self and (state in _OUT or state in (life.QUEUED, life.EARLY)):
-                if life.step(entry.states, index, RecordEvent.CLOSED).counted:
-                    entry.failures[index] = entry.failures.get(index, 0) + 1
+                entry.step(index, RecordEvent.CLOSED)
                 entry.holders.pop(index, None)
                 returned = True
             elif holder is self and state == life.ACKED:  # redelivered if the rest of its batch is
-                entry.failures[index] = entry.failures.get(index, 0) + 1
+                entry.count_failure(index)
         if entry.owner is not self:
             if returned and entry.owner is not None:
                 entry.owner.redeliver([entry])

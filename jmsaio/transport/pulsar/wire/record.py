@@ -10,6 +10,8 @@ from jmsaio.model.packed import PACKED_NAMES, find_packed, unpack
 from jmsaio.model.wire import EXPIRATION, EntryId, WireId
 from jmsaio.protocol.batch import Span
 from jmsaio.protocol.metadata import Metadata
+from jmsaio.rules import record_life as life
+from jmsaio.rules.record_life import RecordEvent, Step
 from jmsaio.transport.base import StartPosition
 
 #: The id with which the protocol names each end of a topic.
@@ -96,6 +98,17 @@ class Entry:
         self.failures: dict[int, int] = {}
         self.chunks: tuple[EntryId, ...] = ()
         self.due: dict[int, float] = {}
+
+    def step(self, index: int, event: RecordEvent) -> Step:
+        """Pass an event of one record, and count a failed delivery if it is one; return what to do."""
+        step = life.step(self.states, index, event)
+        if step.counted:
+            self.count_failure(index)
+        return step
+
+    def count_failure(self, index: int) -> None:
+        """Count a failed delivery of a record."""
+        self.failures[index] = self.failures.get(index, 0) + 1
 
 
 class WireRecord:
