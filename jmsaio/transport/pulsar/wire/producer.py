@@ -102,8 +102,8 @@ class Producer:
     __slots__ = (
         "_batches", "_bytes", "_changed", "_chunks", "_client", "_compress", "_compression", "_config", "_connection",
         "_count", "_epoch", "_expiry", "_filling", "_id", "_keeper", "_keyed", "_latest", "_limit", "_metadata",
-        "_most_bytes", "_most_records", "_name", "_named", "_partition", "_producing", "_scheduled", "_schema",
-        "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_topic_epoch", "_transacted",
+        "_most_bytes", "_most_records", "_name", "_named", "_partition", "_persistent", "_producing", "_scheduled",
+        "_schema", "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_topic_epoch", "_transacted",
         "_transactions", "_waiting", "_window",
         "failure", "topic",
     )  # fmt: skip
@@ -117,7 +117,8 @@ class Producer:
         self._client = client
         self._config = config
         self._batches = config.batches
-        self._chunks = config.chunking_enabled and not topic.startswith("non-persistent:")
+        self._persistent = not topic.startswith("non-persistent:")
+        self._chunks = config.chunking_enabled and self._persistent
         self._keyed = config.batcher_builder == "KEY_BASED"
         self._most_records = config.batching_max_messages if config.batching_max_messages > 0 else math.inf
         self._compression = CompressionType[config.compression_type.upper()]
@@ -182,7 +183,7 @@ class Producer:
             first = self._config.initial_sequence_id
             self._sequence = answer["last_sequence_id"] if first is None else first
             self._sequence_ids.last[self.topic] = self._sequence
-        elif not self.topic.startswith("non-persistent:"):
+        elif self._persistent:
             self._changed(self.topic)  # PRODUCER creates a topic that was deleted
         self._connection = connection
         for frame in self._producing.connect():
@@ -260,7 +261,7 @@ class Producer:
         if self.failure is not None:
             raise self.failure
         packed, payload, key = record.packed, record.payload, _key_of(record, self.topic)
-        if transaction is not None and self.topic.startswith("non-persistent:"):
+        if transaction is not None and not self._persistent:
             raise IllegalStateError(f"send to {self.topic}: a topic that stores nothing takes no part in transactions")
         size = len(packed) + (0 if payload is None else len(payload)) + (0 if key is None else len(key))
         compressed = None

@@ -249,11 +249,11 @@ class WireTransaction:
         if not self._commit:
             self.fail(TransactionRolledBackError("it is rolled back"))
         timeout = self._client.config.operation_timeout
-        await self._answered(timeout, unless_failed=True)
+        await self._all_answered(timeout, unless_failed=True)
         if self._state.failure is not None:
             for producer in list(self.producers):
                 producer.withdraw(self)
-            await self._answered(timeout, unless_failed=False)
+            await self._all_answered(timeout, unless_failed=False)
         committing = self._state.take(Event.COMMIT if self._commit else Event.ABORT) is State.COMMITTING
         acknowledged, self._acknowledged = self._acknowledged, {}
         if not committing:  # before the broker redelivers them
@@ -296,7 +296,7 @@ class WireTransaction:
         elif outcome is TransactionOutcome.ABORTED:
             self._state.take(Event.FOUND_ABORTED)
 
-    async def _answered(self, timeout: float, *, unless_failed: bool) -> None:
+    async def _all_answered(self, timeout: float, *, unless_failed: bool) -> None:
         """Wait until everything in it has an answer; after ``timeout`` seconds it can only be rolled back."""
         state = self._state
         try:
