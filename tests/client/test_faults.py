@@ -56,6 +56,16 @@ async def test_no_broker_at_start() -> None:
     assert "127.0.0.1" in str(caught.value)
 
 
+async def send_damaged(proxy: FaultProxy, connection: jmsaio.Connection, target: jmsaio.Queue) -> None:
+    """Send a message that the proxy damages on its way to the consumer, and wait until it has."""
+    fault = proxy.flip(Command.MESSAGE, times=None)
+    async with connection.create_session() as session:
+        await (await session.create_producer(target)).send("tea")
+    with anyio.fail_after(30):
+        while not fault.hits:
+            await asyncio.sleep(0.01)
+
+
 @attrs.define
 class Traffic:
     """Messages that go through a queue until `stop` is set: which are confirmed, and which have come."""
@@ -455,12 +465,7 @@ async def test_a_damaged_message_that_was_not_read_again_when_its_consumer_close
         session = await connection.create_session()
         connection.set_exception_listener(told.append)
         consumer = await session.create_consumer(target)
-        fault = proxy.flip(Command.MESSAGE, times=None)
-        async with direct.create_session() as sending:
-            await (await sending.create_producer(target)).send("tea")
-        with anyio.fail_after(30):
-            while not fault.hits:
-                await asyncio.sleep(0.01)
+        await send_damaged(proxy, direct, target)
         await asyncio.sleep(0.05)
         if not whole:
             await consumer.close()
@@ -477,12 +482,7 @@ async def test_wire_leaves_a_damaged_message_to_others_when_its_consumer_closes(
     async with FaultProxy.of(pulsar_broker.service_url) as proxy, jmsaio.connect(pulsar_broker.url) as direct:
         async with jmsaio.connect(proxy.url + web) as connection, connection.create_session() as session:
             await session.create_consumer(target)
-            fault = proxy.flip(Command.MESSAGE, times=None)
-            async with direct.create_session() as sending:
-                await (await sending.create_producer(target)).send("tea")
-            with anyio.fail_after(30):
-                while not fault.hits:
-                    await asyncio.sleep(0.01)
+            await send_damaged(proxy, direct, target)
         async with direct.create_session() as other, other.create_consumer(target) as consumer:
             assert await consumer.receive_body(str, timeout=30) == "tea"
 

@@ -24,8 +24,8 @@ Name = Callable[[str], str]
 @pytest.fixture(
     params=["memory", pytest.param("wire", marks=[pytest.mark.broker, pytest.mark.slow])],
 )
-def native(request: pytest.FixtureRequest) -> str:
-    """The URL of a broker with transactions of its own."""
+def url(request: pytest.FixtureRequest) -> str:
+    """A broker with transactions of its own."""
     if request.param == "memory":
         return f"memory://{uuid.uuid4()}?enableTransaction=true"
     broker: TestBroker = request.getfixturevalue("pulsar_broker")
@@ -33,21 +33,14 @@ def native(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def plain(native: str) -> AsyncIterator[jmsaio.Connection]:
-    """A connection."""
-    async with jmsaio.connect(native) as connection:
-        yield connection
-
-
-@pytest.fixture
-async def transacted(plain: jmsaio.Connection) -> AsyncIterator[jmsaio.Session]:
+async def transacted(connection: jmsaio.Connection) -> AsyncIterator[jmsaio.Session]:
     """A transacted session."""
-    async with plain.create_session(AcknowledgeMode.TRANSACTED) as session:
+    async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
         yield session
 
 
 async def test_sends_to_several_queues_appear_together(
-    plain: jmsaio.Connection, transacted: jmsaio.Session, name: Name
+    connection: jmsaio.Connection, transacted: jmsaio.Session, name: Name
 ) -> None:
     queues = [jmsaio.Queue(name(stem)) for stem in ("one", "other")]
     for ending in (transacted.rollback, transacted.commit):
@@ -56,15 +49,15 @@ async def test_sends_to_several_queues_appear_together(
             await producer.send(ending.__name__)
             await (await producer.send_async(ending.__name__))
         for queue in queues:
-            assert await rest(plain, queue, wait=0.5) == []
+            assert await rest(connection, queue, wait=0.5) == []
         await ending()
     for queue in queues:
-        assert texts(await rest(plain, queue, 2, 0.5)) == ["commit", "commit"]
+        assert texts(await rest(connection, queue, 2, 0.5)) == ["commit", "commit"]
 
 
-async def test_a_listener_that_commits(plain: jmsaio.Connection, transacted: jmsaio.Session, name: Name) -> None:
+async def test_a_listener_that_commits(connection: jmsaio.Connection, transacted: jmsaio.Session, name: Name) -> None:
     queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
-    await fill(plain, queue, 5)
+    await fill(connection, queue, 5)
     producer, seen = await transacted.create_producer(output), list[str]()
 
     async def forward(message: jmsaio.Message) -> None:
@@ -74,22 +67,22 @@ async def test_a_listener_that_commits(plain: jmsaio.Connection, transacted: jms
 
     consumer = await transacted.create_consumer(queue)
     consumer.set_message_listener(forward)
-    assert sorted(texts(await rest(plain, output, 5, 1.0))) == [str(number) for number in range(5)]
+    assert sorted(texts(await rest(connection, output, 5, 1.0))) == [str(number) for number in range(5)]
     assert len(seen) == 6
     await consumer.close()
-    assert await rest(plain, queue, wait=0.5) == []
+    assert await rest(connection, queue, wait=0.5) == []
 
 
 @pytest.mark.parametrize("commit", [True, False])
 async def test_a_consumer_closed_before_the_end(
-    plain: jmsaio.Connection, transacted: jmsaio.Session, name: Name, commit: bool
+    connection: jmsaio.Connection, transacted: jmsaio.Session, name: Name, commit: bool
 ) -> None:
     queue = jmsaio.Queue(name("q"))
-    await fill(plain, queue, 2)
+    await fill(connection, queue, 2)
     async with transacted.create_consumer(queue) as consumer:
         assert texts(await take(consumer, 1)) == ["0"]
     await (transacted.commit() if commit else transacted.rollback())
-    left = await rest(plain, queue, 1 if commit else 2, 0.5)
+    left = await rest(connection, queue, 1 if commit else 2, 0.5)
     assert sorted(texts(left)) == (["1"] if commit else ["0", "1"])
     assert {text(message): message.jms_redelivered for message in left} == {
         "1": False,
@@ -98,7 +91,7 @@ async def test_a_consumer_closed_before_the_end(
 
 
 async def test_completion_is_told_before_the_commit(
-    plain: jmsaio.Connection, transacted: jmsaio.Session, name: Name
+    connection: jmsaio.Connection, transacted: jmsaio.Session, name: Name
 ) -> None:
     queue, listener = jmsaio.Queue(name("q")), Listener()
     producer = await transacted.create_producer(queue)
@@ -107,16 +100,16 @@ async def test_completion_is_told_before_the_commit(
         while not listener.told:
             await asyncio.sleep(0.01)
     assert [error for _, error in listener.told] == [None]
-    assert await rest(plain, queue, wait=0.5) == []
+    assert await rest(connection, queue, wait=0.5) == []
     await transacted.commit()
-    assert texts(await rest(plain, queue, 1, 0.3)) == ["x"]
+    assert texts(await rest(connection, queue, 1, 0.3)) == ["x"]
 
 
 async def test_a_rollback_of_selected_messages(
-    plain: jmsaio.Connection, transacted: jmsaio.Session, name: Name
+    connection: jmsaio.Connection, transacted: jmsaio.Session, name: Name
 ) -> None:
     queue = jmsaio.Queue(name("q"))
-    async with plain.create_session() as session:
+    async with connection.create_session() as session:
         producer = await session.create_producer(queue)
         for number in range(4):
             await producer.send(str(number), properties={"even": number % 2 == 0})
@@ -128,18 +121,18 @@ async def test_a_rollback_of_selected_messages(
     assert all(message.jms_redelivered for message in again)
     await transacted.commit()
     await consumer.close()
-    left = await rest(plain, queue, 2, 0.5)
+    left = await rest(connection, queue, 2, 0.5)
     assert sorted(texts(left)) == ["1", "3"]
     assert not any(message.jms_redelivered for message in left)
 
 
 async def test_a_browser_sees_what_is_committed(
-    plain: jmsaio.Connection, transacted: jmsaio.Session, name: Name
+    connection: jmsaio.Connection, transacted: jmsaio.Session, name: Name
 ) -> None:
     queue = jmsaio.Queue(name("q"))
-    await fill(plain, queue, 1)
+    await fill(connection, queue, 1)
     await (await transacted.create_producer(queue)).send("inside")
-    async with plain.create_session() as session:
+    async with connection.create_session() as session:
         for ending, seen in ((None, ["0"]), (transacted.commit, ["0", "inside"])):
             if ending is not None:
                 await ending()
@@ -147,13 +140,13 @@ async def test_a_browser_sees_what_is_committed(
                 assert texts([message async for message in browser]) == seen
 
 
-async def test_a_request_and_its_reply(plain: jmsaio.Connection, transacted: jmsaio.Session, name: Name) -> None:
+async def test_a_request_and_its_reply(connection: jmsaio.Connection, transacted: jmsaio.Session, name: Name) -> None:
     requests, replies = jmsaio.Queue(name("requests")), await transacted.create_temporary_queue()
     question = jmsaio.TextMessage("question")
     question.jms_reply_to = replies
     await (await transacted.create_producer(requests)).send(question)
     await transacted.commit()
-    async with plain.create_session(AcknowledgeMode.TRANSACTED) as server:
+    async with connection.create_session(AcknowledgeMode.TRANSACTED) as server:
         [request] = await take(await server.create_consumer(requests), 1)
         await request.reply("answer")
         consumer = await transacted.create_consumer(replies)
@@ -163,10 +156,10 @@ async def test_a_request_and_its_reply(plain: jmsaio.Connection, transacted: jms
     await transacted.commit()
 
 
-async def test_rollbacks_count_for_dead_letters(native: str, name: Name) -> None:
+async def test_rollbacks_count_for_dead_letters(url: str, name: Name) -> None:
     queue, dead = jmsaio.Queue(name("q")), jmsaio.Queue(name("dead"))
     letters = "consumerConfig.deadLetterPolicy."
-    async with jmsaio.connect(f"{native}&{letters}maxRedeliverCount=1&{letters}deadLetterTopic={dead.name}") as one:
+    async with jmsaio.connect(f"{url}&{letters}maxRedeliverCount=1&{letters}deadLetterTopic={dead.name}") as one:
         await fill(one, queue, 1)
         async with one.create_session(AcknowledgeMode.TRANSACTED) as session:
             consumer = await session.create_consumer(queue)
@@ -178,10 +171,10 @@ async def test_rollbacks_count_for_dead_letters(native: str, name: Name) -> None
             assert await consumer.receive(timeout=0.5) is None
 
 
-async def test_a_context_with_a_transaction(native: str, name: Name) -> None:
+async def test_a_context_with_a_transaction(url: str, name: Name) -> None:
     queue = jmsaio.Queue(name("q"))
     async with (
-        jmsaio.ConnectionFactory(native) as factory,
+        jmsaio.ConnectionFactory(url) as factory,
         factory.create_context(AcknowledgeMode.TRANSACTED) as context,
     ):
         consumer = await context.create_consumer(queue)
@@ -196,9 +189,9 @@ async def test_a_context_with_a_transaction(native: str, name: Name) -> None:
 
 
 @pytest.mark.parametrize("sticky", [True, False])
-async def test_partitions_are_one_transaction(native: str, name: Name, sticky: bool) -> None:
+async def test_partitions_are_one_transaction(url: str, name: Name, sticky: bool) -> None:
     """Sticky: a transaction has one partition."""
-    options = f"{native}&jms.transactionsStickyPartitions={str(sticky).lower()}"
+    options = f"{url}&jms.transactionsStickyPartitions={str(sticky).lower()}"
     async with jmsaio.connect(options) as connection:
         queue = jmsaio.Queue(name("q"))
         await admin_of(connection).create_topic(full_name(connection, queue), partitions=4)
@@ -217,9 +210,9 @@ async def test_partitions_are_one_transaction(native: str, name: Name, sticky: b
                 await session.commit()
 
 
-async def test_a_transaction_that_timed_out_gives_its_messages_back_once(native: str, name: Name) -> None:
+async def test_a_transaction_that_timed_out_gives_its_messages_back_once(url: str, name: Name) -> None:
     queue, output = jmsaio.Queue(name("in")), jmsaio.Queue(name("out"))
-    async with jmsaio.connect(native, transaction_timeout=1.0) as connection:
+    async with jmsaio.connect(url, transaction_timeout=1.0) as connection:
         await fill(connection, queue, 3)
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             consumer, producer = await session.create_consumer(queue), await session.create_producer(output)
@@ -236,9 +229,9 @@ async def test_a_transaction_that_timed_out_gives_its_messages_back_once(native:
         assert await rest(connection, queue, wait=0.2) == await rest(connection, output, wait=0.2) == []
 
 
-async def test_order_and_marks_after_a_rollback(native: str, name: Name) -> None:
+async def test_order_and_marks_after_a_rollback(url: str, name: Name) -> None:
     topic = jmsaio.Topic(name("t"))
-    async with jmsaio.connect(native, client_id=name("client")) as connection:
+    async with jmsaio.connect(url, client_id=name("client")) as connection:
         async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
             consumer = await session.create_durable_subscriber(topic, name("s"))
             await fill(connection, topic, 6)
@@ -251,13 +244,13 @@ async def test_order_and_marks_after_a_rollback(native: str, name: Name) -> None
             assert await consumer.receive(timeout=0.5) is None
 
 
-async def test_sessions_on_one_queue(plain: jmsaio.Connection, transacted: jmsaio.Session, name: Name) -> None:
+async def test_sessions_on_one_queue(connection: jmsaio.Connection, transacted: jmsaio.Session, name: Name) -> None:
     """The rollback of one neither takes nor repeats what the other has, although they share batches."""
     queue = jmsaio.Queue(name("q"))
-    async with plain.create_session() as session:
+    async with connection.create_session() as session:
         producer = await session.create_producer(queue)
         await asyncio.gather(*(producer.send(str(number)) for number in range(10)))
-    async with plain.create_session(AcknowledgeMode.TRANSACTED) as other:
+    async with connection.create_session(AcknowledgeMode.TRANSACTED) as other:
         mine, theirs = await transacted.create_consumer(queue), await other.create_consumer(queue)
         [first] = await take(mine, 1)
         held = await drain(theirs, wait=1.0)
@@ -267,19 +260,19 @@ async def test_sessions_on_one_queue(plain: jmsaio.Connection, transacted: jmsai
         assert [message.jms_redelivered for message in found if text(message) == text(first)] == [True]
         await transacted.commit()
         await other.commit()
-    assert await rest(plain, queue, wait=0.5) == []
+    assert await rest(connection, queue, wait=0.5) == []
 
 
-async def test_a_closed_session_rolls_back(plain: jmsaio.Connection, name: Name) -> None:
+async def test_a_closed_session_rolls_back(connection: jmsaio.Connection, name: Name) -> None:
     queue = jmsaio.Queue(name("q"))
-    await fill(plain, queue, 2)
-    async with plain.create_session(AcknowledgeMode.TRANSACTED) as session:
+    await fill(connection, queue, 2)
+    async with connection.create_session(AcknowledgeMode.TRANSACTED) as session:
         await take(await session.create_consumer(queue), 1)
         await (await session.create_producer(queue)).send("undone")
-    assert sorted(texts(await rest(plain, queue, 2, 0.5))) == ["0", "1"]
+    assert sorted(texts(await rest(connection, queue, 2, 0.5))) == ["0", "1"]
 
 
-async def test_all_kinds_of_bodies(plain: jmsaio.Connection, transacted: jmsaio.Session, name: Name) -> None:
+async def test_all_kinds_of_bodies(connection: jmsaio.Connection, transacted: jmsaio.Session, name: Name) -> None:
     queue = jmsaio.Queue(name("q"))
     producer = await transacted.create_producer(queue)
     for body in (b"\x00" * 100_000, {"map": 1}, "text"):
