@@ -15,14 +15,16 @@ import attrs
 
 from benchmarks.broker import java_jars, started_broker
 from benchmarks.catalog import all_scenarios, beside_uvloop, jmsaio_url
+from benchmarks.child import require_loop
 from benchmarks.java_peer import JavaError, compile_program
+from benchmarks.plot import require_matplotlib, write_plot
+from benchmarks.report import write_json
+from benchmarks.runner import Measure, Progress, measure, run, select
+from benchmarks.scenario import Scenario
 from benchmarks.spark.catalog import reason_without, spark_scenarios
-from jmsaio.bench import Progress, Workload, render_table, run
-from jmsaio.bench.runner import Measure, measure
-from jmsaio.bench.scenario import Scenario
+from benchmarks.table import render_table
+from benchmarks.workload import Workload
 from jmsaio.launcher import LauncherError
-
-_ROOT = Path(__file__).resolve().parent.parent
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -89,24 +91,25 @@ def _carrying_out(spark: bool) -> Iterator[Measure]:
         return
     from benchmarks.spark.session import SessionRun
 
-    with SessionRun(str(_ROOT)) as session:
+    with SessionRun() as session:
         yield session
 
 
 def _measure(options: argparse.Namespace, scenarios: Sequence[Scenario], carry_out: Measure) -> int:
-    report = run(
-        scenarios=scenarios,
-        rounds=options.rounds,
-        smoke=options.smoke,
-        only=options.only,
-        loop=options.loop,
-        workload=_workload(options),
-        json_file=options.json_file,
-        plot_file=options.plot,
-        progress=tell,
-        directory=_ROOT,
-        carry_out=carry_out,
-    )
+    """Measure, write what was asked for, and return the exit status. Check first what would end it later."""
+    chosen = select(scenarios, options.only)
+    for loop in {scenario.loop or options.loop for scenario in chosen}:
+        require_loop(loop)
+    if options.plot:
+        require_matplotlib()
+    rounds = (1 if options.smoke else 5) if options.rounds is None else options.rounds
+    if rounds < 1:
+        raise ValueError(f"rounds must be at least 1, not {rounds}")
+    report = run(chosen, rounds, _workload(options), options.loop, tell, carry_out)
+    if options.json_file:
+        write_json(report, options.json_file)
+    if options.plot:
+        write_plot(report, options.plot)
     columns = shutil.get_terminal_size((120, 24)).columns
     print(render_table(report, width=max(100, columns), color=sys.stdout.isatty()))
     missed = report.missed()

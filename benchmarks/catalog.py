@@ -1,4 +1,4 @@
-"""The peers' rows, and all rows of one run in table order."""
+"""The rows of jmsaio and of its peers, and all rows of one run in table order."""
 
 from __future__ import annotations
 
@@ -7,18 +7,57 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from benchmarks.child import find_target
 from benchmarks.java_peer import CLASS_PATH, WEB_URL
 from benchmarks.layer.catalog import layer_scenarios
+from benchmarks.scenario import Block, Scenario, with_query
 from benchmarks.transactions import NATIVE, SHAPE
-from jmsaio.bench.catalog import EMBEDDED, broker_scenarios, embedded_scenarios
-from jmsaio.bench.child import find_target
-from jmsaio.bench.scenario import Block, Scenario, with_query
+
+#: URL of the embedded broker.
+EMBEDDED = "memory:"
+
+_OWN = "benchmarks.scenarios"
 
 #: The cost of tracing; without it, ``embedded.through`` measures the same.
 TRACED = Scenario(
     "embedded.traced", "send to acknowledge, with OpenTelemetry", Block.EMBEDDED, "benchmarks.traced:traced", EMBEDDED,
     references=("embedded.through",),
 )  # fmt: skip
+
+
+def embedded_scenarios() -> list[Scenario]:
+    """Return the rows that need no broker: embedded broker, selector and idle consumers."""
+    return [
+        Scenario("embedded.bare", "bare loop: build, encode, decode, read", Block.EMBEDDED,
+                 f"{_OWN}:bare_loop", EMBEDDED),
+        Scenario("embedded.through", "send to acknowledge", Block.EMBEDDED, f"{_OWN}:through", EMBEDDED),
+        Scenario("embedded.send", "send_async only", Block.EMBEDDED, f"{_OWN}:futures", EMBEDDED),
+        Scenario("embedded.receive", "receive and acknowledge only", Block.EMBEDDED,
+                 f"{_OWN}:fill_and_receive", EMBEDDED),
+        Scenario("latency.embedded", "jmsaio, embedded broker", Block.LATENCY, f"{_OWN}:latency", EMBEDDED),
+        Scenario("selector.three-terms", "three terms, properties not decoded", Block.SELECTOR,
+                 f"{_OWN}:three_terms", EMBEDDED),
+        Scenario("idle.consumers", "idle consumers, each on its own queue", Block.IDLE,
+                 f"{_OWN}:idle_consumers", EMBEDDED),
+    ]  # fmt: skip
+
+
+def broker_scenarios(url: str) -> list[Scenario]:
+    """Return the rows of jmsaio on the broker at ``url``, on each transport."""
+    wire = with_query(url, "transport=wire")
+    return [*_transport_scenarios("jmsaio", "jmsaio", url), *_transport_scenarios("wire", "wire", wire)]
+
+
+def _transport_scenarios(name: str, title: str, url: str) -> list[Scenario]:
+    return [
+        Scenario(f"send.{name}", f"{title} send_async", Block.SEND, f"{_OWN}:futures", url),
+        Scenario(f"send.{name}-workers", f"{title} workers await send", Block.SEND, f"{_OWN}:workers", url),
+        Scenario(f"receive.{name}", f"{title} receive, AUTO", Block.RECEIVE, f"{_OWN}:receive", url,
+                 prepare=f"{_OWN}:fill"),
+        Scenario(f"receive.{name}-listener", f"{title} listener, AUTO", Block.RECEIVE, f"{_OWN}:listen", url,
+                 prepare=f"{_OWN}:fill"),
+        Scenario(f"latency.{name}", title, Block.LATENCY, f"{_OWN}:latency", url),
+    ]  # fmt: skip
 
 
 def pulsar_scenarios(url: str) -> list[Scenario]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from benchmarks.figures import Compared, Figures, Pair, figures_of, read_figures, write_figures
-from jmsaio.bench.report import read_json
-from jmsaio.bench.scenario import METRICS
+from benchmarks.report import read_json
+from benchmarks.scenario import METRICS
 
 _ROOT = Path(__file__).parents[1]
 FIGURES = _ROOT / "benchmarks" / "figures.json"

@@ -9,8 +9,8 @@ from statistics import median
 
 import attrs
 
-from jmsaio.bench.report import Report
-from jmsaio.bench.statistics import Spread, paired_ratios, spread
+from benchmarks.report import Report
+from benchmarks.statistics import Spread, paired_ratios, spread
 
 #: Facts of a report's environment that are kept.
 _FACTS = ("jmsaio", "python", "pulsar-client", "cores")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import httpx
 
 import jmsaio
-from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.scenarios import tuned_url
-from jmsaio.bench.workload import AMOUNT, Task
+from benchmarks.meter import Meter, Metrics
+from benchmarks.scenarios import tuned_url
+from benchmarks.workload import AMOUNT, Task
 from jmsaio.client.delivery.inbox import BATCH
 from jmsaio.client.lifetime.opening import Opening
 from jmsaio.client.session import Session

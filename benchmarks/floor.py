@@ -17,9 +17,9 @@ from typing import Any
 import _pulsar
 import pulsar
 
+from benchmarks.meter import Meter, Metrics
 from benchmarks.raw import GUARD, consumer_options, open_client, producer_options
-from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task, Workload
+from benchmarks.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task, Workload
 
 _SUBSCRIPTION = "benchmark"
 _GROUP = 1_000

@@ -11,9 +11,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.meter import Metrics
 from benchmarks.transactions import Shape
-from jmsaio.bench.meter import Metrics
-from jmsaio.bench.workload import Task
+from benchmarks.workload import Task
 
 #: Name of the task's extra that holds the class path, with the compiled program in front.
 CLASS_PATH = "class_path"

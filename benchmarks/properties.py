@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE
+from benchmarks.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE
 
 
 def raw_properties(number: int) -> dict[str, str]:

@@ -9,11 +9,11 @@ from typing import Any
 import pulsar
 import pulsar.asyncio
 
+from benchmarks.meter import Meter, Metrics, latency_metrics
 from benchmarks.properties import raw_properties
 from benchmarks.raw import GUARD, consumer_options, producer_options
-from jmsaio.bench.meter import Meter, Metrics, latency_metrics
-from jmsaio.bench.scenarios import paced
-from jmsaio.bench.workload import AMOUNT, Task
+from benchmarks.scenarios import paced
+from benchmarks.workload import AMOUNT, Task
 
 _SUBSCRIPTION = "benchmark"
 

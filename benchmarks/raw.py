@@ -12,9 +12,9 @@ from typing import Any
 
 import pulsar
 
+from benchmarks.meter import Meter, Metrics, latency_metrics
 from benchmarks.properties import raw_properties
-from jmsaio.bench.meter import Meter, Metrics, latency_metrics
-from jmsaio.bench.workload import AMOUNT, Task, Workload
+from benchmarks.workload import AMOUNT, Task, Workload
 
 #: Seconds after which a row gives up; only a guard against hanging.
 GUARD = 100.0

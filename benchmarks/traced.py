@@ -5,9 +5,9 @@ from __future__ import annotations
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 
-from jmsaio.bench.meter import Metrics
-from jmsaio.bench.scenarios import through
-from jmsaio.bench.workload import Task
+from benchmarks.meter import Metrics
+from benchmarks.scenarios import through
+from benchmarks.workload import Task
 from jmsaio.otel import OpenTelemetry
 
 

@@ -12,9 +12,9 @@ from typing import Final
 import attrs
 
 import jmsaio
-from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.scenarios import tuned_url
-from jmsaio.bench.workload import Task
+from benchmarks.meter import Meter, Metrics
+from benchmarks.scenarios import tuned_url
+from benchmarks.workload import Task
 
 #: Options of a URL that select transactions of the broker.
 NATIVE: Final = "transport=wire&enableTransaction=true"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.layer.peer import MAPS_URL, URL
-from jmsaio.bench.scenario import Block, Scenario
+from benchmarks.scenario import Block, Scenario
 
 _ROWS = "benchmarks.layer.rows"
 

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from benchmarks.floor import wire_properties
-from jmsaio.bench.workload import Workload
+from benchmarks.workload import Workload
 from jmsaio.config import Configuration
 from jmsaio.config.schemes import SCHEMES, BrokerAddress, Scheme, TransportEntry
 from jmsaio.model.packed import pack, pack_name, unpack

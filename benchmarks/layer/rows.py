@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from benchmarks import scenarios
 from benchmarks.layer.peer import ENTRIES, GROUP, fill, map_records, registered, split
-from jmsaio.bench import scenarios
-from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task
+from benchmarks.meter import Meter, Metrics
+from benchmarks.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task
 from jmsaio.model.packed import pack, pack_name, pack_value
 from jmsaio.model.wire import CONNECTION_ID, DELIVERY_TIME, MESSAGE_ID, MESSAGE_TYPE, ReceivedRecord, WireId
 

@@ -8,8 +8,8 @@ import time
 
 import attrs
 
+from benchmarks.scenario import Block, Scenario, with_query
 from benchmarks.spark.messages import CHARACTERS, PARTITIONS, SOURCE, TOPICS
-from jmsaio.bench.scenario import Block, Scenario, with_query
 
 _HERE = "benchmarks.spark"
 _LARGE = "4096"

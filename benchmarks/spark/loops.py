@@ -9,12 +9,12 @@ from typing import Any, Final
 import attrs
 import pulsar
 
+from benchmarks.meter import Meter, Metrics
 from benchmarks.raw import GUARD, open_client, producer_options
+from benchmarks.scenarios import open_producer, send_all
 from benchmarks.spark.hand_columns import HandColumns
 from benchmarks.spark.messages import SOURCE, native_messages, topic_of, typed, work_of
-from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.scenarios import open_producer, send_all
-from jmsaio.bench.workload import AMOUNT, Task
+from benchmarks.workload import AMOUNT, Task
 from jmsaio.codec.row_columns import ColumnMaker
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.spark.arrow.columns import RowBatches

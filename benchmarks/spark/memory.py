@@ -25,7 +25,7 @@ from benchmarks.spark.messages import SOURCE
 from benchmarks.spark.processes import jvm_of, peak, task_processes
 from benchmarks.spark.reading import archive, two_tasks
 from benchmarks.spark.session import SessionRun, the_session
-from jmsaio.bench.workload import Task, Workload
+from benchmarks.workload import Task, Workload
 
 _ROOT = Path(__file__).resolve().parents[2]
 #: What the peak may grow by.
@@ -65,7 +65,7 @@ def measure_one(url: str, messages: int, heap: str) -> Peaks:
     workload = Workload(spark_messages=messages)
     extra = {SOURCE: f"bench-memory-{messages}-{time.time_ns()}"}
     targets = [f"{two_tasks.__module__}:{two_tasks.__name__}", f"{archive.__module__}:{archive.__name__}"]
-    with SessionRun(str(_ROOT), {"spark.driver.memory": heap}) as run:
+    with SessionRun({"spark.driver.memory": heap}) as run:
         largest = [0]
         with _watching(largest):
             for target in targets:

@@ -11,9 +11,9 @@ from typing import Any, Final
 import _pulsar
 import attrs
 
+from benchmarks.meter import Meter, Metrics
 from benchmarks.raw import open_client
-from jmsaio.bench.meter import Meter, Metrics
-from jmsaio.bench.workload import AMOUNT, REGION, REGION_VALUE, Task, Workload
+from benchmarks.workload import AMOUNT, REGION, REGION_VALUE, Task, Workload
 from jmsaio.config import load
 from jmsaio.transport.registry import connected
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame
 
+from benchmarks.meter import Metrics
 from benchmarks.spark.messages import PERCENT, SOURCE, queues_of, work_of
 from benchmarks.spark.session import metered, ready, run_query, the_session
-from jmsaio.bench.meter import Metrics
-from jmsaio.bench.workload import Task
+from benchmarks.workload import Task
 from jmsaio.spark.jobs import archive as archiving
 from jmsaio.spark.jobs.extent import ArchiveOrder
 

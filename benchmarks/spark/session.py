@@ -16,13 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
+from benchmarks.child import run_task
+from benchmarks.meter import Metrics
+from benchmarks.runner import ROOT, MeasurementError, measure
 from benchmarks.spark.messages import SOURCE, work_of
 from benchmarks.spark.processes import cpu_of, jvm_of, tasks_cpu
 from benchmarks.spark.sources import ReadySource, TupleSource
-from jmsaio.bench.child import run_task
-from jmsaio.bench.meter import Metrics
-from jmsaio.bench.runner import MeasurementError, measure
-from jmsaio.bench.workload import Task
+from benchmarks.workload import Task
 from jmsaio.errors import JMSError
 from jmsaio.spark.session import open_session
 
@@ -41,13 +41,11 @@ class SessionRun:
     A context manager, whose end stops the session.
 
     Args:
-        root: of the checkout, where Spark's processes and child processes find ``benchmarks``.
         settings: Spark's own, besides those of every run.
     """
 
-    def __init__(self, root: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         self._settings = {**_SETTINGS, **(settings or {})}
-        self._root = root
         self._stack = contextlib.ExitStack()
         self._filled: set[str] = set()
         self._session: SparkSession | None = None
@@ -61,14 +59,14 @@ class SessionRun:
     ) -> None:
         self._stack.close()
 
-    def __call__(self, task: Task, timeout: float, directory: object = None) -> Metrics:
+    def __call__(self, task: Task, timeout: float) -> Metrics:
         """Carry out a task. Raises MeasurementError."""
         source = task.extra.get(SOURCE)
         if source is not None and source not in self._filled:
-            measure(attrs.evolve(task, target="benchmarks.spark.messages:fill"), timeout, self._root)
+            measure(attrs.evolve(task, target="benchmarks.spark.messages:fill"), timeout)
             self._filled.add(source)
         if not task.target.startswith(_IN_SESSION):
-            return measure(task, timeout, self._root)
+            return measure(task, timeout)
         session = self._open(task)
         watch = threading.Timer(timeout, session.sparkContext.cancelAllJobs)
         watch.start()
@@ -81,7 +79,7 @@ class SessionRun:
 
     def _open(self, task: Task) -> SparkSession:
         if self._session is None:
-            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (self._root, os.environ.get("PYTHONPATH"))))
+            os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
             session = self._session = self._stack.enter_context(open_session(_MASTER, self._settings))
             session.dataSource.register(ReadySource)
             session.dataSource.register(TupleSource)

@@ -7,10 +7,10 @@ import tempfile
 
 from pyspark.sql import DataFrame
 
+from benchmarks.meter import Metrics
 from benchmarks.spark.messages import ENTRY, SOURCE, is_spread, queues_of, work_of
 from benchmarks.spark.session import metered, ready_options, the_session
-from jmsaio.bench.meter import Metrics
-from jmsaio.bench.workload import Task
+from benchmarks.workload import Task
 
 
 def broker(task: Task) -> Metrics:

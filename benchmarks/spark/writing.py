@@ -7,10 +7,10 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 from pyspark.sql import DataFrame
 
+from benchmarks.meter import Metrics
 from benchmarks.spark.messages import work_of
 from benchmarks.spark.session import ready, run_query
-from jmsaio.bench.meter import Metrics
-from jmsaio.bench.workload import Task
+from benchmarks.workload import Task
 
 
 def write(task: Task) -> Metrics:

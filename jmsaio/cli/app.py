@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import click
 
-from jmsaio.cli.bench import bench
 from jmsaio.cli.broker import broker
 from jmsaio.cli.browse import browse, peek
 from jmsaio.cli.common.exits import BROKEN_PIPE, DATA_LOSS, ERROR, INTERRUPTED, OK, USAGE
@@ -85,7 +84,7 @@ def app(context: click.Context) -> None:
 
 
 for command in (
-    demo, send, receive, browse, peek, bench, broker, doctor, queues, topics, stats, top, subscriptions, move,
+    demo, send, receive, browse, peek, broker, doctor, queues, topics, stats, top, subscriptions, move,
     copy_messages, purge, dlq, sweep, spark, guide,
 ):  # fmt: skip
     app.add_command(command)

@@ -91,7 +91,6 @@ _NEXT = (
     ("jmsaio guide", "the guides: tutorial, configuration, selectors, reliability, testing"),
     ("jmsaio broker start", "a real Pulsar broker on this machine, without Docker"),
     ("jmsaio send orders 'hello'", "a message to a real broker; 'jmsaio receive orders' receives it"),
-    ("jmsaio bench", "its speed on this machine"),
 )
 
 

@@ -15,7 +15,7 @@ RINGS = {
     **dict.fromkeys(("transport",), 2),
     "client": 3,
     **dict.fromkeys(("__init__", "__main__", "cli", "testing", "guide", "demo", "health", "otel"), 4),
-    **dict.fromkeys(("bench", "launcher", "maintenance"), 4),
+    **dict.fromkeys(("launcher", "maintenance"), 4),
     "spark": 4,
 }
 
@@ -41,15 +41,15 @@ OWNERS = {
     "click": ("jmsaio.cli",),
     "fastavro": ("jmsaio.codec.schemas",),
     "google_crc32c": ("jmsaio.protocol.checksum",),
-    "rich": ("jmsaio.cli", "jmsaio.bench", "jmsaio.demo", "jmsaio.guide"),
-    "matplotlib": ("jmsaio.bench",),
+    "rich": ("jmsaio.cli", "jmsaio.demo", "jmsaio.guide"),
+    "matplotlib": ("jmsaio.cli.spark.drawing",),
     "textual": ("jmsaio.cli.top", "jmsaio.cli.top_screens"),
     "pyarrow": ("jmsaio.spark",),
     "hdfs_native": ("jmsaio.spark.model.folder",),
     "obstore": ("jmsaio.spark.model.folder",),
     "pyspark": ("jmsaio.spark",),
-    "threading": ("jmsaio.transport", "jmsaio.launcher", "jmsaio.bench"),
-    "subprocess": ("jmsaio.launcher", "jmsaio.bench"),
+    "threading": ("jmsaio.transport", "jmsaio.launcher"),
+    "subprocess": ("jmsaio.launcher",),
 }
 
 #: What rings 0 and 1 never import: no await, no thread, no clock, no chance, no log, no wire.

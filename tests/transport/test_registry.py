@@ -105,7 +105,6 @@ def run_without(folder: Path, modules: tuple[str, ...], *arguments: str) -> subp
     ("missing", "arguments"),
     [
         (PULSAR_CLIENT, ["doctor", "memory:"]),
-        (PULSAR_CLIENT, ["bench", "--smoke", "--only", "^embedded.send"]),
         (PULSAR_CLIENT, ["demo"]),
         (UNIX, ["demo"]),
     ],

@@ -55,7 +55,7 @@ def _letter_options(command: Callable[P, T]) -> Callable[P, T]:
     "--picture",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Draw the report to this .svg, .png or .pdf file; needs pip install 'jmsaio[bench]'.",
+    help="Draw the report to this .svg, .png or .pdf file; needs pip install 'jmsaio[plot]'.",
 )
 @session_options
 def report(
@@ -81,7 +81,7 @@ def report(
     with running(output, master, pairs("--conf", conf)) as (start, _):
         summary = report_dead_letters(start(), order)
     if picture is not None and summary["groups"]:
-        from jmsaio.bench.drawing import draw
+        from jmsaio.cli.spark.drawing import draw
 
         draw(panels_of(summary), picture)
     if markdown:
@@ -92,7 +92,7 @@ def report(
 
 
 def _require_picture(file: Path) -> None:
-    from jmsaio.bench.drawing import require_matplotlib
+    from jmsaio.cli.spark.drawing import require_matplotlib
 
     if file.suffix not in (".svg", ".png", ".pdf"):
         raise click.UsageError(f"--picture needs a name that ends with .svg, .png or .pdf, not {shown(file.name)}")

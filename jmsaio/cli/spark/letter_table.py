@@ -11,7 +11,7 @@ from jmsaio.cli.common.tables import table_text
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from jmsaio.bench.drawing import Panel
+    from jmsaio.cli.spark.drawing import Panel
 
 Summary = Mapping[str, Any]
 #: Maximum number of groups in a chart.
@@ -94,7 +94,7 @@ def escape_markdown(text: str) -> str:
 
 def panels_of(summary: Summary) -> Sequence[Panel]:
     """Build bar charts of the largest groups: number of dead letters, and age of the oldest."""
-    from jmsaio.bench.drawing import Bar, Panel
+    from jmsaio.cli.spark.drawing import Bar, Panel
 
     groups = summary["groups"][:_BARS]
     if not groups:

@@ -88,7 +88,7 @@ def test_a_picture_without_its_library_is_refused_before_a_session(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main([*REPORT, "--picture", "x.svg"]) == USAGE
-    assert "pip install 'jmsaio[bench]'" in capsys.readouterr().err
+    assert "pip install 'jmsaio[plot]'" in capsys.readouterr().err
     assert jobs.asked == []
 
 

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from jmsaio.bench.report import Report, Sample, find_goal, read_json, write_json
-from jmsaio.bench.scenario import Block, Scenario
-from jmsaio.bench.statistics import Spread
-from jmsaio.bench.workload import Workload
+from benchmarks.report import Report, Sample, find_goal, read_json, write_json
+from benchmarks.scenario import Block, Scenario
+from benchmarks.statistics import Spread
+from benchmarks.workload import Workload
 
 
 def test_rows_keep_the_order_and_leave_out_what_was_not_measured(report: Report) -> None:

@@ -12,9 +12,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import cycle, islice
 
 import jmsaio
-from jmsaio.bench.meter import Meter, Metrics, latency_metrics
-from jmsaio.bench.scenario import with_query
-from jmsaio.bench.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task, Workload
+from benchmarks.meter import Meter, Metrics, latency_metrics
+from benchmarks.scenario import with_query
+from benchmarks.workload import AMOUNT, KIND, KIND_VALUE, REGION, REGION_VALUE, Task, Workload
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.senders.pending import Receipt

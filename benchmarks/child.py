@@ -1,4 +1,4 @@
-"""One measurement in its own process: ``python -m jmsaio.bench.child RESULT_FILE``, the task on standard input.
+"""One measurement in its own process: ``python -m benchmarks.child RESULT_FILE``, the task on standard input.
 
 A measurement affects later ones in the same process: native threads, a grown heap, a warm allocator. The result is
 written to a file, since native libraries write to standard output. Then the process exits at once, without finalizing
@@ -16,8 +16,8 @@ import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
-from jmsaio.bench.meter import Metrics
-from jmsaio.bench.workload import Task
+from benchmarks.meter import Metrics
+from benchmarks.workload import Task
 from jmsaio.model.arguments import shown
 
 #: Function or coroutine function that measures.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.catalog import all_scenarios
+from benchmarks.child import run_task
+from benchmarks.goals import GOALS
 from benchmarks.layer.catalog import layer_scenarios
 from benchmarks.layer.peer import ENTRIES, fill, split
-from jmsaio.bench.catalog import GOALS
-from jmsaio.bench.child import run_task
-from jmsaio.bench.scenario import Scenario
-from jmsaio.bench.workload import AMOUNT, Task, Workload
+from benchmarks.scenario import Scenario
+from benchmarks.workload import AMOUNT, Task, Workload
 
 
 @pytest.mark.parametrize("scenario", layer_scenarios(), ids=lambda scenario: scenario.name)

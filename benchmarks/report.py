@@ -9,10 +9,10 @@ from typing import Any
 
 import attrs
 
-from jmsaio.bench.catalog import GOALS, REFERENCES
-from jmsaio.bench.scenario import METRICS, Block, Goal, Scenario
-from jmsaio.bench.statistics import Spread, paired_ratios, spread
-from jmsaio.bench.workload import Workload
+from benchmarks.goals import GOALS, REFERENCES
+from benchmarks.scenario import METRICS, Block, Goal, Scenario
+from benchmarks.statistics import Spread, paired_ratios, spread
+from benchmarks.workload import Workload
 
 #: Version of the JSON file's layout.
 FORMAT = 1

@@ -1,4 +1,4 @@
-"""Bar charts in panels, drawn to a file: any panels, and the plot of a report."""
+"""Bar charts in panels, drawn to a file."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import os
 from collections.abc import Sequence
 
 import attrs
-
-from jmsaio.bench.report import Report, Row
-from jmsaio.bench.scenario import METRICS
 
 #: Inches.
 _WIDTH, _ROW_HEIGHT, _PANEL_HEIGHT = 9.0, 0.34, 0.9
@@ -21,15 +18,11 @@ class Bar:
     """One bar.
 
     Attributes:
-        low: smallest value of the spread; None: no spread is drawn.
-        high: largest value of the spread.
         strong: use the strong colour; if False, the pale one.
     """
 
     label: str
     value: float
-    low: float | None = None
-    high: float | None = None
     strong: bool = True
 
 
@@ -42,16 +35,13 @@ class Panel:
 
 
 def require_matplotlib(what: str) -> None:
-    """Check that a plot can be drawn, before its measurements take minutes.
-
-    Args:
-        what: feature that needs matplotlib, for the error.
+    """Check that ``what``, a feature that draws, can be used, before its work takes minutes.
 
     Raises:
         ImportError: matplotlib is not installed.
     """
     if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError(f"{what} needs matplotlib: pip install 'jmsaio[bench]'")
+        raise ImportError(f"{what} needs matplotlib: pip install 'jmsaio[plot]'")
 
 
 def draw(panels: Sequence[Panel], file: str | os.PathLike[str]) -> None:
@@ -74,40 +64,11 @@ def draw(panels: Sequence[Panel], file: str | os.PathLike[str]) -> None:
     axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
     for panel, axis in zip(panels, axes[:, 0], strict=True):
         places = range(len(panel.bars))
-        whiskers = [
-            [bar.value - (bar.value if bar.low is None else bar.low) for bar in panel.bars],
-            [(bar.value if bar.high is None else bar.high) - bar.value for bar in panel.bars],
-        ]
-        has_spread = any(map(any, whiskers))
         colors = [_STRONG if bar.strong else _PALE for bar in panel.bars]
         values = [bar.value for bar in panel.bars]
-        axis.barh(places, values, xerr=whiskers if has_spread else None, color=colors, capsize=3)
+        axis.barh(places, values, color=colors)
         axis.set_yticks(places, labels=[bar.label for bar in panel.bars], parse_math=False)
         axis.invert_yaxis()
         axis.set_title(panel.title, loc="left", fontsize=10)
         axis.tick_params(labelsize=8)
     figure.savefig(os.fspath(file))
-
-
-def write_plot(report: Report, file: str | os.PathLike[str]) -> None:
-    """Draw ``report`` to ``file``: one panel for each group, bars with the spread of the rounds. Raises as ``draw``."""
-    groups = report.groups()
-    if not groups:
-        raise ValueError("the report has no measurement to draw")
-    draw(
-        [
-            Panel(f"{group.value} ({METRICS[group].unit})", [_bar(row) for row in rows])
-            for group, rows in groups.items()
-        ],
-        file,
-    )
-
-
-def _bar(row: Row) -> Bar:
-    value = row.value
-    return Bar(label=row.scenario.title, value=value.median, low=value.low, high=value.high, strong=is_ours(row))
-
-
-def is_ours(row: Row) -> bool:
-    """Return True if a row measures jmsaio itself, not a peer or a bare loop."""
-    return row.scenario.target.startswith("jmsaio.") and not row.scenario.name.endswith(".bare")

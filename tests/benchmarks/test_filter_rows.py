@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.broker import started_broker
 from benchmarks.filtering import at_broker, fill, in_client
+from benchmarks.workload import Task, Workload
 from jmsaio import launcher
-from jmsaio.bench.workload import Task, Workload
 from tests.support.broker import TestBroker
 
 

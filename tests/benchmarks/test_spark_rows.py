@@ -6,12 +6,11 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.types import StructType
 
+from benchmarks.child import find_target
 from benchmarks.spark.catalog import reason_without, spark_scenarios
 from benchmarks.spark.hand_columns import HandColumns
 from benchmarks.spark.messages import WORDS, texts, typed, wire_properties
 from benchmarks.spark.sources import BATCH, ReadySource
-from jmsaio.bench.catalog import GOALS
-from jmsaio.bench.child import find_target
 from jmsaio.codec.properties import value_of
 from jmsaio.codec.row_columns import ColumnMaker
 from jmsaio.spark.arrow.columns import RowBatches
@@ -64,9 +63,6 @@ def test_every_row_and_what_it_is_compared_with_is_there() -> None:
     assert len(names) == len(rows)
     assert all(callable(find_target(row.target)) for row in rows)
     assert {name for row in rows for name in row.references} <= names
-    goals = [goal for goal in GOALS if goal.scenario.startswith("spark.")]
-    compared = {(row.name, name) for row in rows for name in row.references}
-    assert {(goal.scenario, goal.reference) for goal in goals} <= compared
 
 
 def test_nothing_is_missing_where_spark_is_installed() -> None:

@@ -17,19 +17,17 @@ from pathlib import Path
 
 import attrs
 
-from jmsaio.bench.catalog import own_scenarios
-from jmsaio.bench.child import require_loop
-from jmsaio.bench.drawing import require_matplotlib, write_plot
-from jmsaio.bench.meter import Metrics
-from jmsaio.bench.report import Report, Sample, write_json
-from jmsaio.bench.scenario import Scenario
-from jmsaio.bench.workload import Task, Workload
+from benchmarks.meter import Metrics
+from benchmarks.report import Report, Sample
+from benchmarks.scenario import Scenario
+from benchmarks.workload import Task, Workload
 from jmsaio.model.arguments import shown
 from jmsaio.model.version import __version__
 
 #: Packages whose version affects the figures.
 _PACKAGES = ("pulsar-client", "anyio", "attrs", "uvloop", "pyspark", "pyarrow")
-
+#: Root of the checkout, where child processes find ``benchmarks``.
+ROOT = Path(__file__).resolve().parents[1]
 
 #: Maximum characters of a failed child's error output that are kept.
 _KEPT_OUTPUT = 2_000
@@ -54,8 +52,8 @@ class Progress:
 
 #: Function called with the progress of a run.
 Listener = Callable[[Progress], None]
-#: Function that runs a task, given its timeout in seconds and the directory of child processes.
-Measure = Callable[[Task, float, "str | os.PathLike[str] | None"], Metrics]
+#: Function that runs a task, given its timeout in seconds.
+Measure = Callable[[Task, float], Metrics]
 
 
 class MeasurementError(Exception):
@@ -63,66 +61,25 @@ class MeasurementError(Exception):
 
 
 def run(
-    url: str | None = None,
-    *,
-    rounds: int | None = None,
-    smoke: bool = False,
-    only: str | None = None,
-    loop: str = "asyncio",
-    workload: Workload | None = None,
-    json_file: str | os.PathLike[str] | None = None,
-    plot_file: str | os.PathLike[str] | None = None,
-    progress: Listener | None = None,
-    scenarios: Sequence[Scenario] | None = None,
-    directory: str | os.PathLike[str] | None = None,
-    carry_out: Measure | None = None,
+    scenarios: Sequence[Scenario], rounds: int, workload: Workload, loop: str, progress: Listener, carry_out: Measure
 ) -> Report:
-    """Measure jmsaio's own rows, which need no checkout, on the embedded broker and on the broker at ``url``.
-
-    Blocks until the run ends, a few minutes with the default amounts; call it from a thread in an asyncio program.
+    """Measure rows in interleaved rounds. Blocks until the run ends, a few minutes with the default amounts.
 
     Args:
-        url: URL for ``jmsaio.connect`` of a broker to measure besides the embedded one; None: only the embedded one.
-        rounds: number of interleaved measurements per row; default 5, with ``smoke`` 1.
-        smoke: use amounts too small for meaningful figures; shows that every row runs.
-        only: regular expression; rows whose name it does not match anywhere are left out.
-        loop: event loop, ``asyncio`` or ``uvloop`` (``pip install 'jmsaio[uvloop]'``).
-        workload: amounts; default is the documented workload.
-        json_file: file to write the report to.
-        plot_file: file to write a plot to (needs matplotlib: ``pip install 'jmsaio[bench]'``).
-        progress: called before each measurement.
-        scenarios: other rows to measure instead; ``url`` is not used then.
-        directory: working directory of child processes; default: the current one.
-        carry_out: runs each task, and raises MeasurementError on failure; default: ``measure``.
-
-    Raises:
-        ValueError: ``only`` matches no row or is not a regular expression, or ``rounds`` is below 1.
-        ImportError: ``plot_file`` is given and matplotlib is not installed, or uvloop likewise; nothing was measured.
-        OSError: a file can't be written.
+        scenarios: the rows, in table order.
+        rounds: number of measurements per row.
+        workload: amounts.
+        loop: event loop of rows that don't name theirs, ``asyncio`` or ``uvloop``.
+        progress: called before each measurement, and at the end.
+        carry_out: runs each task, and raises MeasurementError on failure.
     """
-    chosen = select(own_scenarios(url) if scenarios is None else scenarios, only)
-    for each in {loop, *(scenario.loop or loop for scenario in chosen)}:
-        require_loop(each)
-    if plot_file is not None:
-        require_matplotlib("the plot")
-    count = (1 if smoke else 5) if rounds is None else rounds
-    if count < 1:
-        raise ValueError(f"rounds must be at least 1, not {count}")
-    amounts = workload if workload is not None else Workload.smoke() if smoke else Workload()
     samples: list[Sample] = []
-    for number, order in enumerate(interleaved(chosen, count)):
+    for number, order in enumerate(interleaved(scenarios, rounds)):
         for scenario in order:
-            if progress is not None:
-                progress(Progress(len(samples), count * len(chosen), number, scenario))
-            samples.append(_sample(scenario, number, amounts, loop, directory, carry_out or measure))
-    if progress is not None:
-        progress(Progress(len(samples), count * len(chosen), count - 1, None))
-    report = Report(environment(), amounts, loop, tuple(chosen), tuple(samples))
-    if json_file is not None:
-        write_json(report, json_file)
-    if plot_file is not None:
-        write_plot(report, plot_file)
-    return report
+            progress(Progress(len(samples), rounds * len(scenarios), number, scenario))
+            samples.append(_sample(scenario, number, workload, loop, carry_out))
+    progress(Progress(len(samples), rounds * len(scenarios), rounds - 1, None))
+    return Report(environment(), workload, loop, tuple(scenarios), tuple(samples))
 
 
 def select(scenarios: Sequence[Scenario], only: str | None) -> list[Scenario]:
@@ -153,37 +110,30 @@ def interleaved(scenarios: Sequence[Scenario], rounds: int) -> list[list[Scenari
     return orders
 
 
-def _sample(
-    scenario: Scenario,
-    number: int,
-    workload: Workload,
-    loop: str,
-    directory: str | os.PathLike[str] | None,
-    carry_out: Measure,
-) -> Sample:
+def _sample(scenario: Scenario, number: int, workload: Workload, loop: str, carry_out: Measure) -> Sample:
     load, pace = load_average(), yardstick()
     topic = f"bench-{scenario.name.replace('.', '-')}-{time.time_ns()}"
     task = Task(scenario.target, scenario.url, topic, scenario.loop or loop, workload, scenario.extra)
     try:
         if scenario.prepare is not None:
-            carry_out(attrs.evolve(task, target=scenario.prepare), scenario.timeout, directory)
-        return Sample(number, scenario.name, load, pace, carry_out(task, scenario.timeout, directory))
+            carry_out(attrs.evolve(task, target=scenario.prepare), scenario.timeout)
+        return Sample(number, scenario.name, load, pace, carry_out(task, scenario.timeout))
     except MeasurementError as error:
         return Sample(number, scenario.name, load, pace, failure=str(error))
 
 
-def measure(task: Task, timeout: float, directory: str | os.PathLike[str] | None = None) -> Metrics:
+def measure(task: Task, timeout: float) -> Metrics:
     """Run ``task`` in a child process, within ``timeout`` seconds. Raises MeasurementError."""
     with tempfile.TemporaryDirectory(prefix="jmsaio-bench-") as folder:
         result = Path(folder, "result.json")
         try:
             done = subprocess.run(
-                [sys.executable, "-m", "jmsaio.bench.child", str(result)],
+                [sys.executable, "-m", "benchmarks.child", str(result)],
                 input=json.dumps(task.to_json()),
                 capture_output=True,
                 text=True,
                 timeout=timeout,
-                cwd=directory,
+                cwd=ROOT,
                 check=False,
             )
         except subprocess.TimeoutExpired as error:

@@ -1,6 +1,6 @@
 import pytest
 
-from jmsaio.bench.meter import Meter, latency_metrics
+from benchmarks.meter import Meter, latency_metrics
 
 
 def test_a_meter_counts_time_and_cpu() -> None:

@@ -1,4 +1,4 @@
-from jmsaio.bench.scenario import METRICS, Block, Goal
+from benchmarks.scenario import METRICS, Block, Goal
 
 
 def test_every_group_has_a_main_figure() -> None:

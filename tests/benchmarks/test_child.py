@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from jmsaio.bench.child import find_target, main, require_loop, run_task
-from jmsaio.bench.meter import Metrics
-from jmsaio.bench.workload import Task, Workload
+from benchmarks.child import find_target, main, require_loop, run_task
+from benchmarks.meter import Metrics
+from benchmarks.workload import Task, Workload
 
 HERE = __name__
 

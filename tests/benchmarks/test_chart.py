@@ -11,10 +11,10 @@ import pytest
 from benchmarks import chart
 from benchmarks.catalog import all_scenarios, beside_uvloop
 from benchmarks.figures import PARTS, Compared, Figures, figures_of, read_figures, write_figures
+from benchmarks.report import Report, Sample, write_json
 from benchmarks.spark.catalog import spark_scenarios
-from jmsaio.bench.report import Report, Sample, write_json
-from jmsaio.bench.statistics import Spread
-from jmsaio.bench.workload import Workload
+from benchmarks.statistics import Spread
+from benchmarks.workload import Workload
 from tests.support.documents import ROOT
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jmsaio.bench.report import Report, Sample
-from jmsaio.bench.scenario import Block, Scenario
-from jmsaio.bench.workload import Workload
+from benchmarks.report import Report, Sample
+from benchmarks.scenario import Block, Scenario
+from benchmarks.workload import Workload
 
 
 @pytest.fixture
@@ -12,9 +12,9 @@ def report() -> Report:
     """Two send rows and a latency row, two rounds, one failure."""
     rows = (
         Scenario("send.raw", "raw", Block.SEND, "benchmarks.raw:send", "pulsar://b:6650"),
-        Scenario("send.jmsaio", "ours", Block.SEND, "jmsaio.bench.scenarios:futures", "pulsar://b:6650"),
+        Scenario("send.jmsaio", "ours", Block.SEND, "benchmarks.scenarios:futures", "pulsar://b:6650"),
         Scenario("latency.raw", "raw latency", Block.LATENCY, "benchmarks.raw:latency", "pulsar://b:6650"),
-        Scenario("idle.consumers", "idle", Block.IDLE, "jmsaio.bench.scenarios:idle_consumers", "memory:"),
+        Scenario("idle.consumers", "idle", Block.IDLE, "benchmarks.scenarios:idle_consumers", "memory:"),
         Scenario("send.java", "never measured", Block.SEND, "benchmarks.java_peer:send", "pulsar://b:6650"),
     )
     samples = (

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from jmsaio.bench.workload import Task, Workload
+from benchmarks.workload import Task, Workload
 
 
 def test_the_documented_workload() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from jmsaio.bench.report import Ratio, Report, Row
-from jmsaio.bench.scenario import METRICS, SPARK_GROUPS, Block, Goal, Metric
+from benchmarks.report import Ratio, Report, Row
+from benchmarks.scenario import METRICS, SPARK_GROUPS, Block, Goal, Metric
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -5,16 +5,14 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
-import attrs
 import pytest
 
-from jmsaio.bench.drawing import Bar, Panel, draw, is_ours, require_matplotlib, write_plot
-from jmsaio.bench.report import Report
+from jmsaio.cli.spark.drawing import Bar, Panel, draw, require_matplotlib
 
 
 def test_bars_of_the_same_name_stay_apart_and_no_label_is_a_formula(tmp_path: Path) -> None:
     bars = [Bar(label="$a_1$", value=3), Bar(label="same", value=1, strong=False), Bar(label="same", value=2)]
-    draw([Panel("letters", bars), Panel("spread", [Bar(label="x", value=2, low=1, high=4)])], tmp_path / "bars.svg")
+    draw([Panel("letters", bars), Panel("age", [Bar(label="x", value=2)])], tmp_path / "bars.svg")
     text = (tmp_path / "bars.svg").read_text()
     assert text.count("<!-- same -->") == 2
     assert "$a_1$" in text
@@ -29,17 +27,3 @@ def test_a_missing_library_is_told_with_what_needs_it(monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="the picture needs matplotlib: pip install"):
         require_matplotlib("the picture")
-
-
-def test_our_rows_are_told_from_the_peers(report: Report) -> None:
-    assert [is_ours(row) for row in report.rows()] == [False, True, False, True]
-
-
-def test_a_picture_is_written(report: Report, tmp_path: Path) -> None:
-    write_plot(report, tmp_path / "plot.png")
-    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_nothing_to_draw_is_refused(report: Report, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no measurement"):
-        write_plot(attrs.evolve(report, samples=()), tmp_path / "plot.png")

@@ -1,10 +1,7 @@
-import subprocess
-import sys
-
-from jmsaio.bench.report import Report, Sample
-from jmsaio.bench.scenario import Block, Scenario
-from jmsaio.bench.table import render_table
-from jmsaio.bench.workload import Workload
+from benchmarks.report import Report, Sample
+from benchmarks.scenario import Block, Scenario
+from benchmarks.table import render_table
+from benchmarks.workload import Workload
 
 
 def test_the_table_shows_figures_ratios_goals_and_failures(report: Report) -> None:
@@ -40,8 +37,3 @@ def test_a_table_of_spark_alone_says_what_its_rows_are() -> None:
 def test_without_color_there_is_no_escape(report: Report) -> None:
     assert "\x1b" not in render_table(report)
     assert "\x1b" in render_table(report, color=True)
-
-
-def test_importing_the_package_imports_neither_rich_nor_matplotlib() -> None:
-    code = "import sys, jmsaio.bench; sys.exit(any(name in sys.modules for name in ('rich', 'matplotlib')))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

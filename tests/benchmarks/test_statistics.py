@@ -1,6 +1,6 @@
 import pytest
 
-from jmsaio.bench.statistics import Spread, paired_ratios, percentile, spread
+from benchmarks.statistics import Spread, paired_ratios, percentile, spread
 
 
 def test_spread_has_median_and_extremes() -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
-from jmsaio.bench.statistics import percentile
+from benchmarks.statistics import percentile
 
 #: Result of one measurement: value by metric name with its unit.
 Metrics = dict[str, float]

@@ -1,32 +1,30 @@
-"""The peers' side, ``benchmarks/`` at the root of a checkout."""
+"""``python -m benchmarks``: its rows, its command line and its files."""
 
 from __future__ import annotations
 
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import jmsaio
-from jmsaio.bench.catalog import GOALS, REFERENCES
-from jmsaio.bench.child import find_target
-from jmsaio.bench.report import read_json
-from jmsaio.bench.scenarios import typed_properties
+from benchmarks.__main__ import main, web_url_of
+from benchmarks.catalog import all_scenarios, beside_uvloop
+from benchmarks.child import find_target
+from benchmarks.floor import wire_properties
+from benchmarks.goals import GOALS, REFERENCES
+from benchmarks.properties import raw_properties
+from benchmarks.report import read_json
+from benchmarks.scenario import Block
+from benchmarks.scenarios import typed_properties
+from benchmarks.spark.catalog import spark_scenarios
 from jmsaio.codec import encode
 
 ROOT = Path(__file__).parents[2]
 URL = "pulsar://broker:6650"
-
-
-@pytest.fixture
-def root_on_path(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """``benchmarks`` is no installed package; it is found from the root, as ``python -m benchmarks`` finds it."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    yield
 
 
 def benchmarks(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -36,33 +34,27 @@ def benchmarks(*arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.usefixtures("root_on_path")
 def test_every_row_is_there_with_a_target_that_exists() -> None:
-    from benchmarks.catalog import all_scenarios
-
     rows = all_scenarios(URL, "http://broker:8080", "classes")
     assert len({row.name for row in rows}) == len(rows)
     for row in rows:
         assert callable(find_target(row.target))
         if row.prepare is not None:
             assert callable(find_target(row.prepare))
-    names = {row.name for row in rows}
-    assert {name for references in REFERENCES.values() for name in references} <= names
-    assert {goal.scenario for goal in GOALS if not goal.scenario.startswith("spark.")} <= names
+    assert set(REFERENCES) == set(Block)
+    by_name = {row.name: row for row in [*rows, *spark_scenarios(URL, URL)]}
+    assert {name for references in REFERENCES.values() for name in references} <= by_name.keys()
+    for goal in GOALS:
+        row = by_name[goal.scenario]
+        assert goal.reference is None or goal.reference in (*REFERENCES[row.group], *row.references)
 
 
-@pytest.mark.usefixtures("root_on_path")
 def test_without_broker_or_class_path_rows_are_left_out() -> None:
-    from benchmarks.catalog import all_scenarios
-
     assert {row.url for row in all_scenarios(None, "", None)} == {"memory:", "costless://packed", "costless://maps"}
     assert not [row for row in all_scenarios(URL, "", None) if row.name.endswith(".java")]
 
 
-@pytest.mark.usefixtures("root_on_path")
 def test_only_jmsaio_rows_name_the_web_address() -> None:
-    from benchmarks.catalog import all_scenarios
-
     rows = all_scenarios(URL, "http://broker:1", "classes")
     told = {row.name for row in rows if "?webServiceUrl=http://broker:1" in row.url}
     ours = ("send.{}", "send.{}-workers", "receive.{}", "receive.{}-listener", "latency.{}")
@@ -73,25 +65,16 @@ def test_only_jmsaio_rows_name_the_web_address() -> None:
     assert told == on_wire | others
 
 
-@pytest.mark.usefixtures("root_on_path")
 def test_raw_rows_carry_three_string_properties() -> None:
-    from benchmarks.properties import raw_properties
-
     assert raw_properties(7) == {"region": "EU", "amount": "7", "kind": "order"}
 
 
-@pytest.mark.usefixtures("root_on_path")
 def test_rows_of_spark_need_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
-    from benchmarks.__main__ import main
-
     assert main(["--spark", "--smoke"]) == 2
     assert "--spark needs a broker" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("root_on_path")
 async def test_the_floor_carries_what_a_send_of_jmsaio_puts_on_the_wire() -> None:
-    from benchmarks.floor import wire_properties
-
     async with jmsaio.connect("memory://floor") as connection, connection.create_session() as session:
         queue = session.create_queue("floor")
         producer = await session.create_producer(queue)
@@ -106,24 +89,20 @@ async def test_the_floor_carries_what_a_send_of_jmsaio_puts_on_the_wire() -> Non
     }
 
 
-@pytest.mark.usefixtures("root_on_path")
 def test_the_web_address_is_that_of_the_first_host() -> None:
-    from benchmarks.__main__ import web_url_of
-
     assert web_url_of("pulsar://one:6650,two:6650") == "http://one:8080"
 
 
-def test_wrong_use_is_one_sentence() -> None:
-    done = benchmarks("--only", "nothing-like-this")
-    assert done.returncode == 2
-    assert done.stderr.startswith("benchmarks: no row matches")
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--only", "nothing-like-this"), "benchmarks: no row matches"), (("--rounds", "0"), "rounds must be at least 1"),
+])  # fmt: skip
+def test_wrong_use_is_one_sentence(arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
 
 
-@pytest.mark.usefixtures("root_on_path")
 def test_a_tiny_smoke_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from benchmarks.__main__ import main
-
     report, plot = tmp_path / "report.json", tmp_path / "plot.svg"
     rows = "embedded.bare|embedded.through|embedded.traced"
     status = main(["--smoke", "--only", rows, "--json-file", str(report), "--plot", str(plot)])
@@ -134,10 +113,7 @@ def test_a_tiny_smoke_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert plot.exists()
 
 
-@pytest.mark.usefixtures("root_on_path")
 def test_a_row_with_an_event_loop_is_measured_on_uvloop_beside_asyncio() -> None:
-    from benchmarks.catalog import all_scenarios, beside_uvloop
-
     rows = {row.name: row for row in beside_uvloop(all_scenarios(URL, "http://broker:8080", "classes"))}
     beside = {name.removesuffix("-uvloop") for name, row in rows.items() if row.loop == "uvloop"}
     assert {"layer.send", "layer.listener", "embedded.through", "send.jmsaio", "send.floor"} <= beside
@@ -146,10 +122,7 @@ def test_a_row_with_an_event_loop_is_measured_on_uvloop_beside_asyncio() -> None
     assert rows["layer.send-uvloop"].references == ("layer.send", "layer.bare-send", "layer.bare-send-uvloop")
 
 
-@pytest.mark.usefixtures("root_on_path")
 def test_rows_beside_asyncio_run_on_uvloop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from benchmarks.__main__ import main
-
     report = tmp_path / "report.json"
     assert main(["--smoke", "--uvloop", "--only", "^layer.bare-send($|-uvloop)", "--json-file", str(report)]) == 0
     assert "bare loop: bytes and futures, uvloop" in capsys.readouterr().out
@@ -158,17 +131,15 @@ def test_rows_beside_asyncio_run_on_uvloop(tmp_path: Path, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(("missing", "more", "said"), [
-    (True, (), "pip install 'jmsaio[uvloop]'"), (False, ("--loop", "uvloop"), "leave --loop uvloop out"),
+    (True, ("--uvloop",), "pip install 'jmsaio[uvloop]'"), (True, ("--plot", "x.png"), "pip install 'jmsaio[plot]'"),
+    (False, ("--uvloop", "--loop", "uvloop"), "leave --loop uvloop out"),
 ])  # fmt: skip
-@pytest.mark.usefixtures("root_on_path")
-def test_what_uvloop_needs_is_said_before_anything_is_measured(
+def test_what_is_missing_is_said_before_anything_is_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], missing: bool, more: tuple[str, ...], said: str
 ) -> None:
-    from benchmarks.__main__ import main
-
     if missing:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert main(["--smoke", "--uvloop", *more]) == 2
+    assert main(["--smoke", *more]) == 2
     assert said in capsys.readouterr().err
 
 

@@ -2,8 +2,8 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.bench import scenarios
-from jmsaio.bench.scenarios import (
+from benchmarks import scenarios
+from benchmarks.scenarios import (
     bare_loop,
     fill,
     fill_and_receive,
@@ -19,7 +19,7 @@ from jmsaio.bench.scenarios import (
     typed_properties,
     workers,
 )
-from jmsaio.bench.workload import Task, Workload
+from benchmarks.workload import Task, Workload
 from jmsaio.config import load
 from jmsaio.model.destinations import Queue
 

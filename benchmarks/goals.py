@@ -1,13 +1,8 @@
-"""The rows that need only an installed jmsaio, and the goals of all rows."""
+"""The reference rows of each group, and the goals of all rows."""
 
 from __future__ import annotations
 
-from jmsaio.bench.scenario import Block, Goal, Scenario, with_query
-
-#: URL of the embedded broker.
-EMBEDDED = "memory:"
-
-_HERE = "jmsaio.bench.scenarios"
+from benchmarks.scenario import Block, Goal
 
 #: Reference rows by group: the group's rows are shown as ratios to them if they were measured in the same run.
 REFERENCES = {
@@ -76,45 +71,3 @@ GOALS = (
     Goal("spark.write-dedup", 0.5, "spark.write"),
     Goal("spark.archive", 0.7, "spark.read-two"),
 )
-
-
-def embedded_scenarios() -> list[Scenario]:
-    """Return the rows that need no broker: embedded broker, selector and idle consumers."""
-    return [
-        Scenario("embedded.bare", "bare loop: build, encode, decode, read", Block.EMBEDDED,
-                 f"{_HERE}:bare_loop", EMBEDDED),
-        Scenario("embedded.through", "send to acknowledge", Block.EMBEDDED, f"{_HERE}:through", EMBEDDED),
-        Scenario("embedded.send", "send_async only", Block.EMBEDDED, f"{_HERE}:futures", EMBEDDED),
-        Scenario("embedded.receive", "receive and acknowledge only", Block.EMBEDDED,
-                 f"{_HERE}:fill_and_receive", EMBEDDED),
-        Scenario("latency.embedded", "jmsaio, embedded broker", Block.LATENCY, f"{_HERE}:latency", EMBEDDED),
-        Scenario("selector.three-terms", "three terms, properties not decoded", Block.SELECTOR,
-                 f"{_HERE}:three_terms", EMBEDDED),
-        Scenario("idle.consumers", "idle consumers, each on its own queue", Block.IDLE,
-                 f"{_HERE}:idle_consumers", EMBEDDED),
-    ]  # fmt: skip
-
-
-def broker_scenarios(url: str) -> list[Scenario]:
-    """Return the rows of jmsaio on the broker at ``url``, on each transport."""
-    wire = with_query(url, "transport=wire")
-    return [*_transport_scenarios("jmsaio", "jmsaio", url), *_transport_scenarios("wire", "wire", wire)]
-
-
-def _transport_scenarios(name: str, title: str, url: str) -> list[Scenario]:
-    return [
-        Scenario(f"send.{name}", f"{title} send_async", Block.SEND, f"{_HERE}:futures", url),
-        Scenario(f"send.{name}-workers", f"{title} workers await send", Block.SEND, f"{_HERE}:workers", url),
-        Scenario(f"receive.{name}", f"{title} receive, AUTO", Block.RECEIVE, f"{_HERE}:receive", url,
-                 prepare=f"{_HERE}:fill"),
-        Scenario(f"receive.{name}-listener", f"{title} listener, AUTO", Block.RECEIVE, f"{_HERE}:listen", url,
-                 prepare=f"{_HERE}:fill"),
-        Scenario(f"latency.{name}", title, Block.LATENCY, f"{_HERE}:latency", url),
-    ]  # fmt: skip
-
-
-def own_scenarios(url: str | None) -> list[Scenario]:
-    """Return all rows of jmsaio itself; rows on a broker only if ``url`` names one other than the embedded one."""
-    if url is None or url.startswith("memory:"):
-        return embedded_scenarios()
-    return [*broker_scenarios(url), *embedded_scenarios()]
