@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 #: Encodings of the one-byte numbers, which nearly all lengths are.
@@ -13,8 +14,11 @@ _LONGEST: Final = 10
 
 def varint(number: int) -> bytes:
     """Encode a non-negative number."""
-    if number < _SHORTS:
-        return SHORT[number]
+    return SHORT[number] if number < _SHORTS else _long(number)
+
+
+@lru_cache(maxsize=256)  # of sizes and times, which recur
+def _long(number: int) -> bytes:
     made = bytearray()
     while number > 127:
         made.append(number & 127 | 128)

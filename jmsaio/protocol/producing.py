@@ -25,7 +25,7 @@ from jmsaio.errors import ProtocolError
 Token = TypeVar("Token")
 
 
-class State(enum.Enum):
+class State(enum.StrEnum):
     """Where a batch is."""
 
     WAITING = "waiting"  # never written
@@ -38,7 +38,7 @@ class State(enum.Enum):
     UNSENT = "unsent"  # certainly not stored: it never left
 
 
-class Event(enum.Enum):
+class Event(enum.StrEnum):
     """What happens to a batch."""
 
     WRITE = "write"

@@ -21,6 +21,16 @@ from jmsaio.transport.pulsar.wire.tasks import Tasks
 from jmsaio.transport.pulsar.wire.topics import Topics
 
 _log = logging.getLogger(__name__)
+_forks = 0
+
+
+def _after_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Client:
@@ -53,7 +63,7 @@ class Client:
         self.ids = count(1)
         self.closed = False
         self._known: weakref.WeakValueDictionary[tuple[str, str], Known] = weakref.WeakValueDictionary()
-        self._process = os.getpid()
+        self._forks = _forks
 
     def known(self, topic: str, subscription: str) -> Known:
         """Return the entries that the consumers of a subscription of a topic or partition share.
@@ -75,7 +85,7 @@ class Client:
 
     def check(self) -> None:
         """Raise ObjectClosedError after close, and ForkError in a child process."""
-        if self._process != os.getpid():
+        if self._forks != _forks:
             raise ForkError("this connection belongs to the parent process; connect again in the child")
         if self.closed:
             raise ObjectClosedError("the connection to the broker is closed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol, cast
@@ -112,6 +113,8 @@ class Connection(asyncio.Protocol):
         self._answered: asyncio.Future[None] = self._loop.create_future()  # the first PING
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._out: list[bytes] = []
+        self._calls: deque[Callable[[], object]] = deque()
+        self._scheduled = False
         self._paused = False
         self._arrived: dict[ConsumerPart, None] = {}
         self._heard = self._asked = self._loop.time()
@@ -190,8 +193,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Write what was kept."""
         self._paused = False
-        if self._out:
-            self._send()
+        self._schedule()
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of the broker, however cut."""
@@ -209,16 +211,29 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Write a frame. The frames of one turn of the loop leave in one system call."""
-        out = self._out
-        out.append(data)
-        if len(out) == 1 and not self._paused:
-            self._loop.call_soon(self._send)
+        self._out.append(data)
+        self._schedule()
 
-    def _send(self) -> None:
-        if self._paused or self.error is not None:
-            return
-        out, self._out = self._out, []
-        if out:
+    def at_next_turn(self, call: Callable[[], object]) -> None:
+        """Have a function called in the loop's next turn; what it writes leaves in this turn."""
+        self._calls.append(call)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        try:
+            for _ in range(len(self._calls)):
+                self._calls.popleft()()
+        finally:
+            self._scheduled = False
+            if self._calls:
+                self._schedule()
+        if self._out and not self._paused and self.error is None:
+            out, self._out = self._out, []
             self._transport.write(b"".join(out) if len(out) > 1 else out[0])
 
     def start_request(self, command: Command, **fields: Any) -> asyncio.Future[dict[str, Any]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
@@ -93,27 +93,21 @@ class Producer:
         options: those of the sender.
         window: counts the records of the sender without an outcome.
         sequence_ids: the sender's sequence ids.
+        failed: called when it has ended for good.
 
     Attributes:
         topic: as above.
         failure: why it ended for good, or None.
     """
 
-    __slots__ = (
-        "_batches", "_bytes", "_changed", "_chunks", "_client", "_compress", "_compression", "_config", "_connection",
-        "_count", "_epoch", "_expiry", "_filling", "_id", "_keeper", "_keyed", "_latest", "_limit", "_metadata",
-        "_most_bytes", "_most_records", "_name", "_named", "_partition", "_persistent", "_producing", "_scheduled",
-        "_schema", "_schema_version", "_seen", "_sequence", "_sequence_ids", "_settled", "_topic_epoch", "_transacted",
-        "_transactions", "_waiting", "_window",
-        "failure", "topic",
-    )  # fmt: skip
-
     def __init__(
-        self, client: Client, topic: str, options: SenderOptions, window: Window, sequence_ids: SequenceIds
-    ) -> None:
+        self, client: Client, topic: str, options: SenderOptions, window: Window, sequence_ids: SequenceIds,
+        failed: Callable[[], object],
+    ) -> None:  # fmt: skip
         config = options.config
         self.topic = topic
         self.failure: JMSError | None = None
+        self._failed = failed
         self._client = client
         self._config = config
         self._batches = config.batches
@@ -193,6 +187,7 @@ class Producer:
         """End with an error: all records fail."""
         self.flush()
         self.failure = error
+        self._failed()
         if isinstance(error, JMSSecurityError) and self._client.link.loss is None:
             self._client.link.report(LinkChange(str(error), error))
         for batch in list(self._waiting):
@@ -294,7 +289,7 @@ class Producer:
             self._latest = self._client.loop.time() + _LONGEST_WAIT
             delay = self._config.batching_max_publish_delay
             if delay == _USUAL_DELAY:
-                self._client.loop.call_soon(self._turn)
+                self._at_next_turn()
             else:
                 self._client.loop.call_later(delay, self._late)
 
@@ -313,12 +308,18 @@ class Producer:
                 f"{' or compressed (producerConfig.compressionType)' if without else ''}"
             )
 
+    def _at_next_turn(self) -> None:
+        if self._connection is None:
+            self._client.loop.call_soon(self._turn)
+        else:
+            self._connection.at_next_turn(self._turn)
+
     def _turn(self) -> None:
         """Send the batch, unless a loop of sends still adds to it, or the broker is busy."""
         count, loop = self._count, self._client.loop
         if count > _FEW and count != self._seen and loop.time() < self._latest:
             self._seen = count
-            loop.call_soon(self._turn)
+            self._at_next_turn()
             return
         if count and self._producing.unanswered >= _BUSY:
             loop.call_later(self._config.batching_max_publish_delay, self._late)

@@ -23,6 +23,7 @@ class WireSender:
 
     Attributes:
         topic: full topic name.
+        outdated: whether a producer has ended for good, for example because its topic was deleted.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class WireSender:
         self._turns = make_turns(config.message_routing_mode, random)
         self._sequence_ids = SequenceIds(topic, config.batches)
         self._window = Window(options.window_records, options.window_bytes, self._left)
+        self.outdated = False
         self._closed = False
         self._checked = client.loop.time()
         self._look_after = config.auto_update_partitions_interval if config.auto_update_partitions else math.inf
@@ -54,7 +56,10 @@ class WireSender:
 
     async def _add(self, partitions: list[str], timeout: float) -> None:
         options = self._options
-        producers = [Producer(self._client, name, options, self._window, self._sequence_ids) for name in partitions]
+        producers = [
+            Producer(self._client, name, options, self._window, self._sequence_ids, self._outdate)
+            for name in partitions
+        ]
         try:
             await together(producer.open(timeout) for producer in producers)
         except BaseException:
@@ -67,11 +72,6 @@ class WireSender:
     def full(self) -> bool:
         """Whether the window is full: await ``ready`` before the next ``send``."""
         return self._window.full
-
-    @property
-    def outdated(self) -> bool:
-        """Whether a producer has ended for good, for example because its topic was deleted."""
-        return any(producer.failure is not None for producer in self._producers)
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:
@@ -91,6 +91,9 @@ class WireSender:
             producers[index].send(record, token)
         else:
             producers[index].send(record, token, transaction)  # type: ignore[arg-type]  # of this transport
+
+    def _outdate(self) -> None:
+        self.outdated = True
 
     def _left(self) -> None:
         """Check for new partitions from time to time, when records have left the window."""
