@@ -10,6 +10,7 @@ as an entry of its own, in order; with ``chunkingEnabled``, as several entries i
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -53,7 +54,7 @@ from jmsaio.transport.pulsar.wire.connection import Connection
 from jmsaio.transport.pulsar.wire.keeper import Keeper, registering
 from jmsaio.transport.pulsar.wire.transaction import WireTransaction, Work
 from jmsaio.transport.sending import SequenceIds
-from jmsaio.transport.waiting import SLICE
+from jmsaio.transport.waiting import SLICE, Waiters
 
 #: Number of batches without an answer from which the broker counts as busy.
 _BUSY: Final = 8
@@ -138,6 +139,8 @@ class Producer:
         self._filling: dict[object, _Filling] = {}  # by transaction and key, or one for all
         self._waiting: dict[_Filling, None] = {}  # for their transactions to include the topic
         self._transactions: dict[Batch[Token], WireTransaction] = {}
+        self._unsure: set[WireTransaction] = set()  # of which something that was written might still arrive
+        self._unsure_ended = Waiters()
         self._count = 0  # records of these batches
         self._bytes = 0  # of their entries' payloads
         self._scheduled = False
@@ -180,6 +183,7 @@ class Producer:
         elif self._persistent:
             self._changed(self.topic)  # PRODUCER creates a topic that was deleted
         self._connection = connection
+        self._end_unsure()
         for frame in self._producing.connect():
             connection.write(frame)
 
@@ -194,6 +198,7 @@ class Producer:
             self._refuse(batch, error)
         for ended in self._producing.end():
             self._report_failure(ended, error)
+        self._end_unsure()
 
     # the connection's side
 
@@ -423,6 +428,8 @@ class Producer:
             self._window.reported(len(tokens))
 
     def _report_failure(self, batch: Batch[Token], error: JMSError) -> None:
+        if batch.once and batch.state is State.IN_DOUBT:
+            self._unsure.add(self._transactions[batch])
         state = State.UNSENT if batch.once else batch.state  # a transaction without all its batches is never committed
         self._report(batch, batch.tokens, None, self._failure_of(state, error))
 
@@ -432,6 +439,23 @@ class Producer:
         for batch, owner in list(self._transactions.items()):
             if owner is transaction and self._producing.withdraw(batch):
                 self._report_failure(batch, error)
+
+    async def fence(self, transaction: WireTransaction) -> None:
+        """Return once nothing that was written of a transaction can arrive any more. The caller bounds the time.
+
+        A broker opens a producer again only after it has closed the connection that had it, and ignores what that still
+        brings. Stored after the end of its transaction, a message would stall the topic.
+        """
+        while transaction in self._unsure or transaction in self._transactions.values():
+            if self._connection is not None:
+                text = f"the connection was closed to roll back a transaction: a send to {self.topic} has no answer"
+                self._connection.close(BrokerUnavailableError(text))
+            await self._unsure_ended.wait()
+
+    def _end_unsure(self) -> None:
+        """Take that nothing arrives any more of what was written on earlier connections."""
+        self._unsure.clear()
+        self._unsure_ended.wake()
 
     def _refuse(self, filled: _Filling, error: JMSError) -> None:
         """Fail a batch that never left, and so its transaction."""
@@ -483,18 +507,21 @@ class Producer:
 
     async def aclose(self, timeout: float) -> None:
         """Close it at the broker. Idempotent."""
+        if self._unsure and self._connection is None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._unsure_ended.wait()
         await self._keeper.aclose()
         if self._expiry is not None:
             self._expiry.cancel()
         connection, self._connection = self._connection, None
         if connection is not None and connection.producers.pop(self._id, None) is not None:
-            try:
+            with contextlib.suppress(JMSError):  # lost or silent: the broker drops the producer when it notices
                 await connection.request(
                     f"close the producer of {self.topic}", max(timeout, 0.01), Command.CLOSE_PRODUCER,
                     producer_id=self._id,
                 )  # fmt: skip
-            except JMSError:
-                return  # the connection is lost or silent: the broker drops the producer when it notices
+        self._end_unsure()
 
 
 def _key_of(record: OutgoingRecord, topic: str) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol
 
@@ -70,6 +71,9 @@ class Withdrawer(Protocol):
 
     def withdraw(self, transaction: WireTransaction) -> None:
         """Fail what it has not written of a transaction that can't be committed."""
+
+    async def fence(self, transaction: WireTransaction) -> None:
+        """Return once nothing that it has written of a transaction can arrive any more."""
 
 
 class WireTransaction:
@@ -254,6 +258,10 @@ class WireTransaction:
             for producer in list(self.producers):
                 producer.withdraw(self)
             await self._all_answered(timeout, unless_failed=False)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    for producer in list(self.producers):
+                        await producer.fence(self)
         committing = self._state.take(Event.COMMIT if self._commit else Event.ABORT) is State.COMMITTING
         acknowledged, self._acknowledged = self._acknowledged, {}
         if not committing:  # before the broker redelivers them

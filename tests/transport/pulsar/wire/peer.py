@@ -41,12 +41,14 @@ class Txn:
         entries: what was sent in it.
         acked: what was acknowledged in it: the bits of each entry.
         unanswered: number of its sends and acknowledgements without an answer, or with an error.
+        sends: ids of the producers, and of the messages, that might still arrive.
     """
 
     parts: set[object] = attrs.field(factory=set)
     entries: list[int] = attrs.field(factory=list)
     acked: Counter[int] = attrs.field(factory=Counter)
     unanswered: int = 0
+    sends: set[tuple[int, int]] = attrs.field(factory=set)
 
 
 class Link(asyncio.Protocol):
@@ -200,7 +202,11 @@ class Peer:
                 return encode_command(
                     Command.PARTITIONED_METADATA_RESPONSE, request_id=request, response=0, partitions=number
                 )
+            case Command.CLOSE_PRODUCER:
+                self.fence(fields)
+                return encode_command(Command.SUCCESS, request_id=request)
             case Command.PRODUCER:
+                self.fence(fields)
                 name = fields.get("producer_name") or "peer-1"
                 return encode_command(Command.PRODUCER_SUCCESS, request_id=request, producer_name=name)
             case Command.SEND:
@@ -250,11 +256,18 @@ class Peer:
             return error_answer(command, fields, ServerError.TransactionNotFound)
         elif command is Command.END_TXN:
             action = self.outcomes[txn] = TxnAction(fields["txn_action"])
+            if self.open[txn].sends:
+                self.wrong.append(f"END of {txn}, of which messages might still arrive")
             if action is TxnAction.COMMIT and self.open[txn].unanswered:
                 self.wrong.append(f"END with commit of {txn}, in which something has no answer or was refused")
             self.end(txn, action)
         names = {"txnid_least_bits": txn.least, "txnid_most_bits": txn.most}
         return encode_command(ANSWERS[command], request_id=fields["request_id"], **names)
+
+    def fence(self, fields: Fields) -> None:
+        """Take that nothing arrives any more that a producer has sent before."""
+        for txn in self.open.values():
+            txn.sends = {each for each in txn.sends if each[0] != fields["producer_id"]}
 
     def end(self, name: TxnId, action: TxnAction) -> Txn | None:
         """End a transaction, which is forgotten then; return it, None if it has ended before."""
@@ -296,6 +309,8 @@ class Peer:
         txn = self.open.get(name)
         if txn is None:
             return
+        if command is Command.SEND:
+            txn.sends.add((fields["producer_id"], fields["sequence_id"]))
         if command not in _REGISTRATIONS:
             txn.unanswered += 1
             if not parts <= txn.parts:
@@ -307,6 +322,8 @@ class Peer:
         for frame in Framing().feed(data):
             fields = decode_command(frame.kind, frame.data, frame.command, frame.rest)
             asked = link.asked[_key(fields)]
+            if asked and "sequence_id" in fields:
+                asked[0][0].sends.discard((fields["producer_id"], fields["sequence_id"]))
             if asked and "error" not in fields:
                 txn, parts = asked.popleft()
                 txn.parts |= parts

@@ -68,6 +68,7 @@ class Server(Peer):
                     self._whole(entry)
                 asyncio.get_running_loop().call_soon(self._close, Command.SUBSCRIBE, link, number)
             case Command.PRODUCER:
+                self.fence(fields)
                 self._open.add((command, link, number))
                 name = fields.get("producer_name") or f"peer-{len(self.received)}"
                 return encode_command(Command.PRODUCER_SUCCESS, request_id=fields["request_id"], producer_name=name)

@@ -7,21 +7,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import attrs
 import pytest
 
-from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig
-from jmsaio.errors import IllegalStateError, JMSError, TransactionInDoubtError, TransactionRolledBackError
+from jmsaio.config import ConsumerConfig, DeadLetterPolicy, ProducerConfig, load
+from jmsaio.errors import (
+    IllegalStateError,
+    JMSError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+    TransportError,
+)
 from jmsaio.model.wire import WireId
 from jmsaio.protocol.codes import ServerError, TxnAction
 from jmsaio.protocol.commands import Command
+from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Transaction
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
-from tests.kit.records import record, texts
+from jmsaio.transport.registry import connected
+from tests.kit.records import Outcomes, record, tell_each, texts
+from tests.support.broker import TestBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Fields, Link
 from tests.transport.pulsar.wire.serving import Server, serving
@@ -377,3 +386,32 @@ async def test_topics_and_subscriptions_decide_a_commit_without_an_answer(
             "acknowledged": {(TOPIC, "s"): WireId(1, 0, -1, -1)}, "timeout": 2.0,
         }
     ]  # fmt: skip
+
+
+@pytest.mark.slow
+async def test_a_message_on_a_frozen_link_does_not_arrive_after_the_end(
+    pulsar_broker: TestBroker, name: Callable[[str], str]
+) -> None:
+    """Its transaction ends over another link, once the broker has given up the frozen one."""
+    topic, outcomes = f"persistent://public/default/{name('frozen')}", Outcomes()
+    async with FaultProxy.of(pulsar_broker.service_url) as frozen, FaultProxy.of(pulsar_broker.service_url) as other:
+        hosts = f"{frozen.url},{other.url.removeprefix('pulsar://')}?webServiceUrl={pulsar_broker.web_service_url}"
+        configuration = load(f"{hosts}&transport=wire&enableTransaction=true&connectionTimeoutMs=300")
+        async with connected(configuration) as transport:
+            assert isinstance(transport, WireTransport)
+            options = SenderOptions(configuration.producer, tell_each, transacted=True)
+            sender = await transport.open_sender(topic, options)
+            transaction = await transport.begin(60)
+            sender.send(record("in time"), outcomes, transaction)
+            await sender.drain(10)
+            frozen.stall()
+            sender.send(record("late"), outcomes, transaction)
+            await asyncio.sleep(0.1)
+            for connection in transport._client.pool.connections:
+                connection.close(TransportError("frozen"))
+            with pytest.raises(TransactionRolledBackError, match="frozen"):
+                await transaction.commit()
+            frozen.resume()
+            await asyncio.sleep(0.5)
+            assert transport.admin is not None
+            assert await transport.admin.held_back(topic) is None
