@@ -9,15 +9,15 @@ A transport that implements the protocol itself copies these bytes to the wire, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from struct import Struct
+from typing import Final, NamedTuple
 
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.arguments import shown
 from jmsaio.model.varint import SHORT, read_varint, varint
 
 _PROPERTY, _NAME, _VALUE = b"\x0a", b"\x0a", b"\x12"
-_TAG: Final = _PROPERTY[0]
 _SHORTS: Final = len(SHORT)
 
 
@@ -102,75 +102,58 @@ def unpack(packed: bytes) -> dict[str, str]:
                 place = stop
                 continue
         name, value, place = _property(packed, place, end)
-        properties[name] = value
+        properties[_text(name, place)] = _text(value, place)
     return properties
 
 
-def _property(packed: bytes, place: int, end: int) -> tuple[str, str, int]:
-    """Decode one property of any length; return its name, its value, and its end."""
-    part, stop = _field(packed, place, end, _PROPERTY)
-    inner = stop - len(part)
-    name, inner = _field(packed, inner, stop, _NAME)
-    value, inner = _field(packed, inner, stop, _VALUE)
-    if inner != stop:
-        raise MessageFormatError(f"packed properties: {stop - inner} bytes too many before byte {stop}")
+def _text(text: bytes, stop: int) -> str:
     try:
-        return name.decode(), value.decode(), stop
+        return text.decode()
     except UnicodeDecodeError as error:
         raise MessageFormatError(f"packed properties: no UTF-8 before byte {stop}") from error
 
 
-def find_packed(data: bytes, place: int, end: int, packed_name: bytes) -> str | None:
-    """Return one property of the list ``data[place:end]``, or None; of a repeated name, the last.
+def _property(packed: bytes, place: int, end: int) -> tuple[bytes, bytes, int]:
+    """Return name and value of one property of any length, and its end."""
+    part, stop = _field(packed, place, end, _PROPERTY)
+    name, middle = _field(packed, stop - len(part), stop, _NAME)
+    value, last = _field(packed, middle, stop, _VALUE)
+    if last != stop:
+        raise MessageFormatError(f"packed properties: {stop - last} bytes too many before byte {stop}")
+    return name, value, stop
 
-    The properties before it are only stepped over.
 
-    Args:
-        data: bytes with the list.
-        place: where it begins.
-        end: where it ends.
-        packed_name: of ``PACKED_NAMES``.
+class Shape(NamedTuple):
+    """What a list of properties shares with others that have the same names, and values of the same lengths.
+
+    Attributes:
+        places: where each value starts and ends, counted from the start of the list, by name.
+        size: bytes of the list.
+        heads: the bytes between the values.
+        heads_at: returns those bytes of the data from a place on; if they equal ``heads``, such a list starts there.
+    """
+
+    places: Mapping[str, tuple[int, int]]
+    size: int
+    heads: tuple[bytes, ...]
+    heads_at: Callable[[bytes, int], tuple[bytes, ...]]
+
+
+def shape_of(data: bytes, place: int, end: int) -> Shape:
+    """Return the shape of the list ``data[place:end]``.
 
     Raises:
-        MessageFormatError: the bytes are not such a list, or the value is not UTF-8. Damage behind the last place of
-            the name is not noticed.
+        MessageFormatError: the bytes are not such a list, or a name is not UTF-8.
     """
-    candidate = data.rfind(packed_name, place, end)
-    if candidate < 0:
-        return None
-    value = _value_at(data, place, end, candidate, candidate + len(packed_name))
-    if value is None:
-        value = _last_value(data, place, end, packed_name)
-    try:
-        return None if value is None else value.decode()
-    except UnicodeDecodeError as error:
-        raise MessageFormatError(f"packed properties: no UTF-8 in the value of the name at byte {candidate}") from error
-
-
-def _value_at(data: bytes, place: int, end: int, name: int, middle: int) -> bytes | None:
-    """Return the value of the property whose packed name is ``data[name:middle]``, or None if another way must tell.
-
-    A value can contain the bytes of a name: only steps from the beginning of the list tell whether it is one. All
-    properties up to this one must be shorter than 128 bytes, as nearly all are.
-    """
-    inner = place + 2
-    while inner < name and data[inner - 2] == _TAG and data[inner - 1] < _SHORTS:
-        inner += data[inner - 1] + 2
-    if inner == name and data[inner - 2] == _TAG and data[inner - 1] < _SHORTS:
-        stop = name + data[inner - 1]
-        if middle < stop <= end and data[middle] == stop - middle - 1:
-            return data[middle + 1 : stop]
-    return None
-
-
-def _last_value(data: bytes, place: int, end: int, packed_name: bytes) -> bytes | None:
-    """Return the value of the last property with this name, or None, in one pass over all."""
-    value = None
+    start, places, heads, form = place, dict[str, tuple[int, int]](), list[bytes](), list[str]()
     while place < end:
-        part, place = _field(data, place, end, _PROPERTY)
-        if part.startswith(packed_name):
-            value, _ = _field(part, len(packed_name) - 1, len(part), _VALUE)
-    return value
+        name, value, stop = _property(data, place, end)
+        middle = stop - len(value)
+        heads.append(data[place:middle])
+        form.append(f"{middle - place}s{len(value)}x")
+        places[_text(name, stop)] = middle - start, stop - start
+        place = stop
+    return Shape(places, end - start, tuple(heads), Struct("".join(form)).unpack_from)
 
 
 def _field(packed: bytes, place: int, end: int, tag: bytes) -> tuple[bytes, int]:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from struct import Struct
 from typing import Final, NamedTuple
 
-from jmsaio.errors import ProtocolError
+from jmsaio.errors import MessageFormatError, ProtocolError
+from jmsaio.model.packed import Shape, shape_of
 from jmsaio.protocol.fields import number_at
 from jmsaio.protocol.metadata import SingleMetadata, decode_single, encode_single
 
 _U32: Final = Struct(">I")
-_PROPERTY: Final = 0x0A
+_TAG: Final = b"\x0a"
+_PROPERTY: Final = _TAG[0]
+#: Messages of a batch for each shape of properties that is looked for: one takes as long as stepping over eight.
+_MESSAGES_A_SHAPE: Final = 8
+_NO_SHAPE: Final = Shape({}, 0, (), lambda data, place: (b"",))
 
 
 class Batch:
@@ -86,6 +92,7 @@ class Span(NamedTuple):
         payload: where its payload starts.
         stop: where it ends.
         single: what it has besides properties and payload; messages with the same bytes share one.
+        places: where the value of each property is, see ``Shape``; None if its shape was not seen before in the batch.
     """
 
     start: int
@@ -93,13 +100,14 @@ class Span(NamedTuple):
     payload: int
     stop: int
     single: SingleMetadata
+    places: Mapping[str, tuple[int, int]] | None = None
 
 
 def split(data: bytes, start: int, count: int) -> list[Span]:
     """Find the messages of a batch, which is ``data`` from ``start``; nothing is copied.
 
-    The bytes after the properties are few and the same for most messages of a batch: each distinct sequence is
-    decoded once. The properties are stepped over, not looked into.
+    Most messages of a batch have properties of the same shape, and the same few bytes behind them: each distinct shape
+    and sequence is decoded once. Other properties are stepped over, not looked into.
 
     Raises:
         ProtocolError: the bytes are not ``count`` messages. None of them can be read then.
@@ -108,36 +116,54 @@ def split(data: bytes, start: int, count: int) -> list[Span]:
         raise ProtocolError(f"a batch of {count} messages")
     spans: list[Span] = []
     known: dict[bytes, SingleMetadata] = {}
+    shapes: dict[int, Shape] = {}  # by the size of the metadata
     place, end = start, len(data)
     read, find, add, new = _U32.unpack_from, known.get, spans.append, tuple.__new__
     for index in range(count):
         first = place + 4
         if first > end:
             raise ProtocolError(f"a batch of {count} messages ends after {index}")
-        body = first + read(data, place)[0]
+        size = read(data, place)[0]
+        body = first + size
         if body > end:
             raise ProtocolError(f"message {index} of a batch ends {body - end} bytes after it")
-        place = first
-        while place < body and data[place] == _PROPERTY:
-            if place + 1 == body:
-                raise ProtocolError(f"message {index} of a batch ends in a property")
-            size = data[place + 1]
-            if size < 128:
-                place += size + 2
-            else:
-                size, place = number_at(data, place + 1, body)
-                place += size
-        if place > body:
-            raise ProtocolError(f"a property of message {index} of a batch ends after its metadata")
-        rest = data[place:body]
+        shape = shapes.get(size)
+        if shape is not None and shape.heads_at(data, first) == shape.heads:
+            middle, places = first + shape.size, shape.places
+        else:
+            middle, places = _after_properties(data, first, body, index), None
+            if shape is None and len(shapes) < count // _MESSAGES_A_SHAPE:
+                try:
+                    shapes[size] = shape_of(data, first, middle)
+                except MessageFormatError:
+                    shapes[size] = _NO_SHAPE  # reading the properties raises the error
+        rest = data[middle:body]
         single = find(rest)
         if single is None:
-            single = known[rest] = decode_single(data, place, body)
-        stop = body + single.payload_size
-        if stop > end:
-            raise ProtocolError(f"the payload of message {index} of a batch ends {stop - end} bytes after it")
-        add(new(Span, (first, place, body, stop, single)))
-        place = stop
+            if rest[:1] == _TAG:  # more properties than those of the shape
+                middle, places = _after_properties(data, middle, body, index), None
+                rest = data[middle:body]
+            single = known[rest] = decode_single(data, middle, body)
+        place = body + single.payload_size
+        if place > end:
+            raise ProtocolError(f"the payload of message {index} of a batch ends {place - end} bytes after it")
+        add(new(Span, (first, middle, body, place, single, places)))
     if place != end:
         raise ProtocolError(f"{end - place} bytes follow the {count} messages of a batch")
     return spans
+
+
+def _after_properties(data: bytes, place: int, body: int, index: int) -> int:
+    """Return where the properties end that start at ``place``."""
+    while place < body and data[place] == _PROPERTY:
+        if place + 1 == body:
+            raise ProtocolError(f"message {index} of a batch ends in a property")
+        size = data[place + 1]
+        if size < 128:
+            place += size + 2
+        else:
+            size, place = number_at(data, place + 1, body)
+            place += size
+    if place > body:
+        raise ProtocolError(f"a property of message {index} of a batch ends after its metadata")
+    return place

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.errors import MessageFormatError
-from jmsaio.model.packed import find_packed, pack, pack_name, pack_value, unpack
+from jmsaio.model.packed import pack, pack_name, pack_value, shape_of, unpack
 from jmsaio.model.varint import varint
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
@@ -77,36 +77,37 @@ def test_a_lone_surrogate_is_refused_with_its_name() -> None:
         pack({"region": "a\ud800"})
 
 
-#: Values that contain the bytes of a property named ``a``.
-LIKE_A_NAME = st.sampled_from(["\n\x01a\x12", "\n\x01a\x12\x01b", "\n\x06\n\x01a\x12\x01b" * 30])
+PAIRS = st.lists(st.tuples(st.sampled_from(["a", "ab", "n\u00fc", "x" * 200]), TEXTS), max_size=6)
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from(["a", "ab", "n\u00fc", "x" * 200]), TEXTS | LIKE_A_NAME), max_size=6),
-    st.binary(max_size=3),
-)
-def test_one_property_is_found_as_in_the_map(pairs: list[tuple[str, str]], beside: bytes) -> None:
-    packed = b"".join(pack({name: value}) for name, value in pairs)
-    data = beside + packed + beside
-    for name in ("a", "ab", "n\u00fc", "x" * 200, "missing"):
-        found = find_packed(data, len(beside), len(beside) + len(packed), pack_name(name))
-        assert found == unpack(packed).get(name)
+@given(PAIRS, PAIRS, st.binary(max_size=3))
+def test_a_list_of_a_known_shape_has_its_values_where_the_shape_says(
+    one: list[tuple[str, str]], other: list[tuple[str, str]], beside: bytes
+) -> None:
+    first, second = (b"".join(pack({name: value}) for name, value in pairs) for pairs in (one, other))
+    shape = shape_of(beside + first, len(beside), len(beside + first))
+    assert shape.size == len(first)
+    for packed in (first, second):
+        data, start = beside + packed + beside + bytes(shape.size), len(beside)
+        if shape.heads_at(data, start) == shape.heads:
+            places = shape.places.items()
+            found = {name: data[start + begin : start + stop].decode() for name, (begin, stop) in places}
+            assert found == unpack(packed[: shape.size])
+        else:
+            assert packed is second
+            assert lengths(one) != lengths(other)
 
 
-@given(st.dictionaries(TEXTS, TEXTS, min_size=1, max_size=3), st.binary(max_size=20), st.integers(0, 60))
-def test_damage_is_refused_or_found_as_in_the_map(properties: dict[str, str], damage: bytes, place: int) -> None:
-    packed = pack(properties)
-    place = min(place, len(packed))
-    data = packed[:place] + damage + packed[place + len(damage) :]
-    for name in properties:
-        try:
-            found = find_packed(data, 0, len(data), pack_name(name))
-        except MessageFormatError:
-            with pytest.raises(MessageFormatError):
-                unpack(data)
-            continue
-        try:
-            expected = unpack(data).get(name)
-        except MessageFormatError:
-            continue  # damaged elsewhere
-        assert found == expected
+def lengths(pairs: list[tuple[str, str]]) -> list[tuple[str, int]]:
+    return [(name, len(value.encode())) for name, value in pairs]
+
+
+@given(st.binary(max_size=40))
+def test_only_lists_of_properties_have_a_shape(packed: bytes) -> None:
+    try:
+        shape = shape_of(packed, 0, len(packed))
+    except MessageFormatError:
+        with pytest.raises(MessageFormatError):
+            unpack(packed)
+        return
+    assert shape.size == len(packed)

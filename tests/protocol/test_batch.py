@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.errors import ProtocolError
-from jmsaio.model.packed import pack
+from jmsaio.model.packed import pack, unpack
 from jmsaio.protocol.batch import Batch, Span, split
 from jmsaio.protocol.fields import walk
 from jmsaio.protocol.metadata import SingleMetadata, decode_single, encode_single
@@ -32,8 +32,9 @@ MESSAGES = st.tuples(
 
 
 @pytest.mark.property
-@given(st.lists(MESSAGES, min_size=1, max_size=8), st.binary(max_size=5))
-def test_messages_come_round(messages: list[tuple[Any, ...]], before: bytes) -> None:
+@given(st.lists(MESSAGES, min_size=1, max_size=8), st.integers(1, 4), st.binary(max_size=5))
+def test_messages_come_round(some: list[tuple[Any, ...]], times: int, before: bytes) -> None:
+    messages = some * times
     batch = Batch()
     for properties, *others in messages:
         batch.add(pack(properties), *others)
@@ -41,12 +42,32 @@ def test_messages_come_round(messages: list[tuple[Any, ...]], before: bytes) -> 
     assert (batch.count, batch.size) == (len(messages), len(body))
     spans = split(before + body, len(before), len(messages))
     data, found = before + body, []
-    for start, middle, payload, stop, single in spans:
+    for start, middle, payload, stop, single, places in spans:
+        if places is not None:
+            texts = {name: data[start + begin : start + end].decode() for name, (begin, end) in places.items()}
+            assert texts == unpack(data[start:middle])
         value = None if single.null_value else data[payload:stop]
         keys = single.partition_key, single.sequence_id, single.ordering_key
         found.append((data[start:middle], value, single.event_time, *keys))
     assert found == [(pack(properties), *others) for properties, *others in messages]
     body_read_by_protobuf(data, len(before), len(messages))
+
+
+def test_a_property_more_than_the_shape_has_is_none_of_the_rest() -> None:
+    """The sizes are the same, since other messages have a key in its place."""
+    keyed, more = ({"a": "1"}, SingleMetadata(3, b"keys")), ({"a": "1", "": ""}, SingleMetadata(3))
+    for both in ([keyed, more], [more, keyed]):
+        body, spans = encoded(both * 4), split(encoded(both * 4), 0, 8)
+        assert len({span.payload - span.start for span in spans}) == 1
+        found = [(unpack(body[span.start : span.middle]), span.single) for span in spans]
+        assert found == both * 4
+
+
+def test_properties_of_one_shape_are_found_once() -> None:
+    body = encoded([({"a": str(number), "b": "x"}, SingleMetadata(3)) for number in range(8, 25)])
+    places = [span.places for span in split(body, 0, 17)]
+    assert [number for number, each in enumerate(places, 8) if each is None] == [8, 10]  # with one digit, and with two
+    assert len({id(each) for each in places}) == 3
 
 
 def body_read_by_protobuf(data: bytes, place: int, count: int) -> None:
@@ -98,12 +119,12 @@ def test_the_quick_way_and_the_careful_one_agree_on_any_bytes(data: bytes, count
     if data and draw.draw(st.booleans()):  # damage a byte, as a hostile producer can
         at = draw.draw(st.integers(0, len(data) - 1))
         data = data[:at] + bytes([draw.draw(st.integers(0, 255))]) + data[at + 1 :]
-    if data and draw.draw(st.booleans()):  # the same message twice
-        data, count = data + data, 2 * count
+    if data and draw.draw(st.booleans()):  # the same messages several times
+        data, count = data * 8, 8 * count
     results: list[object] = []
     for way in (split, careful):
         try:
-            results.append(way(data, 0, count))
+            results.append([span[:5] for span in way(data, 0, count)])
         except ProtocolError:
             results.append(ProtocolError)
     assert results[0] == results[1]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import weakref
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -123,8 +124,7 @@ class Consumer:
         self._bounces = Counter[Entry]()  # how often each was returned since it is stopped
         self._bouncing = DelayQueue[Entry](client.loop, self._return_queued)
         self._waiting = DelayQueue[tuple[Entry, int, float]](client.loop, self._due)
-        self._ready: list[WireRecord] = []
-        self._taken = 0
+        self._ready = deque[WireRecord]()
         self._early = Early(topic, client.loop, self._permits, self.due_here, self._fill)
         self._damages = Damages(topic, subscription.name, self._persistent, client.report)
         self._known = client.known(topic, subscription.name)
@@ -218,12 +218,11 @@ class Consumer:
 
     def _clear(self, event: RecordEvent) -> None:
         """Pass an event of all records that wait here for being handed out, which empties the queue."""
-        for record in [*self._ready[self._taken :], *self._early.take_all()]:
+        for record in [*self._ready, *self._early.take_all()]:
             states = record.entry.states
             if states[record.index] in (life.QUEUED, life.EARLY):
                 life.step(states, record.index, event)
         self._ready.clear()
-        self._taken = 0
 
     def topic_ended(self) -> None:
         """Take that nothing follows: the topic is terminated."""
@@ -296,7 +295,7 @@ class Consumer:
         if whole is not None:
             entry.chunks = tuple(dict.fromkeys((*entry.chunks, *whole.places[:-1])))
             entry.returns = max(entry.returns, min(whole.returns, entry.broker_count))
-        again = self._ordered and (damages > 0 or known is not None) and self._taken < len(self._ready)
+        again = self._ordered and (damages > 0 or known is not None) and bool(self._ready)
         late = again and _place(self._ready[-1])[:2] > key
         self._queue(entry, spans, queued)
         if late:
@@ -366,8 +365,7 @@ class Consumer:
     def release(self, entry: Entry) -> None:
         """Remove the records of an entry from the queue, because the broker gives it to another consumer."""
         life.step_all(entry.states, RecordEvent.LINK_LOST)
-        self._ready = [one for one in self._ready[self._taken :] if one.entry is not entry]
-        self._taken = 0
+        self._ready = deque(one for one in self._ready if one.entry is not entry)
         self._fill()
 
     def _queue(self, entry: Entry, spans: Sequence[Span] | None, indexes: Iterable[int]) -> None:
@@ -380,6 +378,12 @@ class Consumer:
         due = entry.metadata.deliver_at_time if self._ordered else None
         delay = 0.0 if due is None else due / 1000 - self._client.clock.now()
         compacted = self._subscription.config.read_compacted
+        most = math.inf if self._dead_after is None else self._dead_after
+        if not failures and not compacted and delay <= 0 and (0 if self._fails_here else base) <= most:
+            self._ready += [  # as nearly all do
+                WireRecord(entry, index, None if spans is None else spans[index], base, expires) for index in indexes
+            ]
+            return
         for index in indexes:
             if compacted and spans is not None and spans[index].single.compacted_out:
                 entry.step(index, RecordEvent.ACKNOWLEDGED)  # there is no message any more
@@ -390,7 +394,7 @@ class Consumer:
             if delay > 0:
                 entry.step(index, RecordEvent.EARLY)
                 self._early.keep(record, due or 0, delay)
-            elif self._dead_after is not None and self.failures_of(entry, index) > self._dead_after:
+            elif self.failures_of(entry, index) > most:
                 self._bury(record)
             else:
                 self._ready.append(record)
@@ -409,32 +413,23 @@ class Consumer:
 
     def announce(self) -> None:
         """Report what arrived."""
-        if len(self._ready) > self._taken:
+        if self._ready:
             self._woken()
 
     def _fill(self, waiting: bool | None = None) -> None:
-        self._permits.fill(len(self._ready) - self._taken, waiting)
+        self._permits.fill(len(self._ready), waiting)
 
     def take(self, limit: int) -> list[WireRecord]:
         """Return up to ``limit`` records for the application."""
         if self._stopped:
             return []
-        ready, taken = self._ready, self._taken
-        found: list[WireRecord] = []
-        while len(found) < limit and taken < len(ready):
-            record = ready[taken]
-            taken += 1
-            states = record.entry.states
-            if states[record.index] == life.QUEUED:
-                states[record.index] = life.HELD
+        ready, found = self._ready, list[WireRecord]()
+        while ready and len(found) < limit:
+            record = ready.popleft()
+            states, index = record.entry.states, record.index
+            if states[index] == life.QUEUED:
+                states[index] = life.HELD
                 found.append(record)
-        if taken == len(ready):
-            ready.clear()
-            taken = 0
-        elif taken > 1000:
-            del ready[:taken]
-            taken = 0
-        self._taken = taken
         self._fill(len(found) < limit)
         if found:
             timeout = self._subscription.config.ack_timeout
@@ -448,17 +443,24 @@ class Consumer:
 
     # settling
 
-    def acknowledge(self, record: WireRecord) -> None:
-        """Acknowledge a record, in the next group."""
-        states, index, entry = record.entry.states, record.index, record.entry
-        if states[index] == life.HELD:
-            states[index] = life.ACKED
-        elif life.step(states, index, RecordEvent.ACKNOWLEDGED).action is not Action.ACKNOWLEDGE:
-            return
-        if entry.registration == self._id and self._connection is not None:
-            self._acknowledge_later(entry)
-        else:
-            self._settle(entry)
+    def acknowledge(self, records: Iterable[WireRecord]) -> None:
+        """Acknowledge records, in the next group."""
+        number = -1 if self._connection is None else self._id
+        last: Entry | None = None
+        for record in records:
+            entry, index = record.entry, record.index
+            states = entry.states
+            if states[index] == life.HELD:
+                states[index] = life.ACKED
+            elif life.step(states, index, RecordEvent.ACKNOWLEDGED).action is not Action.ACKNOWLEDGE:
+                continue
+            if entry is last:
+                continue
+            last = entry
+            if entry.registration == number:
+                self._acknowledge_later(entry)
+            else:
+                self._settle(entry)
 
     def _settle(self, entry: Entry) -> None:
         """Acknowledge through the consumer that received an entry last."""
@@ -737,9 +739,7 @@ class Consumer:
 
     def _sort(self) -> None:
         """Put the queue into the topic's order."""
-        del self._ready[: self._taken]
-        self._taken = 0
-        self._ready.sort(key=_place)
+        self._ready = deque(sorted(self._ready, key=_place))
 
     def redeliver(self, entries: Iterable[Entry]) -> None:
         """Have the broker redeliver entries; acknowledgements of their other records go first.
@@ -908,8 +908,7 @@ class Consumer:
             if entry.registration <= number:
                 life.step_all(entry.states, RecordEvent.MOVED)
                 self._known.forget(entry)
-        self._ready = [one for one in self._ready[self._taken :] if one.entry.states[one.index] == life.QUEUED]
-        self._taken = 0
+        self._ready = deque(one for one in self._ready if one.entry.states[one.index] == life.QUEUED)
         self._fill()
 
     async def stop(self, timeout: float) -> None:
@@ -927,7 +926,7 @@ class Consumer:
             self._clear(RecordEvent.STOPPED)
             await self._leave(timeout)
         else:
-            self._return_queued(record.entry for record in self._ready[self._taken :])
+            self._return_queued(record.entry for record in self._ready)
 
     def _return_queued(self, entries: Iterable[Entry]) -> None:
         """Return what a stopped consumer has in its queue.
@@ -938,13 +937,13 @@ class Consumer:
         if not self._stopped or self._closed:
             return
         self._chunks.stop()
-        chosen, rest = dict.fromkeys(entries), []
-        for record in self._ready[self._taken :]:
+        chosen, rest = dict.fromkeys(entries), deque[WireRecord]()
+        for record in self._ready:
             if record.entry not in chosen:
                 rest.append(record)
             elif record.entry.states[record.index] == life.QUEUED:
                 record.entry.step(record.index, RecordEvent.STOPPED)
-        self._ready, self._taken = rest, 0
+        self._ready = rest
         self._bounces.update(chosen.keys())
         self.redeliver(chosen)
 

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import Final
 
 import anyio
@@ -196,14 +197,11 @@ class WireReceiver:
             self._acknowledge_in(transaction, records)  # type: ignore[arg-type]  # of this transport
             return
         if len(self._consumers) == 1:
-            acknowledge = self._consumers[0].acknowledge
-            for record in records:
-                acknowledge(record)  # type: ignore[arg-type]  # of this receiver
+            self._consumers[0].acknowledge(records)  # type: ignore[arg-type]  # of this receiver
             return
-        for record in records:
-            consumer = self._of(record)
+        for consumer, some in groupby(records, self._of):
             if consumer is not None:
-                consumer.acknowledge(record)  # type: ignore[arg-type]  # of this receiver
+                consumer.acknowledge(some)  # type: ignore[arg-type]  # of this receiver
 
     def _acknowledge_in(self, transaction: WireTransaction, records: Sequence[ReceivedRecord]) -> None:
         by_consumer: dict[Consumer, list[WireRecord]] = {}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from jmsaio.errors import MalformedMessageError, MessageFormatError
-from jmsaio.model.packed import PACKED_NAMES, find_packed, unpack
+from jmsaio.model.packed import unpack
 from jmsaio.model.wire import EXPIRATION, EntryId, WireId
 from jmsaio.protocol.batch import Span
 from jmsaio.protocol.metadata import Metadata
@@ -150,17 +150,17 @@ class WireRecord:
 
     def get(self, name: str, /) -> str | None:
         """Return one property. Raises as ``properties``."""
-        found = self._properties
-        if found is not None:
-            return found.get(name)
-        span, entry = self._span, self.entry
+        span = self._span
+        if span is None or span.places is None:
+            return self.properties.get(name)
+        place = span.places.get(name)
+        if place is None:
+            return None
+        start, (first, stop) = span.start, place
         try:
-            if span is None:
-                packed = entry.metadata.packed
-                return find_packed(packed, 0, len(packed), PACKED_NAMES[name])
-            return find_packed(entry.data, span.start, span.middle, PACKED_NAMES[name])
-        except MessageFormatError as error:
-            raise MalformedMessageError(f"the properties of {self.message_id}: {error}", self) from error
+            return self.entry.data[start + first : start + stop].decode()
+        except UnicodeDecodeError as error:
+            raise MalformedMessageError(f"property {name} of {self.message_id} is not UTF-8: {error}", self) from error
 
     @property
     def key(self) -> str | None:

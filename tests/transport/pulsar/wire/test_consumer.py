@@ -15,6 +15,7 @@ from jmsaio.errors import OperationTimeoutError, TransactionRolledBackError, Tra
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.rules.record_life import TABLE, RecordEvent, RecordState
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     Receiver,
@@ -155,6 +156,29 @@ async def test_acknowledgements_are_grouped_and_parts_of_a_batch_have_their_set(
     assert [(one["entry_id"], one["ack_set"], one.get("batch_size")) for one in ack["message_id"]] == [
         (0, [0b010], 3), (1, [], None),
     ]  # fmt: skip
+
+
+async def test_the_plain_path_does_what_the_table_says_in_every_state(peer: Peer, transport: WireTransport) -> None:
+    """Handing out and acknowledging compare the states and assign them, without the table."""
+    box = await subscribe(transport)
+    peer.deliver(0, *map(str, RecordState))
+    [first] = await box.take(1)
+    assert isinstance(first, WireRecord)
+    entry = first.entry
+    every = [WireRecord(entry, index, None, 0, False) for index in range(len(entry.states))]
+    for event, call in (
+        (RecordEvent.HANDED_OUT, lambda: box.receiver.receive(20)),
+        (RecordEvent.ACKNOWLEDGED, lambda: box.receiver.acknowledge(every)),
+    ):
+        entry.states[:] = bytes(RecordState)
+        call()
+        assert list(entry.states) == [TABLE[state, event].state for state in RecordState]
+    await box.receiver.settle(5, receipt=True)
+    [sent] = [one["ack_set"][0] for ack in peer.all(Command.ACK) for one in ack["message_id"]]
+    assert [sent >> state & 1 for state in RecordState] == [
+        TABLE[state, RecordEvent.ACKNOWLEDGED].state not in (RecordState.ACKED, RecordState.SETTLED)
+        for state in RecordState
+    ]
 
 
 async def test_what_the_application_holds_is_recognised_when_it_comes_again(

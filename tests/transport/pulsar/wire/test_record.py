@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.errors import MalformedMessageError
-from jmsaio.model.packed import pack
+from jmsaio.model.packed import pack, pack_name, pack_value
 from jmsaio.model.wire import EXPIRATION, WireId
 from jmsaio.protocol.batch import Batch, split
 from jmsaio.protocol.metadata import Metadata
@@ -41,6 +41,23 @@ def test_records_of_a_batch_share_its_bytes() -> None:
     assert [record.sequence_id for record in records] == [20, 21, 77]
     assert [record.message_id for record in records] == [WireId(5, 7, 2, index) for index in range(3)]
     assert [record.batch_size for record in records] == [3, 3, 3]
+
+
+def test_properties_of_a_known_shape_are_read_as_the_others() -> None:
+    batch = Batch()
+    for value in (b"1", b"2", b"\xff"):
+        batch.add(pack_value(pack_name("a"), value) + pack({"b": ""}), b"")
+    for _ in range(5):
+        batch.add(pack({"a": "10"}), b"")
+    whole = entry(Metadata("p", 0, 1, num_messages_in_batch=8), batch.body(), 8)
+    first, second, third, *_ = (
+        WireRecord(whole, index, span, 0, False) for index, span in enumerate(split(whole.data, 0, 8))
+    )
+    assert [[record.get(name) for name in ("a", "b", "c")] for record in (first, second)] == [
+        ["1", "", None], ["2", "", None],
+    ]  # fmt: skip
+    with pytest.raises(MalformedMessageError, match="property a of ID:5:7:2:2 is not UTF-8"):
+        third.get("a")
 
 
 def test_damaged_text_names_the_record() -> None:
