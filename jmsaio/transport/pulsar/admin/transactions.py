@@ -40,6 +40,8 @@ TransactionId = tuple[int, int]
 _PAUSE: Final = 0.2
 #: Start of the answer of a coordinator that does not know a transaction. One that is not loaded is not found either.
 _FORGOTTEN: Final = "The transaction with this"
+#: Status with which a coordinator answers about a transaction in a subscription whose name has a slash.
+_FAILED: Final = 500
 #: States of a buffer or of pending acknowledgements that end without a request.
 _RECOVERING: Final = frozenset({"None", "Initializing", "Close"})
 
@@ -245,6 +247,10 @@ async def find_holder(admin: Asker, topic: str) -> OpenTransaction | None:
     except NotFoundError:
         return OpenTransaction(id=txn_id, since=since, is_known=False)
     except JMSSecurityError:  # another role's
+        return OpenTransaction(id=txn_id, since=since)
+    except AdminError as error:
+        if error.status != _FAILED:
+            raise
         return OpenTransaction(id=txn_id, since=since)
     with understanding(f"transaction {txn_id}"):
         ends = int(known["openTimestamp"]) + int(known["timeoutAt"])
