@@ -7,7 +7,6 @@
     ├── InvalidClientIDError            client identifier refused or in use
     ├── InvalidDestinationError         destination unknown, deleted, or of the wrong kind
     ├── InvalidSelectorError            invalid selector; carries the column
-    ├── SelectorRuntimeError            a selector of the Starlight dialect failed on one message
     ├── MessageEOFError                 read past the end of a stream or bytes message
     ├── MessageFormatError              a value of the wrong type, an unacceptable message
     │   ├── NoTextError                 ``text`` of a message without text; also an AttributeError
@@ -102,10 +101,6 @@ class InvalidSelectorError(JMSError):
         super().__init__(reason, error_code)
         self.text = text
         self.column = column
-
-
-class SelectorRuntimeError(JMSError):
-    """A selector of the Starlight dialect failed on one message, as it does in the Java plugin."""
 
 
 class MessageEOFError(JMSError):

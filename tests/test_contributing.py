@@ -18,7 +18,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 HOSTING = ROOT / ".github"
 RELEASING = ROOT / "jmsaio" / "guide" / "releasing.md"
-#: Pythons without pulsar-client and google-re2: the package is tried on them, and not declared for them.
+#: Pythons without pulsar-client: the package is tried on them, and not declared for them.
 UNDECLARED = ["3.15"]
 
 

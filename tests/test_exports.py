@@ -15,7 +15,7 @@ import jmsaio
 from jmsaio.config import Configuration
 
 #: Nothing that only an edge needs: not the command line's, the REST interface's, the pipeline's or a plot's library.
-NOT_IMPORTED = ("click", "rich", "httpx", "pyspark", "pyarrow", "matplotlib", "re2", "trio", "uvloop", "yaml")
+NOT_IMPORTED = ("click", "rich", "httpx", "pyspark", "pyarrow", "matplotlib", "trio", "uvloop", "yaml")
 
 EXPORTS = """
     AcknowledgeMode AdminError BrokerUnavailableError Byte BytesMessage Char CompletionListener
@@ -27,7 +27,7 @@ EXPORTS = """
     MessageFormatError MessageListener MessageNotReadableError MessageNotWriteableError MessageProducer
     MessageTooLargeError NotFoundError NullValueError NumberFormatError ObjectClosedError ObjectMessage
     OperationTimeoutError ProducerStats Queue QueueBrowser QueueRequestor Receipt ResourceAllocationError Schema
-    Selector SelectorRuntimeError SendError SendInDoubtError Session Short StateChange StreamMessage TemporaryQueue
+    Selector SendError SendInDoubtError Session Short StateChange StreamMessage TemporaryQueue
     TemporaryTopic TextMessage Topic TopicRequestor TransactionInDoubtError TransactionInProgressError
     TransactionRolledBackError TransportError UnsupportedOperationError WireId __version__ connect
 """

@@ -131,10 +131,3 @@ def test_packages_have_no_circle_even_where_their_modules_have_none(tmp_path: Pa
     modules = layers.read(tmp_path)
     assert layers.cycles(modules) == []
     assert layers.package_cycles(modules) == ["jmsaio.client <-> jmsaio.client.senders"]
-
-
-def test_each_circle_that_is_left_is_one() -> None:
-    """An exception that is cut goes from the list."""
-    modules = package()
-    parts = {module.name: layers._package(module) for module in modules}
-    assert set(layers._circles(layers._graph(modules, parts))) == layers.CIRCLES_LEFT

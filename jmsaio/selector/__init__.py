@@ -1,4 +1,4 @@
-"""Message selectors: text, syntax tree, one compiled function; the specification's dialect and the Java plugin's."""
+"""Message selectors: text, syntax tree, one compiled function."""
 
 from jmsaio.selector.selector import Selector
 

@@ -90,5 +90,5 @@ def _reader(header: Header) -> Callable[[Headers], object]:
 
 _CONVERTERS: Final = {each.name: FOR_SELECTORS[each.holds] for each in FIELDS if each.holds in FOR_SELECTORS}
 _READERS: Final = {each.name: _reader(each) for each in FIELDS if each.selectable}
-#: Headers that selectors of both dialects can use.
+#: Headers that selectors can use.
 HEADERS: Final = frozenset(_READERS)

@@ -422,7 +422,6 @@ ROWS: list[Row] = [
         }.items()
     ],
     ("Selector", "text", [5, b"x", THING, None], lambda on, bad: jmsaio.Selector(bad)),
-    ("Selector", "dialect", [5, "x", THING, None], lambda on, bad: jmsaio.Selector("a = 1", dialect=bad)),
 ]
 
 

@@ -145,6 +145,21 @@ async def test_the_selector_of_a_subscription_holds_for_its_consumers(filtering:
         await until_empty(connection, queue, "jms-queue")
 
 
+async def test_what_the_plugin_may_decide_otherwise_is_the_broker_s_alone(
+    session: jmsaio.Session, name: Name, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each message is stored alone: of a batch, the consumer would receive all."""
+    queue = session.create_queue(name("alone"))
+    with caplog.at_level(logging.WARNING, "jmsaio"):
+        await session.set_subscription_selector(None, queue, "n + 0 > 3")
+        async with session.create_consumer(queue) as consumer:
+            for number in range(8):
+                await send(session, queue, [number])
+            assert sorted(texts(await take(consumer, 4))) == ["4", "5", "6", "7"]
+            assert await rest(consumer) == []
+    assert len([line for line in caplog.messages if "the plugin calculates" in line]) == 2  # once set, once read
+
+
 async def test_a_browser_leaves_out_what_the_subscription_excludes(session: jmsaio.Session, name: Name) -> None:
     queue = session.create_queue(name("browsed"))
     async with session.create_browser(queue, "n < 6") as browser:

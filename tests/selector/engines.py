@@ -7,11 +7,10 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
+from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.text import to_java
 from jmsaio.model.values import Byte, Float, Long, Short
 from jmsaio.selector import Selector
-from jmsaio.selector.selector import Dialect
 from tests.selector.generator import Values
 
 SOURCES = Path(__file__).parent.parent / "java" / "selectors"
@@ -63,17 +62,19 @@ def java_answers(program: str, class_path: str, requests: Iterable[tuple[str, Va
     return done.stdout.split()
 
 
-def our_answers(dialect: Dialect, requests: Sequence[tuple[str, Values]]) -> list[str]:
+def our_answers(requests: Sequence[tuple[str, Values]]) -> list[str]:
     """The same from this library."""
-    return [our_answer(dialect, selector, values) for selector, values in requests]
+    return [our_answer(selector, values) for selector, values in requests]
 
 
-def our_answer(dialect: Dialect, selector: str, values: Values) -> str:
+def our_answer(selector: str, values: Values) -> str:
     """One answer in the Java programs' words."""
     try:
-        result = Selector(selector, dialect).matches(values)
+        return in_words(Selector(selector).matches(values))
     except InvalidSelectorError:
         return "invalid"
-    except SelectorRuntimeError:
-        return "error"
+
+
+def in_words(result: bool | None) -> str:
+    """A result in the Java programs' words."""
     return {None: "unknown", True: "true", False: "false"}[result]

@@ -8,7 +8,7 @@ import attrs
 
 from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec.headers import expiration, header
-from jmsaio.errors import MalformedMessageError, SelectorRuntimeError
+from jmsaio.errors import MalformedMessageError
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Fate, Rejection, fate
 from jmsaio.selector import Selector
@@ -47,7 +47,7 @@ class Filter:
         return self.selector is None and self.is_local is None and not excluding
 
     def rejects(self, record: ReceivedRecord, now: int) -> Rejection | None:
-        """Return why ``record`` is rejected at ``now`` (ms), or None. A SelectorRuntimeError counts as not selected.
+        """Return why ``record`` is rejected at ``now`` (ms), or None.
 
         Raises:
             MalformedMessageError: its properties can't be read.
@@ -60,12 +60,8 @@ class Filter:
                 return rejection
         if self.is_local is not None and self.is_local(record):
             return Rejection.NO_LOCAL
-        if self.selector is not None:
-            try:
-                if self.selector.matches_record(record, header) is not True:
-                    return Rejection.SELECTOR
-            except SelectorRuntimeError:  # the Java plugin rejects a message on which its selector fails
-                return Rejection.SELECTOR
+        if self.selector is not None and self.selector.matches_record(record, header) is not True:
+            return Rejection.SELECTOR
         return None
 
     def fate(self, rejection: Rejection) -> Fate:

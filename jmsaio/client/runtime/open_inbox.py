@@ -28,7 +28,7 @@ from jmsaio.model.destinations import Destination, resolve, without_query
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import asks_for_delay
 from jmsaio.selector import Selector
-from jmsaio.selector.starlight.agreement import objection
+from jmsaio.selector.agreement import objection
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     METADATA_TOO_LARGE,

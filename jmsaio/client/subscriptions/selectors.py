@@ -1,7 +1,8 @@
 """The selectors that operators set on subscriptions, as properties that Starlight's filter plugin reads.
 
 The plugin does not apply them everywhere: it delivers a batch as a whole, and a broker without the plugin delivers
-everything. So the client reads them, too, and applies them to received messages, in the dialect of the plugin.
+everything. So the client also reads them, and applies them to received messages if the rules of JMS give the plugin's
+results.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import anyio
 import attrs
 
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.codec.headers import header
 from jmsaio.config import Configuration
 from jmsaio.errors import (
     IllegalStateError,
@@ -23,7 +25,6 @@ from jmsaio.errors import (
     InvalidSelectorError,
     JMSError,
     NotFoundError,
-    SelectorRuntimeError,
 )
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, resolve
@@ -32,8 +33,7 @@ from jmsaio.model.partitions import split_partition
 from jmsaio.model.temporary_names import is_temporary
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Rejection
-from jmsaio.selector import Selector
-from jmsaio.selector.starlight.agreement import objection
+from jmsaio.selector.agreement import PluginSelector, plugin_selector
 from jmsaio.transport.base import DESTINATION_TYPE, FILTERING, PLUGIN, SELECTOR, Admin, Subscription, Transport
 from jmsaio.transport.clock import LoopTimers, Timer
 from jmsaio.transport.subscriptions import is_away, precreate
@@ -62,7 +62,7 @@ class SubscriptionSelectors:
 
     subscription: Subscription
     _reader: SelectorReader
-    by_topic: dict[str, Selector] = attrs.field(factory=dict, init=False)
+    by_topic: dict[str, PluginSelector] = attrs.field(factory=dict, init=False)
     read: float = attrs.field(default=-inf, init=False)
     not_before: float = attrs.field(default=-inf, init=False)
     _failed: str | None = attrs.field(default=None, init=False)  # why the last reading failed
@@ -81,13 +81,8 @@ class SubscriptionSelectors:
     def rejects(self, record: ReceivedRecord) -> Rejection | None:
         """Return whether the selector of its topic excludes a record; UNSURE if it has to be read again first."""
         selector = self.by_topic.get(split_partition(record.topic)[0]) if self.by_topic else None
-        if selector is None:
+        if selector is None or selector.matches_record is None or selector.matches_record(record, header) is True:
             return None
-        try:
-            if selector.matches_record(record, self._destination) is True:
-                return None
-        except SelectorRuntimeError:  # the plugin drops a message on which its selector fails
-            pass
         if self.fresh:
             return Rejection.SUBSCRIPTION
         now = self._reader.timers.clock.steady()
@@ -103,6 +98,13 @@ class SubscriptionSelectors:
             self.by_topic = {topic: _parsed(text, name) for topic, text in texts.items()}
             text, about = "subscription %s has the selector %s", log_fields(subscription=name)
             _log.info(text, name, self.text or "of its consumers", extra=about)
+            for selector in self.by_topic.values():
+                if selector.difference is not None:
+                    self._reader.reports.warn_once(
+                        f"the selector {shown(selector.text)} of subscription {name} is not applied to received "
+                        "messages, of which a batch can contain some that it excludes, because JMS differs from the "
+                        f"broker's filter plugin: {selector.difference}"
+                    )
         self.read, self._failed = now, None
 
     def fail(self, reason: str) -> bool:
@@ -113,10 +115,6 @@ class SubscriptionSelectors:
     def pause(self, until: float) -> None:
         """Try no reading before this time."""
         self.not_before = until
-
-    def _destination(self, record: ReceivedRecord, name: str) -> str:
-        """Return JMSDestination, the only header that the dialect reads, as in the plugin."""
-        return f"{self.subscription.metadata.get(DESTINATION_TYPE, 'topic')}://{record.topic}"
 
 
 @attrs.define(eq=False)
@@ -263,9 +261,9 @@ async def _text(admin: Admin, topic: str, name: str) -> str | None:
     return properties.get(SELECTOR) or None if properties.get(FILTERING) == "true" else None
 
 
-def _parsed(text: str, name: str) -> Selector:
+def _parsed(text: str, name: str) -> PluginSelector:
     try:
-        return Selector(text, "starlight")
+        return plugin_selector(text)
     except InvalidSelectorError as error:
         reason = f"the selector that is set on subscription {name} can't be read: {error}"
         raise InvalidSelectorError(reason, text=text, column=error.column) from error
@@ -314,13 +312,9 @@ async def set_selector(
 
 def _check(text: str, reports: ExceptionReports) -> None:
     """Refuse a selector that the plugin can't parse; warn of one that it interprets differently."""
-    Selector(text, "starlight")
-    try:
-        Selector(text)
-        reason = objection(text)
-    except InvalidSelectorError as error:
-        reason = error.reason.partition("\n")[0]
+    reason = plugin_selector(text).difference
     if reason is not None:
         reports.warn_once(
-            f"the selector {shown(text)} follows the rules of the filter plugin, not those of JMS: {reason}"
+            f"the selector {shown(text)} follows the rules of the filter plugin, not those of JMS: {reason}. Clients "
+            "don't apply it, so that a batch can contain messages that it excludes"
         )

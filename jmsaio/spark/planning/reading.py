@@ -37,7 +37,6 @@ from jmsaio.errors import (
     MalformedMessageError,
     NotFoundError,
     OperationTimeoutError,
-    SelectorRuntimeError,
     TransportError,
 )
 from jmsaio.model.log_fields import log_fields
@@ -184,8 +183,6 @@ class RangeReading:
             return False
         try:
             return selector is None or selector.matches_record(record, header) is True
-        except SelectorRuntimeError:  # the Java plugin rejects a message on which its selector fails
-            return False
         except MalformedMessageError:  # the row reports it
             return True
 

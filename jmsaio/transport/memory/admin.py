@@ -23,6 +23,7 @@ from jmsaio.transport.base import (
     TopicStats,
 )
 from jmsaio.transport.memory.broker.broker import Broker
+from jmsaio.transport.memory.broker.entry_filter import check_playable
 from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subscriptions_named, subscriptions_of
 
 
@@ -229,7 +230,8 @@ class MemoryAdmin:
             return dict(self._find(topic, name)[0].properties)
 
     async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
-        """Replace the properties of a subscription."""
+        """Replace the properties of a subscription; its selector must be one of JMS."""
+        check_playable(properties)
         with self._broker.lock:
             for subscription in self._find(topic, name):
                 subscription.properties = dict(properties)

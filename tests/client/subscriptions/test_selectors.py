@@ -112,11 +112,22 @@ async def test_the_topics_of_a_pattern_are_found() -> None:
     assert found == [Rejection.SUBSCRIPTION, None]
 
 
-async def test_the_dialect_is_that_of_the_plugin() -> None:
-    kit = Kit(FakeAdmin({TOPIC: on(f"NOT n = 5 OR JMSDestination = 'queue://{TOPIC}'")}))
-    assert (await kit.reader.open(subscription(TOPIC))).rejects(record(1)) is None
-    kit = Kit(FakeAdmin({TOPIC: on("JMSMessageID = 'x'")}))  # the plugin fails on it and drops the message
-    assert (await kit.reader.open(subscription(TOPIC))).rejects(record(1)) is Rejection.SUBSCRIPTION
+@pytest.mark.parametrize(("text", "reason"), [
+    ("NOT n = 1", "reads NOT"), ("JMSMessageID = 'x'", "JMSMessageID"), ("REGEX('a', n)", "column 6"),
+])  # fmt: skip
+async def test_what_the_plugin_may_decide_otherwise_excludes_nothing_and_is_a_warning(text: str, reason: str) -> None:
+    kit = Kit(FakeAdmin({TOPIC: on(text)}))
+    selectors = await kit.reader.open(subscription(TOPIC))
+    assert selectors.text == text and selectors.rejects(record(1)) is None
+    [warning] = kit.warnings
+    assert reason in warning and "is not applied to received messages" in warning
+
+
+async def test_a_value_of_another_type_is_unequal_as_it_is_to_the_plugin() -> None:
+    kit = Kit(FakeAdmin({TOPIC: on("n <> 'a' AND n <> 2")}))
+    selectors = await kit.reader.open(subscription(TOPIC))
+    assert [selectors.rejects(record(number)) for number in (1, 2)] == [None, Rejection.SUBSCRIPTION]
+    assert kit.warnings == []
 
 
 @pytest.mark.parametrize("error", [AdminError("away"), TimeoutError()])

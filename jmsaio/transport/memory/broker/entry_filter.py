@@ -5,9 +5,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 
-from jmsaio.errors import InvalidSelectorError, SelectorRuntimeError
+from jmsaio.codec.headers import header
+from jmsaio.errors import InvalidSelectorError
 from jmsaio.selector import Selector
-from jmsaio.transport.base import DESTINATION_TYPE, FILTERING, FORCE_DROP, REJECT_ACTION, SELECTOR
+from jmsaio.selector.agreement import plugin_selector
+from jmsaio.transport.base import FILTERING, FORCE_DROP, REJECT_ACTION, SELECTOR
 from jmsaio.transport.memory.broker.partition import StoredRecord
 
 #: Seconds until a rescheduled record is offered again (``dispatcherEntryFilterRescheduledMessageDelay``).
@@ -32,21 +34,37 @@ def judge(record: StoredRecord, metadata: Mapping[str, str], properties: Mapping
     own = metadata.get(SELECTOR, "") if common or metadata.get(FILTERING) == "true" else ""
     if not common and not own:
         return Verdict.ACCEPT
-    kind = "queue" if metadata.get(DESTINATION_TYPE) == "queue" else "topic"
     try:
-        if common and not _matches(common, record, kind):
+        if common and not _matches(common, record):
             return Verdict.REJECT
-        if not own or _matches(own, record, kind):
+        if not own or _matches(own, record):
             return Verdict.ACCEPT
     except InvalidSelectorError:
         return Verdict.RESCHEDULE
-    except SelectorRuntimeError:
-        return Verdict.REJECT
     drops = metadata.get(REJECT_ACTION) == "drop" or metadata.get(FORCE_DROP) == "true"
     return Verdict.REJECT if drops else Verdict.RESCHEDULE
 
 
-def _matches(text: str, record: StoredRecord, kind: str) -> bool:
-    """Return whether a selector is TRUE; JMSDestination is the only header read by the dialect."""
-    found = Selector(text, "starlight").matches_record(record, lambda record, name: f"{kind}://{record.topic}")
-    return found is True
+def _matches(text: str, record: StoredRecord) -> bool:
+    """Return whether a selector is TRUE, by the rules of JMS even if the plugin evaluates it differently."""
+    matches_record = plugin_selector(text).matches_record or Selector(text).matches_record
+    return matches_record(record, header) is True
+
+
+def check_playable(properties: Mapping[str, str]) -> None:
+    """Refuse the selector of a subscription that only the plugin can evaluate.
+
+    Raises:
+        InvalidSelectorError: JMS does not have it.
+    """
+    text = properties.get(SELECTOR, "")
+    try:
+        selector = plugin_selector(text)
+    except InvalidSelectorError:
+        return  # no selector, or one that the plugin can't parse: it is stored, and delivers nothing
+    if selector.matches_record is None:
+        try:
+            Selector(text)
+        except InvalidSelectorError as error:
+            reason = f"the embedded broker evaluates the selectors of subscriptions by the rules of JMS: {error}"
+            raise InvalidSelectorError(reason, text=text, column=error.column) from error

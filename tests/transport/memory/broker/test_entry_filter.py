@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.config import ConsumerConfig
+from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import SubscriptionType
-from jmsaio.transport.memory.broker.entry_filter import RESCHEDULED, Verdict, judge
+from jmsaio.transport.memory.broker.entry_filter import RESCHEDULED, Verdict, check_playable, judge
 from jmsaio.transport.memory.broker.partition import weigh
-from tests.transport.memory.bench import TOPIC, Bench, FakePort
+from tests.transport.memory.bench import Bench, FakePort
 
 ON = {"jms.filtering": "true"}
 ACCEPT, REJECT, RESCHEDULE = Verdict.ACCEPT, Verdict.REJECT, Verdict.RESCHEDULE
@@ -32,12 +33,13 @@ def add(bench: Bench, number: int) -> None:
         ({**ON, "jms.selector": "n = 2", "jms.selector.reject.action": "drop"}, {}, REJECT),
         ({**ON, "jms.selector": "n = 2", "jms.force.drop.rejected": "true"}, {}, REJECT),
         ({**ON, "jms.selector": "n =="}, {}, RESCHEDULE),
-        ({**ON, "jms.selector": "JMSMessageID = 'x'"}, {}, REJECT),  # the plugin fails on it
+        ({**ON, "jms.selector": "JMSMessageID = 'x'"}, {}, RESCHEDULE),  # the plugin fails on it
         ({}, {"jms.selector": "n = 2"}, ACCEPT),
         ({}, {**ON, "jms.selector": "n = 2"}, REJECT),
         ({}, {**ON, "jms.selector": "n = 1"}, ACCEPT),
         ({"jms.selector": "n = 2"}, {**ON, "jms.selector": "n = 1"}, RESCHEDULE),
-        ({"jms.destination.type": "queue"}, {**ON, "jms.selector": f"JMSDestination = 'queue://{TOPIC}'"}, ACCEPT),
+        ({}, {**ON, "jms.selector": "NOT n = 2"}, ACCEPT),  # the plugin reads (NOT n) = 2
+        ({}, {**ON, "jms.selector": "n <> 'a'"}, ACCEPT),  # JMS takes unlike types for neither
     ],
 )  # fmt: skip
 def test_the_verdict_on_a_record(metadata: dict[str, str], properties: dict[str, str], verdict: Verdict) -> None:
@@ -46,6 +48,15 @@ def test_the_verdict_on_a_record(metadata: dict[str, str], properties: dict[str,
     add(bench, 1)
     [record] = bench.log.records.values()
     assert judge(record, metadata, properties) is verdict
+
+
+@pytest.mark.parametrize("text", ["REGEX('a', s)", "n % 2 = 1", "JMSDestination = 'queue://q'"])
+def test_what_only_the_plugin_has_is_refused(text: str) -> None:
+    with pytest.raises(InvalidSelectorError, match=r"the embedded broker evaluates .* by the rules of JMS") as caught:
+        check_playable({**ON, "jms.selector": text})
+    assert caught.value.text == text
+    for fine in ({}, {**ON, "jms.selector": "NOT n = 2"}, {**ON, "jms.selector": "n =="}):
+        check_playable(fine)
 
 
 @pytest.mark.parametrize("type_", list(SubscriptionType))

@@ -1,0 +1,270 @@
+"""Decides from the syntax tree whether Starlight's broker plugin selects the same messages as Jakarta Messaging.
+
+The plugin has ActiveMQ's selector language and engine. Its known differences are converted to rules that are safe for
+all messages of JMS clients, except for the numbers NaN and -0.0, and a JMSPriority above 9. In doubt it is a
+difference.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+
+from jmsaio.errors import InvalidSelectorError
+from jmsaio.model.headers import FIELDS
+from jmsaio.model.wire import ReceivedRecord
+from jmsaio.selector import check, generate
+from jmsaio.selector.nodes import (
+    And,
+    Arithmetic,
+    Between,
+    Call,
+    Compare,
+    Group,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Name,
+    Node,
+    Not,
+    Or,
+    Sign,
+    bare,
+    children,
+    plain,
+)
+from jmsaio.selector.parser import parse
+from jmsaio.selector.refusal import Refused, refusal
+from jmsaio.selector.selector import CACHED, Header
+
+#: Prefix of a text whose comparisons convert strings to numbers.
+CONVERT: Final = "convert_string_expressions:"
+#: Headers with the same value for the plugin as for a JMS client. For others it uses another value, or fails and drops
+#: the message.
+_SEEN: Final = frozenset(header.name for header in FIELDS if header.alike)
+#: The plugin's functions: least and most arguments.
+_FUNCTIONS: Final[dict[str, tuple[int, int]]] = {
+    "REGEX": (2, 2), "INLIST": (2, 2), "MAKELIST": (1, 1_000_000), "SPLIT": (2, 3), "REPLACE": (3, 3),
+}  # fmt: skip
+#: Those whose result is a condition.
+_CONDITIONS: Final = frozenset({"REGEX", "INLIST"})
+
+
+@attrs.frozen
+class PluginSelector:
+    """A selector that an operator has set on a subscription, for the plugin.
+
+    Attributes:
+        text: as set.
+        matches_record: as of `Selector`, with the plugin's results; None if the rules of JMS can't give them.
+        difference: why they can't, with the column; None if they can.
+    """
+
+    text: str
+    matches_record: Callable[[ReceivedRecord, Header], bool | None] | None
+    difference: str | None
+
+
+@functools.lru_cache(maxsize=CACHED)
+def plugin_selector(text: str) -> PluginSelector:
+    """Return the selector of a subscription, to be evaluated as the plugin evaluates it.
+
+    Raises:
+        InvalidSelectorError: the plugin can't parse it, so it delivers nothing.
+    """
+    _parse_as_plugin(text)
+    try:
+        tree = parse(text)
+        check.check(tree)
+        _compare(tree, exact=True)
+    except Refused as error:
+        return PluginSelector(text, None, f"column {error.at + 1}: {error.reason}")
+    except InvalidSelectorError as error:
+        return PluginSelector(text, None, error.reason.partition("\n")[0])
+    return PluginSelector(text, generate.compile_record(_in_jms(tree)), None)
+
+
+def objection(text: str) -> str | None:
+    """Return why the plugin might hold back a message that a consumer's selector selects.
+
+    It can deliver more messages than the selector selects, because the client checks received messages.
+
+    Args:
+        text: a selector that is valid in Jakarta Messaging.
+
+    Returns:
+        The reason with its column; None if the plugin can run the selector.
+    """
+    try:
+        _parse_as_plugin(text)
+        _compare(parse(text), exact=False)
+    except InvalidSelectorError:
+        return "the plugin can't read it"
+    except Refused as error:
+        return f"column {error.at + 1}: {error.reason}"
+    return None
+
+
+# Where the plugin decides otherwise
+
+
+def _compare(node: Node, *, exact: bool, negated: bool = False) -> None:
+    """Refuse a condition whose result might differ: TRUE must stay TRUE and, below a NOT, FALSE must stay FALSE.
+
+    Args:
+        node: the condition.
+        exact: whether the plugin's result must also be that of `_in_jms`.
+        negated: whether the condition is below a NOT.
+    """
+    match node:
+        case Group(inner=inner):
+            _compare(inner, exact=exact, negated=negated)
+        case And(terms=terms) | Or(terms=terms):
+            for term in terms:
+                _compare(term, exact=exact, negated=negated)
+        case Not(operand=operand):
+            if not isinstance(operand, Group | Name | Not | Literal):
+                raise Refused("the plugin reads NOT as part of the first operand; write NOT (...)", node.at)
+            _compare(operand, exact=exact, negated=True)
+        case Compare(operator=operator, left=left, right=right):
+            if negated and operator == "<>" and not exact:
+                raise Refused("below NOT, the plugin takes <> on different types for true", node.at)
+            _compare_operands(left, right, exact)
+        case Between(subject=subject, low=low, high=high):
+            _compare_operands(subject, low, exact)
+            _compare_operands(subject, high, exact)
+        case Like(subject=subject, pattern=pattern, escape=escape):
+            if negated and node.negated and not exact:
+                raise Refused("below NOT, the plugin takes NOT LIKE on a number for true", node.at)
+            _compare_name(subject)
+            sign = "\x10" if escape is None else str(escape.value)
+            if not "\x10" <= sign <= "\xff" and sign in str(pattern.value):  # it expects two hexadecimal digits
+                raise Refused("the plugin reads this pattern in another way", pattern.at)
+        case In(subject=subject) | IsNull(subject=subject):
+            _compare_name(subject)
+        case Name():
+            _compare_name(node)
+
+
+def _compare_operands(left: Node, right: Node, exact: bool) -> None:
+    """Check two operands of a comparison: a name, then a literal; a text or Boolean can be first."""
+    first, second = bare(left), bare(right)
+    if isinstance(second, Literal):
+        if isinstance(second.value, float) and second.value == 0 and math.copysign(1, second.value) < 0:
+            raise Refused("the plugin distinguishes -0.0 from 0.0", right.at)
+        _compare_name(first)
+    elif isinstance(first, Literal) and isinstance(first.value, bool | str):
+        if exact:
+            raise Refused("to the plugin, a name on the right that is missing is unequal", right.at)
+        _compare_name(second)
+    else:
+        raise Refused("the plugin compares a byte, short or float on the right differently", right.at)
+
+
+def _compare_name(node: Node) -> None:
+    match bare(node):
+        case Name(name=name):
+            if name.startswith("JMS") and not name.startswith("JMS_") and name not in _SEEN:
+                raise Refused(f"the plugin does not see {name} as a client does", node.at)
+        case Arithmetic() | Sign():
+            raise Refused("the plugin calculates with other types", node.at)
+        case inner if not isinstance(inner, Literal):
+            raise Refused("the plugin compares conditions differently", node.at)
+
+
+def _in_jms(node: Node) -> Node:
+    """Return a condition for JMS with the plugin's results: to the plugin, a value of another type is unequal."""
+    match node:
+        case Group(inner=inner):
+            return attrs.evolve(node, inner=_in_jms(inner))
+        case Not(operand=operand):
+            return attrs.evolve(node, operand=_in_jms(operand))
+        case And(terms=terms) | Or(terms=terms):
+            return attrs.evolve(node, terms=tuple(map(_in_jms, terms)))
+        case Compare(operator="<>"):
+            return Not(attrs.evolve(node, operator="="), node.at, node.depth + 1)
+        case Like(negated=True):
+            return Not(attrs.evolve(node, negated=False), node.at, node.depth + 1)
+    return node
+
+
+# What the plugin can read
+
+
+def _parse_as_plugin(text: str) -> None:
+    """Parse a text as the plugin does, except for regular expressions.
+
+    Raises:
+        InvalidSelectorError: it can't.
+    """
+    tree = parse(text, "starlight", start=len(CONVERT) if text.startswith(CONVERT) else 0)
+    try:
+        _check_condition(tree)
+    except Refused as error:
+        raise refusal(error.reason, text, error.at) from None
+
+
+def _check_condition(node: Node) -> None:
+    """Refuse what the Java parser does not accept as a Boolean expression."""
+    node = plain(node)
+    match node:
+        case Not() | And() | Or():
+            for term in children(node):
+                _check_condition(term)
+        case Name():
+            return
+        case _:
+            _check_value(node)
+            if not _is_condition(node):
+                raise Refused("this is not a condition", node.at)
+
+
+def _check_value(node: Node) -> None:
+    """Refuse what the Java parser does not accept as an operand."""
+    node = plain(node)
+    match node:
+        case Not() | And() | Or():
+            _check_condition(node)
+            return
+        case Compare(operator="=" | "<>", left=left, right=right):
+            _check_equality(plain(left), plain(right))
+        case Compare() | Between():
+            for operand in map(plain, children(node)):
+                number = isinstance(operand, Literal) and type(operand.value) not in (bool, str, type(None))
+                if _is_condition(operand) or (isinstance(operand, Literal) and not number):
+                    raise Refused("only numbers and names can be ordered", operand.at)
+        case In(subject=subject) if not isinstance(plain(subject), Name):
+            raise Refused("the left side of IN must be a name", subject.at)
+        case Like(escape=Literal(value=str(escape), at=at)) if ord(escape) > 0xFFFF:
+            raise Refused("ESCAPE needs a string of exactly one character", at)
+        case Call(function=function, arguments=arguments):
+            least, most = _FUNCTIONS.get(function, (1, 0))
+            if not least <= len(arguments) <= most:
+                raise Refused(f"no function {function} of {len(arguments)} arguments", node.at)
+    for child in children(node):
+        _check_value(child)
+
+
+def _check_equality(left: Node, right: Node) -> None:
+    """Refuse operands of ``=`` and ``<>`` that the Java parser refuses."""
+    for side in (left, right):
+        if isinstance(side, Literal) and side.value is None:
+            raise Refused("NULL can't be compared; write IS NULL", side.at)
+    match left, right:
+        case Literal(value=bool()), Literal(value=other) if not isinstance(other, bool):
+            raise Refused("a Boolean can't be compared with this", right.at)
+
+
+def _is_condition(node: Node) -> bool:
+    """Return whether the Java parser accepts the node as a Boolean expression."""
+    match node:
+        case Compare() | Between() | In() | Like() | IsNull() | Not() | And() | Or() | Literal(value=bool() | None):
+            return True
+        case Call(function=function):
+            return function in _CONDITIONS
+    return False
