@@ -27,6 +27,7 @@ CRASHED = 3
 @click.command()
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), default=10.0, show_default=True)
 @click.option("--kills", type=click.IntRange(min=0), default=2, show_default=True, help="kill -9 of the broker.")
+@click.option("--restarts", type=click.IntRange(min=0), default=2, show_default=True, help="Orderly ones.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of all chance.")
 @click.option("--without", multiple=True, type=click.Choice(sorted(FAULTS)), help="Leave out a fault; repeatable.")
 @click.option("--damage", multiple=True, type=click.Choice(sorted(DAMAGE)), help="Damage bytes, too; repeatable.")
@@ -35,15 +36,15 @@ CRASHED = 3
 @click.option("--verbose", is_flag=True, help="Show the library's log.")
 @click.option("--inside", is_flag=True, hidden=True)
 def main(
-    minutes: float, kills: int, seed: int, without: tuple[str, ...], damage: tuple[str, ...], transport: str,
-    transferring: bool, verbose: bool, inside: bool,
+    minutes: float, kills: int, restarts: int, seed: int, without: tuple[str, ...], damage: tuple[str, ...],
+    transport: str, transferring: bool, verbose: bool, inside: bool,
 ) -> None:  # fmt: skip
     """Send, receive and cancel while the network breaks and the broker is killed; count what is lost."""
     if not inside:
         raise SystemExit(watch(sys.argv[1:], damage))
     logging.basicConfig(level=logging.INFO if verbose else logging.CRITICAL)
     faults = tuple(name for name in FAULTS if name not in without) + damage
-    plan = Plan(minutes * 60, kills, faults, seed, transport=transport)
+    plan = Plan(minutes * 60, kills, faults, seed, transport=transport, restarts=restarts)
     click.echo(f"{attrs.asdict(plan)}")
     watch_launcher()
     with tempfile.TemporaryDirectory(prefix="jmsaio-storm-") as folder:

@@ -67,6 +67,7 @@ class Plan:
     Attributes:
         seconds: how long it lasts, without the calm afterwards.
         kills: how often the broker's process is killed.
+        restarts: how often the broker is stopped in order, and started again.
         faults: names of ``FAULTS``, ``DAMAGE`` and ``OF_TRANSACTIONS``.
         seed: of all chance.
         calm: seconds that what is left may take to arrive.
@@ -81,6 +82,7 @@ class Plan:
     calm: float = 90.0
     rate: float = 150.0
     transport: str = "pulsar-client"
+    restarts: int = 0
 
 
 async def run(broker: TestBroker, plan: Plan, say: Callable[[str], object] = lambda line: None) -> Journal:
@@ -143,16 +145,18 @@ class Storm:
 
     async def _disturb(self) -> None:
         loop, plan = asyncio.get_running_loop(), self.plan
-        left, told = plan.kills, loop.time()
-        end = loop.time() + plan.seconds  # later with each kill, for the broker's start does not count
+        outages, told = [*["kill"] * plan.kills, *["stop"] * plan.restarts], loop.time()
+        self.chance.shuffle(outages)
+        every = plan.seconds / (len(outages) + 1)
+        end = loop.time() + plan.seconds  # later with each outage, for the broker's start does not count
         while loop.time() < end:
             await asyncio.sleep(self.chance.uniform(0.5, 2.0))
             started = loop.time()
-            if left and end - started <= plan.seconds * left / (plan.kills + 1):
-                left -= 1
-                self.say("the broker is killed")
-                self.journal.disturb("kill", started, plan.seconds)
-                await anyio.to_thread.run_sync(self.broker.kill)
+            if outages and end - started <= every * len(outages):
+                outage = outages.pop()
+                self.say(f"{outage} of the broker")
+                self.journal.disturb(outage, started, plan.seconds)
+                await anyio.to_thread.run_sync(getattr(self.broker, outage))
                 await anyio.to_thread.run_sync(self.broker.start)
                 self.journal.calm(loop.time())
                 end += loop.time() - started
@@ -178,7 +182,10 @@ class Storm:
         """Have the broker let go of one of the topics."""
         topic = self.chance.choice(list(self._queues.values())).queue_name
         async with httpx.AsyncClient(base_url=self.broker.web_service_url, timeout=30) as client:
-            (await client.put(f"/admin/v2/persistent/public/default/{topic}/unload")).raise_for_status()
+            try:
+                (await client.put(f"/admin/v2/persistent/public/default/{topic}/unload")).raise_for_status()
+            except httpx.ReadTimeout:
+                self.say(f"the broker is still unloading {topic} after 30 s")
 
     async def _sample(self) -> Sample:
         return await sample(self.broker.web_service_url, [queue.queue_name for queue in self._queues.values()])

@@ -43,7 +43,7 @@ async def test_transfers_of_half_a_minute_keep_the_sum(own_broker: TestBroker) -
 
     ``python -m tests.storm --transfers --minutes 10`` has a longer one.
     """
-    balance = await transfers.run(own_broker, Plan(30.0, kills=1, faults=transfers.FAULTS, seed=2))
+    balance = await transfers.run(own_broker, Plan(30.0, kills=1, restarts=1, faults=transfers.FAULTS, seed=2))
     assert balance.right, balance
     assert balance.outcomes["committed"] > 10, balance
     assert balance.outcomes["rolled back as asked"], balance
@@ -66,7 +66,9 @@ def test_the_command_tells_what_was_lost(
     broker = Mock(spec=LaunchedBroker)
     monkeypatch.setattr("tests.storm.__main__.LaunchedBroker", lambda folder, memory: broker)
     monkeypatch.setattr("tests.storm.__main__.run", storm)
-    done = CliRunner().invoke(main, ["--inside", "--minutes", "2", "--kills", "3", "--seed", "4", "--without", "stall"])
+    done = CliRunner().invoke(
+        main, ["--inside", "--minutes", "2", "--kills", "3", "--restarts", "0", "--seed", "4", "--without", "stall"]
+    )
     assert (done.exit_code, plans) == (status, [Plan(120.0, 3, tuple(name for name in FAULTS if name != "stall"), 4)])
     assert words in done.stdout
     assert [call[0] for call in broker.method_calls] == ["start", "kill"]
