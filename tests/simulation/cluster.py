@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from jmsaio.protocol import acks
@@ -12,7 +13,8 @@ from jmsaio.protocol.commands import Command, decode_command, encode_command
 from jmsaio.protocol.framing import Frame, Framing
 from jmsaio.protocol.requests import ANSWERS
 from tests.simulation.network import Network
-from tests.simulation.storage import Consumer, Fields, Producer, Subscription, Topic
+from tests.simulation.storage import Consumer, Fields, Place, Producer, Subscription, Topic
+from tests.simulation.transactions import Coordinators, txn_of
 
 #: What a broker sends in place of a request id, and the place of a duplicate.
 NONE = (1 << 64) - 1
@@ -101,24 +103,25 @@ class Broker:
                 pass
             case Command.SEND:
                 self._store(link, fields, frame)
+            case Command.END_TXN:
+                answer = partial(self._answer, link, command, fields["request_id"])
+                self.cluster.coordinators.end(self, fields, answer)
             case Command.FLOW:
                 self._flow(link, fields)
             case Command.REDELIVER_UNACKNOWLEDGED_MESSAGES:
                 self._redeliver(link, fields)
             case _:
-                answer = _REQUESTS[command](self, link, fields)
-                if isinstance(answer, ServerError):
-                    expected, answer = Command.ERROR, {"error": int(answer), "message": answer.name}
-                    if command is Command.LOOKUP:
-                        expected = Command.LOOKUP_RESPONSE
-                else:
-                    expected = ANSWERS[command]
-                self._answer(link, expected, fields.get("request_id"), answer)
+                self._answer(link, command, fields.get("request_id"), _REQUESTS[command](self, link, fields))
 
-    def _answer(self, link: Link, command: Command, request: int | None, fields: Fields | None) -> None:
+    def _answer(self, link: Link, asked: Command, request: int | None, fields: Fields | ServerError | None) -> None:
         if request is None or fields is None:
             return
-        late = self.cluster.lateness()
+        command = ANSWERS[asked]
+        if isinstance(fields, ServerError):
+            if asked not in _TELLING:
+                command = Command.ERROR
+            fields = {"error": int(fields), "message": fields.name}
+        late = self.cluster.lateness(asked)
         if late is None:
             link.send(command, request_id=request, **fields)
         elif late > 0:
@@ -186,7 +189,10 @@ class Broker:
             link.send(Command.SEND_RECEIPT, **known, message_id={"ledger_id": NONE, "entry_id": NONE})
         else:
             topic.last[producer.name] = highest
-            ledger, entry = topic.store(frame)
+            txn = txn_of(fields)
+            if txn is not None:
+                cluster.coordinators.check(topic, None, txn)
+            ledger, entry = topic.store(frame, txn)
             link.send(Command.SEND_RECEIPT, **known, message_id={"ledger_id": ledger, "entry_id": entry})
 
     # consumers
@@ -253,13 +259,21 @@ class Broker:
         consumer = link.consumers.get(number)
         if consumer is None:
             return None
+        subscription, txn, left = consumer.subscription, txn_of(fields), dict[Place, int]()
         for each in fields.get("message_id", ()):
             place, words = (each["ledger_id"], each["entry_id"]), each.get("ack_set")
             if place in consumer.given:
-                consumer.subscription.acknowledge(consumer, place, acks.ack_set(words) if words else 0)
+                left[place] = acks.ack_set(words) if words else 0
             else:
                 self.cluster.wrong(f"consumer {number} acknowledges {place}, which it did not get")
-        return {"consumer_id": number}
+        if txn is None:
+            subscription.acknowledge(consumer, left)
+            return {"consumer_id": number}
+        self.cluster.coordinators.check(subscription.topic, subscription.name, txn)
+        if subscription.acknowledge_in(txn, left):
+            return {"consumer_id": number}
+        conflict = ServerError.TransactionConflict
+        return {"consumer_id": number, "error": int(conflict), "message": conflict.name}
 
     def _redeliver(self, link: Link, fields: Fields) -> None:
         consumer = link.consumers.get(fields["consumer_id"])
@@ -294,7 +308,16 @@ _REQUESTS: dict[Command, Callable[[Broker, Link, Fields], Fields | ServerError |
     Command.UNSUBSCRIBE: Broker._unsubscribe,
     Command.ACK: Broker._acknowledge,
     Command.GET_LAST_MESSAGE_ID: Broker._last_message,
+    Command.TC_CLIENT_CONNECT_REQUEST: lambda broker, _, fields: broker.cluster.coordinators.connect(broker, fields),
+    Command.NEW_TXN: lambda broker, _, fields: broker.cluster.coordinators.begin(broker, fields),
+    Command.ADD_PARTITION_TO_TXN: lambda broker, _, fields: broker.cluster.coordinators.add(broker, fields),
+    Command.ADD_SUBSCRIPTION_TO_TXN: lambda broker, _, fields: broker.cluster.coordinators.add(broker, fields),
 }
+#: Requests whose answer has an error of its own.
+_TELLING = (
+    Command.LOOKUP, Command.TC_CLIENT_CONNECT_REQUEST, Command.NEW_TXN, Command.ADD_PARTITION_TO_TXN,
+    Command.ADD_SUBSCRIPTION_TO_TXN, Command.END_TXN,
+)  # fmt: skip
 
 
 class Cluster:
@@ -308,9 +331,12 @@ class Cluster:
         partitions: number of partitions by topic.
 
     Attributes:
+        note: as above.
         topics: by their full names.
+        coordinators: those of transactions.
         failing: whether nothing can be stored.
         mute: answers that are late or lost: how many follow.
+        opening: answers to producers and consumers that come when the client has given up: how many follow.
         broken: what clients did that they must not do.
     """
 
@@ -323,10 +349,11 @@ class Cluster:
         self.topics: dict[str, Topic] = {}
         self.brokers = [Broker(f"b{number}", self) for number in (1, 2, 3)]
         self.failing = False
-        self.mute = 0
+        self.mute = self.opening = 0
         self.broken: list[str] = []
-        self._note = note
+        self.note = note
         self._number = 0
+        self.coordinators: Coordinators = Coordinators(self)
         for broker in self.brokers:
             broker.start()
 
@@ -343,15 +370,18 @@ class Cluster:
     def wrong(self, what: str) -> None:
         """Note what a client must not do."""
         self.broken.append(what)
-        self._note(f"WRONG: {what}")
+        self.note(f"WRONG: {what}")
 
     def seen(self, broker: str, command: Command, fields: Fields) -> None:
         """Note a command in the trace."""
         shown = {name: value for name, value in fields.items() if name not in ("metadata", "feature_flags")}
-        self._note(f"{broker} gets {command.name} {shown}")
+        self.note(f"{broker} gets {command.name} {shown}")
 
-    def lateness(self) -> float | None:
+    def lateness(self, asked: Command) -> float | None:
         """Return the seconds by which an answer is late, 0 if it is lost, None if it is neither."""
+        if self.opening and asked in (Command.PRODUCER, Command.SUBSCRIBE):
+            self.opening -= 1
+            return 8.0
         if not self.mute:
             return None
         self.mute -= 1
@@ -377,7 +407,7 @@ class Cluster:
         owner = next((broker for broker in self.brokers if broker.name == topic.owner), None)
         if owner is None:
             return
-        self._note(f"{topic.name} leaves {owner.name}")
+        self.note(f"{topic.name} leaves {owner.name}")
         target = self.random.choice([broker for broker in self.brokers if broker.alive])
         told: Fields = {"request_id": NONE}
         if self.random.random() < 0.5:
@@ -423,4 +453,5 @@ class Cluster:
         """Return what clients have left behind at the brokers."""
         parts = [f"connection to {broker.name}" for broker in self.brokers for _ in broker.links]
         parts += [f"producer {name} of {topic.name}" for topic in self.topics.values() for name in topic.producers]
+        parts += self.coordinators.left
         return parts + [f"consumer of {each.name}" for each in self.subscriptions() for _ in each.consumers]

@@ -11,10 +11,14 @@ from unittest.mock import patch
 from jmsaio.protocol import acks
 from jmsaio.protocol.messages import SendReceipt
 from jmsaio.protocol.producing import Producing, State
+from jmsaio.protocol.transacting import Move, Transacting
 from jmsaio.rules import record_life as life
 from jmsaio.transport.pulsar.wire.connection import Connection
+from jmsaio.transport.pulsar.wire.consumer import Consumer
 from jmsaio.transport.pulsar.wire.permits import Permits
 from jmsaio.transport.pulsar.wire.producer import Producer
+from jmsaio.transport.pulsar.wire.record import WireRecord
+from jmsaio.transport.pulsar.wire.transaction import WireTransaction, Work
 
 
 def drop_unconfirmed() -> AbstractContextManager[Any]:
@@ -66,7 +70,12 @@ def swallow_receipts() -> AbstractContextManager[Any]:
 
 def forget_flags() -> AbstractContextManager[Any]:
     """What is redelivered is not flagged."""
-    return patch.object(life, "redelivery_count", lambda failures, broker, returns: 0)
+    usual = WireRecord.__init__
+
+    def made(self: WireRecord, entry: Any, index: int, span: Any, redelivery_count: int, may_expire: bool) -> None:
+        usual(self, entry, index, span, 0, may_expire)
+
+    return patch.object(WireRecord, "__init__", made)
 
 
 def hand_out_twice() -> AbstractContextManager[Any]:
@@ -104,6 +113,44 @@ def wait_for_ever() -> AbstractContextManager[Any]:
     return patch.object(Connection, "request", request)
 
 
+def send_before_registered() -> AbstractContextManager[Any]:
+    """What is sent and acknowledged in a transaction does not wait until its coordinator knows the topic."""
+
+    def add(self: WireTransaction, topic: str, subscription: str | None, work: Work) -> None:
+        if self._state.add((topic, subscription), work) is Move.REGISTER:
+            self._client.tasks.start(self._register((topic, subscription)))
+        self._state._parts[topic, subscription] = []
+        work.write()
+
+    return patch.object(WireTransaction, "add", add)
+
+
+def end_too_early() -> AbstractContextManager[Any]:
+    """END does not wait until everything in the transaction has an answer."""
+
+    async def answered(self: WireTransaction, timeout: float, *, unless_failed: bool) -> None:
+        pass
+
+    return patch.object(WireTransaction, "_all_answered", answered)
+
+
+def acknowledge_outside() -> AbstractContextManager[Any]:
+    """What is acknowledged in a transaction is acknowledged outside of it, too."""
+    usual = Consumer._send_acks_in
+
+    def send(self: Consumer, transaction: WireTransaction, places: Any, *rest: Any) -> None:
+        usual(self, transaction, places, *rest)
+        if self._connection is not None:
+            self._send_acks(self._connection, places)
+
+    return patch.object(Consumer, "_send_acks_in", send)
+
+
+def commit_what_failed() -> AbstractContextManager[Any]:
+    """A transaction of which an answer is lost is committed."""
+    return patch.object(Transacting, "fail", lambda self, error: None)
+
+
 FAULTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
     each.__name__: each
     for each in (
@@ -111,3 +158,7 @@ FAULTS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         hand_out_twice, confirm_too_early, wait_for_ever,
     )
 }  # fmt: skip
+#: Those that need a seed with transactions.
+IN_TRANSACTIONS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    each.__name__: each for each in (send_before_registered, end_too_early, acknowledge_outside, commit_what_failed)
+}

@@ -15,7 +15,7 @@ from jmsaio.protocol.batch import split
 from jmsaio.protocol.codes import SubType
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.framing import Frame, entry_of
-from jmsaio.protocol.metadata import decode_metadata
+from jmsaio.protocol.metadata import TxnId, decode_metadata
 
 Fields = dict[str, Any]
 Place = tuple[int, int]
@@ -91,6 +91,7 @@ class Subscription:
         type: how its consumers share it.
         durable: whether it outlives its last consumer.
         left: messages not acknowledged of entries that are partly or wholly acknowledged, as bits.
+        pending: messages that are acknowledged in transactions which have not ended, as bits.
         waiting: entries for no consumer yet, in order.
         counts: earlier deliveries; only of shared types, and until the topic is moved.
         consumers: its consumers, the first one is active.
@@ -103,6 +104,7 @@ class Subscription:
     type: SubType
     durable: bool
     left: dict[Place, int] = attrs.field(factory=dict)
+    pending: dict[TxnId, dict[Place, int]] = attrs.field(factory=dict)
     waiting: list[Stored] = attrs.field(factory=list)
     counts: Counter[Place] = attrs.field(factory=Counter)
     consumers: list[Consumer] = attrs.field(factory=list)
@@ -115,6 +117,13 @@ class Subscription:
 
     def _bits(self, entry: Stored) -> int:
         return self.left.get(entry.place, (1 << len(entry.texts)) - 1)
+
+    def _free(self, entry: Stored) -> int:
+        """Messages that are not acknowledged, in no transaction either."""
+        bits = self._bits(entry)
+        for places in self.pending.values():
+            bits &= ~places.get(entry.place, 0)
+        return bits
 
     def join(self, consumer: Consumer) -> None:
         """Add a consumer."""
@@ -133,30 +142,75 @@ class Subscription:
         for place in places:
             entry = consumer.pending.pop(place, None)
             if entry is not None:
-                self.counts[place] += 1
-                insort(self.waiting, entry, key=lambda one: one.place)
+                self._repeat(entry)
         self.dispatch()
 
-    def acknowledge(self, consumer: Consumer, place: Place, bits: int) -> None:
-        """Take an acknowledgement after which only these messages of an entry are left."""
-        entry = self.topic.entries[place]
-        before = self._bits(entry)
-        left = self.left[place] = before & bits
-        if left != before:
-            self.topic.recent.append((self, place, before))
-        if not left:
-            consumer.pending.pop(place, None)
-            if entry in self.waiting:
+    def _repeat(self, entry: Stored) -> None:
+        """Let an entry that was given wait again, if anything of it is free."""
+        self.counts[entry.place] += 1
+        if self._free(entry) and entry not in self.waiting:
+            insort(self.waiting, entry, key=lambda one: one.place)
+
+    def acknowledge(self, consumer: Consumer, places: dict[Place, int]) -> None:
+        """Take an acknowledgement after which only these messages of the entries are left."""
+        for place, bits in places.items():
+            entry = self.topic.entries[place]
+            before = self._bits(entry)
+            left = self.left[place] = before & bits
+            if left != before:
+                self.topic.recent.append((self, place, before & ~left))
+            if not left:
+                self._settled(entry)
+        if self.type is SubType.Key_Shared:
+            self.dispatch()  # its keys are free
+
+    def _settled(self, entry: Stored) -> None:
+        """Take that nothing of an entry is left."""
+        for consumer in self.consumers:
+            consumer.pending.pop(entry.place, None)
+        if entry in self.waiting:
+            self.waiting.remove(entry)
+
+    def acknowledge_in(self, txn: TxnId, places: dict[Place, int]) -> bool:
+        """Take an acknowledgement in a transaction; return False for one of what is acknowledged already."""
+        taken = dict[Place, int]()
+        for place, left in places.items():
+            entry = self.topic.entries[place]
+            taken[place] = (1 << len(entry.texts)) - 1 & ~left
+            if taken[place] & ~self._free(entry):
+                return False
+        pending = self.pending.setdefault(txn, {})
+        for place, bits in taken.items():
+            pending[place] = pending.get(place, 0) | bits
+            entry = self.topic.entries[place]
+            if not self._free(entry) and entry in self.waiting:
                 self.waiting.remove(entry)
-            if self.type is SubType.Key_Shared:
-                self.dispatch()  # its key is free
+        return True
+
+    def end(self, txn: TxnId, committed: bool, gone: list[TxnId]) -> None:
+        """End a transaction: what was acknowledged in it is, or waits again for any consumer.
+
+        So does what was acknowledged in one of those ``gone`` after it had ended.
+        """
+        for each in (txn, *gone) if txn in self.pending else ():
+            for place, bits in self.pending.pop(each, {}).items():
+                entry = self.topic.entries[place]
+                if committed and each == txn:
+                    left = self.left[place] = self._bits(entry) & ~bits
+                    if not left:
+                        self._settled(entry)
+                else:
+                    for consumer in self.consumers:
+                        consumer.pending.pop(place, None)
+                    self._repeat(entry)
+        self.dispatch()
 
     def forget(self) -> None:
         """Lose what the broker had in memory: the topic moves."""
         self.consumers.clear()
         self.counts.clear()
         self.told = None
-        self.waiting = [entry for entry in self.topic.entries.values() if self._bits(entry)]
+        self.waiting = [entry for entry in self.topic.entries.values() if self._free(entry)]
 
     @property
     def backlog(self) -> list[str]:
@@ -182,8 +236,10 @@ class Subscription:
         held = {
             entry.key: consumer for consumer in self.consumers for entry in consumer.pending.values()
         } if self.type is SubType.Key_Shared else {}  # fmt: skip
-        blocked = set[bytes | None]()
+        blocked, end = set[bytes | None](), self.topic.readable
         for entry in list(self.waiting):
+            if end is not None and entry.place >= end:
+                return
             consumer = self._taker(entry)
             if self.type is SubType.Key_Shared:
                 if consumer is None or entry.key in blocked or held.get(entry.key, consumer) is not consumer:
@@ -204,7 +260,7 @@ class Subscription:
         return one if one.permits > 0 else None
 
     def _deliver(self, consumer: Consumer, entry: Stored) -> None:
-        bits, place = self._bits(entry), entry.place
+        bits, place = self._free(entry), entry.place
         whole = bits == (1 << len(entry.texts)) - 1
         consumer.permits -= bits.bit_count()  # the broker counts only what is not acknowledged
         consumer.pending[place] = entry
@@ -252,11 +308,12 @@ class Topic:
         owner: name of the broker that serves it, "" for none.
         moving: whether it is between two brokers.
         ledger: id of the ledger that is written.
-        entries: what is stored, by place, in order.
+        entries: what is stored, by place, in order, without what was rolled back.
+        open: what was sent in transactions that have not ended.
         subscriptions: by their names.
         producers: by their names.
         last: highest sequence id that is stored, by producer.
-        recent: acknowledgements that a crash can undo: subscription, place, and what was left before.
+        recent: acknowledgements that a crash can undo: subscription, place, and messages as bits.
         given: when an entry was first given to a consumer of a subscription.
         repeated: texts of entries that were given several times.
         forgot: times at which it left a broker, which forgot its counts.
@@ -270,6 +327,7 @@ class Topic:
     moving: bool = False
     ledger: int = -1
     entries: dict[Place, Stored] = attrs.field(factory=dict)
+    open: dict[TxnId, list[Stored]] = attrs.field(factory=dict)
     subscriptions: dict[str, Subscription] = attrs.field(factory=dict)
     producers: dict[str, Producer] = attrs.field(factory=dict)
     last: dict[str, int] = attrs.field(factory=lambda: defaultdict(lambda: -1))
@@ -278,15 +336,39 @@ class Topic:
     repeated: set[str] = attrs.field(factory=set)
     forgot: list[float] = attrs.field(factory=list)
     undone: set[tuple[str, str]] = attrs.field(factory=set)
+    _next: int = 0
 
-    def store(self, frame: Frame) -> Place:
+    @property
+    def readable(self) -> Place | None:
+        """Where the oldest open transaction begins, which nobody reads beyond; None without one."""
+        return min((entries[0].place for entries in self.open.values()), default=None)
+
+    def store(self, frame: Frame, txn: TxnId | None) -> Place:
         """Store the entry of a SEND, and pass it on."""
-        entry = read_entry((self.ledger, len(self.entries)), frame)
+        entry = read_entry((self.ledger, self._next), frame)
+        self._next += 1
         self.entries[entry.place] = entry
+        if txn is not None:
+            self.open.setdefault(txn, []).append(entry)
         for subscription in list(self.subscriptions.values()):
             subscription.waiting.append(entry)
             subscription.dispatch()
         return entry.place
+
+    def end(self, txn: TxnId, subscription: str | None, committed: bool, gone: list[TxnId]) -> None:
+        """End a transaction here, or on a subscription; also those ``gone`` in which something came after their end."""
+        if subscription is not None:
+            self.subscriptions[subscription].end(txn, committed, gone)
+            return
+        self._next += 1  # the marker of the end
+        for each in (txn, *gone):
+            entries = self.open.pop(each, [])
+            for entry in () if committed and each == txn else entries:
+                del self.entries[entry.place]
+                for reader in self.subscriptions.values():
+                    reader.waiting.remove(entry)
+        for reader in list(self.subscriptions.values()):
+            reader.dispatch()
 
     def subscribe(self, name: str, kind: SubType, durable: bool, earliest: bool) -> Subscription:
         """Return a subscription; create it if there is none."""
@@ -301,10 +383,9 @@ class Topic:
 
     def undo(self, count: int) -> None:
         """Undo the last acknowledgements: their broker crashed before it had stored them."""
-        for subscription, place, before in reversed(self.recent[len(self.recent) - count :]):
+        for subscription, place, undone in self.recent[len(self.recent) - count :]:
             entry = self.entries[place]
-            undone = before & ~subscription.left[place]
-            subscription.left[place] |= before
+            subscription.left[place] |= undone
             self.undone |= {(subscription.name, text) for at, text in enumerate(entry.texts) if undone >> at & 1}
         self.recent.clear()
 

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("simloom", reason="simloom is not installed; it needs Python 3.12")
 
-from tests.simulation.faults import FAULTS
-from tests.simulation.running import run
+from tests.simulation.faults import FAULTS, IN_TRANSACTIONS
+from tests.simulation.running import TRANSFERS, run
 
 SEEDS = 100
 
@@ -27,7 +27,8 @@ def test_a_seed_repeats_exactly() -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", [*FAULTS, *IN_TRANSACTIONS])
 def test_a_fault_of_the_client_is_noticed(name: str) -> None:
-    with FAULTS[name]():
-        assert any(run(seed).error is not None for seed in range(200))
+    every = TRANSFERS if name in IN_TRANSACTIONS else 1
+    with {**FAULTS, **IN_TRANSACTIONS}[name]():
+        assert any(run(seed).error is not None for seed in range(0, 40 * every, every))
