@@ -12,6 +12,8 @@ from jmsaio.protocol.fields import number_at
 from jmsaio.protocol.metadata import SingleMetadata, decode_single, encode_single
 
 _U32: Final = Struct(">I")
+#: Encoded sizes of the metadata of most messages.
+_SIZES: Final = tuple(_U32.pack(size) for size in range(1024))
 _TAG: Final = b"\x0a"
 _PROPERTY: Final = _TAG[0]
 #: Messages of a batch for each shape of properties that is looked for: one takes as long as stepping over eight.
@@ -23,15 +25,13 @@ class Batch:
     """The payload of a batch, message by message.
 
     Attributes:
-        count: number of messages added.
-        size: bytes that they take.
+        size: bytes that the messages take.
     """
 
-    __slots__ = ("_last", "_parts", "_tail", "count", "size")
+    __slots__ = ("_last", "_parts", "_tail", "size")
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
-        self.count = 0
         self.size = 0
         self._last: tuple[object, ...] | None = None
         self._tail = b""
@@ -72,8 +72,7 @@ class Batch:
             )
         tail = self._tail
         head = len(packed) + len(tail)
-        self._parts += (_U32.pack(head), packed, tail, payload or b"")
-        self.count += 1
+        self._parts += (_SIZES[head] if head < 1024 else _U32.pack(head), packed, tail, payload or b"")
         taken = 4 + head + (size if size > 0 else 0)
         self.size += taken
         return taken

@@ -63,27 +63,21 @@ class SendReceipt(NamedTuple):
     Attributes:
         producer_id: the producer.
         sequence_id: number of the message, the lowest one of a batch.
-        highest_sequence_id: the highest one of a batch; 0 without one.
         ledger: id of the ledger; -1 if the broker did not store a duplicate, or sent no id.
         entry: id of the entry; -1 likewise.
-        partition: index of the partition, -1 if unknown.
-        batch_index: -1.
     """
 
     producer_id: int
     sequence_id: int
-    highest_sequence_id: int = 0
     ledger: int = -1
     entry: int = -1
-    partition: int = -1
-    batch_index: int = -1
 
 
 def read_receipt(frame: Frame) -> SendReceipt:
     """Decode a SEND_RECEIPT. Raises ProtocolError if the bytes are none, or the producer or number is missing."""
     data = frame.data
     producer_id = sequence_id = None
-    highest, place = 0, _NOWHERE
+    place = _NOWHERE
     for tag, value, stop in walk(data, *body_at(Command.SEND_RECEIPT, data, frame.command, frame.rest)):
         if tag == 0x08:
             producer_id = value
@@ -91,11 +85,9 @@ def read_receipt(frame: Frame) -> SendReceipt:
             sequence_id = value
         elif tag == 0x1A:
             place = _place(data, value, stop)
-        elif tag == 0x20:
-            highest = value
     if producer_id is None or sequence_id is None:
         raise ProtocolError("a SEND_RECEIPT without a producer or a sequence id")
-    return SendReceipt(producer_id, sequence_id, highest, *place)
+    return SendReceipt(producer_id, sequence_id, *place[:2])
 
 
 class Delivery(NamedTuple):

@@ -79,7 +79,7 @@ class Batch(Generic[Token]):
         frame: the SEND command, whole; of a message in chunks, one for each chunk without a receipt.
         deadline: steady time after which it fails, not before that of the batch ahead; infinity: never.
         entries: number of commands in ``frame``.
-        once: whether it is never written a second time: it belongs to a transaction, which is then rolled back.
+        transaction: the one in which it is sent, which is rolled back instead of writing it a second time; or None.
         state: where it is.
         left: number of its entries that have no receipt, while it is written.
         duplicate: whether the broker reported an entry as stored before.
@@ -91,7 +91,7 @@ class Batch(Generic[Token]):
     frame: bytes
     deadline: float
     entries: int = 1
-    once: bool = False
+    transaction: object = None
     state: State = attrs.field(default=State.WAITING, init=False)
     left: int = attrs.field(default=0, init=False)
     duplicate: bool = attrs.field(default=False, init=False)
@@ -180,7 +180,7 @@ class Producing(Generic[Token]):
         batches, self._batches = self._batches, deque()
         ended: list[Batch[Token]] = []
         for batch in batches:
-            if batch.once and batch.state in UNANSWERED:
+            if batch.transaction is not None and batch.state in UNANSWERED:
                 batch.take(Event.END)
                 ended.append(batch)
                 continue
@@ -229,15 +229,19 @@ class Producing(Generic[Token]):
         first.take(event)
         return first
 
-    def withdraw(self, batch: Batch[Token]) -> bool:
-        """Remove a batch of a transaction, unless it was written; return whether it was removed."""
-        if batch.state is not State.WAITING:
-            return False
-        self._batches.remove(batch)
-        if self.connected:
-            self._held -= 1
-        batch.take(Event.END)
-        return True
+    def has(self, transaction: object) -> bool:
+        """Return whether a batch of a transaction has no outcome."""
+        return any(batch.transaction is transaction for batch in self._batches)
+
+    def withdraw(self, transaction: object) -> list[Batch[Token]]:
+        """Remove and return the batches of a transaction that were not written."""
+        found = [each for each in self._batches if each.transaction is transaction and each.state is State.WAITING]
+        for batch in found:
+            self._batches.remove(batch)
+            if self.connected:
+                self._held -= 1
+            batch.take(Event.END)
+        return found
 
     def expire(self, now: float) -> Iterator[Batch[Token]]:
         """Remove and yield the batches whose time is over, in order."""

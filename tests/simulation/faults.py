@@ -97,7 +97,7 @@ def confirm_too_early() -> AbstractContextManager[Any]:
             if batch.state is not State.WRITTEN:
                 break
             self._producing.receipt(batch.sequence)
-            self._report(batch, batch.tokens, None, None)
+            self._report(batch, None, None)
         usual(self, error, assigned)
 
     return patch.object(Producer, "ended", ended)

@@ -14,7 +14,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import attrs
 
@@ -82,7 +82,6 @@ class _Filling:
     transaction: WireTransaction | None
     body: Body = attrs.field(factory=Body)
     tokens: list[Token] = attrs.field(factory=list)
-    size: int = 0  # counted in the window
 
 
 class Producer:
@@ -110,18 +109,15 @@ class Producer:
         self.failure: JMSError | None = None
         self._failed = failed
         self._client = client
+        self._options = options
         self._config = config
-        self._batches = config.batches
         self._persistent = not topic.startswith("non-persistent:")
         self._chunks = config.chunking_enabled and self._persistent
         self._keyed = config.batcher_builder == "KEY_BASED"
-        self._most_records = config.batching_max_messages if config.batching_max_messages > 0 else math.inf
+        most = config.batching_max_messages if config.batches else 1
+        self._most_records = most if most > 0 else math.inf
         self._compression = CompressionType[config.compression_type.upper()]
         self._compress = compressor(self._compression)
-        self._settled = options.settled
-        self._changed = options.topic_changed
-        self._schema = options.schema
-        self._metadata = {CLIENT: process_name(), **config.properties, **options.metadata}
         self._window = window
         self._sequence_ids = sequence_ids
         self._partition = split_partition(topic)[1]
@@ -129,16 +125,14 @@ class Producer:
         self._keeper = Keeper(self, client.topics, client.tasks, client.backoff)
         self._connection: Connection | None = None
         self._producing: Producing[Token] = Producing()
-        self._name, self._named = config.producer_name or "", config.producer_name is not None
+        self._name = config.producer_name or ""
         self._epoch = -1
         self._topic_epoch: int | None = None  # by which the broker refuses an exclusive one that was replaced
         self._sequence = -1  # the last one given
         self._schema_version: bytes | None = None
         self._limit = self._most_bytes = 0
-        self._transacted = options.transacted
         self._filling: dict[object, _Filling] = {}  # by transaction and key, or one for all
         self._waiting: dict[_Filling, None] = {}  # for their transactions to include the topic
-        self._transactions: dict[Batch[Token], WireTransaction] = {}
         self._unsure: set[WireTransaction] = set()  # of which something that was written might still arrive
         self._unsure_ended = Waiters()
         self._count = 0  # records of these batches
@@ -157,16 +151,16 @@ class Producer:
     async def register(self, connection: Connection) -> None:
         """Open the producer at a broker; what has no answer is sent again. Raises TransportError."""
         self._epoch += 1
+        config, options = self._config, self._options
+        metadata = {CLIENT: process_name(), **config.properties, **options.metadata}
         with registering(connection, connection.producers, self._id, self, Command.PRODUCER, self.topic):
             answer = await connection.request(
                 f"open a producer to {self.topic}", self._client.config.operation_timeout, Command.PRODUCER,
                 queued=self._keeper.queued, topic=self.topic, producer_id=self._id, producer_name=self._name or None,
-                user_provided_producer_name=self._named, metadata=key_values(self._metadata), epoch=self._epoch,
-                topic_epoch=self._topic_epoch,
-                schema=_schema_fields(self._schema),
-                producer_access_mode=int(ProducerAccessMode[self._config.access_mode]),
-                initial_subscription_name=self._config.initial_subscription_name,
-                txn_enabled=self._transacted or None,
+                user_provided_producer_name=config.producer_name is not None, metadata=key_values(metadata),
+                epoch=self._epoch, topic_epoch=self._topic_epoch, schema=_schema_fields(options.schema),
+                producer_access_mode=int(ProducerAccessMode[config.access_mode]),
+                initial_subscription_name=config.initial_subscription_name, txn_enabled=options.transacted or None,
             )  # fmt: skip
             if answer["last_sequence_id"] < -1:
                 raise ProtocolError(f"the broker's last sequence id of {self.topic} is {answer['last_sequence_id']}")
@@ -174,14 +168,14 @@ class Producer:
         self._schema_version = answer.get("schema_version") or None
         self._topic_epoch = answer.get("topic_epoch")
         self._limit = connection.max_message_size - _OVERHEAD
-        asked = self._config.batching_max_bytes
+        asked = config.batching_max_bytes
         self._most_bytes = min(asked if asked > 0 else self._limit // 2, self._limit)
         if self.topic not in self._sequence_ids.last:  # the first attempt that succeeds
-            first = self._config.initial_sequence_id
+            first = config.initial_sequence_id
             self._sequence = answer["last_sequence_id"] if first is None else first
             self._sequence_ids.last[self.topic] = self._sequence
         elif self._persistent:
-            self._changed(self.topic)  # PRODUCER creates a topic that was deleted
+            options.topic_changed(self.topic)  # PRODUCER creates a topic that was deleted
         self._connection = connection
         self._end_unsure()
         for frame in self._producing.connect():
@@ -220,14 +214,14 @@ class Producer:
         if batch is None:
             return
         tokens = batch.tokens
-        if batch.once and batch.duplicate:
+        if batch.transaction is not None and batch.duplicate:
             text = "the broker has its sequence id already, perhaps from a transaction that was rolled back"
             self._report_failure(batch, TransportError(text))
         else:
             self._sequence_ids.confirm(self.topic, batch.sequence + len(tokens) - 1)
             ledger, entry = (-1, -1) if batch.duplicate else (receipt.ledger, receipt.entry)
             index = 0 if len(tokens) > 1 else -1
-            self._report(batch, tokens, WireId(ledger, entry, self._partition, index), None)
+            self._report(batch, WireId(ledger, entry, self._partition, index), None)
         if self._count and not self._scheduled:
             self.flush()
 
@@ -260,18 +254,20 @@ class Producer:
         """Add a record to the batch, or send it alone. Raises as ``Sender.send``."""
         if self.failure is not None:
             raise self.failure
-        packed, payload, key = record.packed, record.payload, _key_of(record, self.topic)
+        packed, payload, key = record.packed, record.payload, None
+        size = len(packed) + len(payload or b"")
+        if record.key is not None:
+            key = self._encoded(record.key)
+            size += len(key)
         if transaction is not None and not self._persistent:
             raise IllegalStateError(f"send to {self.topic}: a topic that stores nothing takes no part in transactions")
-        size = len(packed) + (0 if payload is None else len(payload)) + (0 if key is None else len(key))
         compressed = None
         if size > self._limit:
             compressed = self._compressed(payload or b"")
             self._check(size - len(payload or b""), size, len(compressed[1]))
         if record.sequence_id is not None:
             self._sequence_ids.checked(record.sequence_id)
-        self._window.add(size)
-        alone = record.deliver_at is not None or not self._batches or size > self._most_bytes
+        alone = record.deliver_at is not None or size > self._most_bytes
         if self._count and (alone or self._bytes + size > self._most_bytes):
             self.flush()
         group: object = key if self._keyed else None
@@ -282,9 +278,10 @@ class Producer:
             timeout = self._config.send_timeout
             deadline = self._client.loop.time() + timeout if timeout > 0 else math.inf
             batch = self._filling[group] = _Filling(record, key, deadline, transaction)
-        self._bytes += batch.body.add(packed, payload, record.event_time, key)
+        taken = batch.body.add(packed, payload, record.event_time, key)
         batch.tokens.append(token)
-        batch.size += size
+        self._window.add(taken)
+        self._bytes += taken
         self._count += 1
         if alone or self._count >= self._most_records:
             self.flush(compressed)
@@ -297,6 +294,13 @@ class Producer:
                 self._at_next_turn()
             else:
                 self._client.loop.call_later(delay, self._late)
+
+    def _encoded(self, key: str) -> bytes:
+        try:
+            return key.encode()
+        except UnicodeEncodeError as error:
+            text = f"a message to {self.topic}: the group id has a lone surrogate at {error.start}"
+            raise MessageFormatError(text) from error
 
     def _check(self, head: int, size: int, compressed: int) -> None:
         """Raise MessageTooLargeError for a record that is too large although it is compressed, or cut into chunks."""
@@ -359,10 +363,8 @@ class Producer:
         sequence = self._sequence + 1 if first.sequence_id is None else first.sequence_id
         self._sequence = max(self._sequence, sequence + count - 1)
         entries, frame = self._frame(filled, sequence, compressed)
-        once = transaction is not None
-        batch = Batch(sequence, filled.tokens, filled.size, frame, filled.deadline, entries, once)
+        batch = Batch(sequence, filled.tokens, filled.body.size, frame, filled.deadline, entries, transaction)
         if transaction is not None:
-            self._transactions[batch] = transaction
             transaction.producers.add(self)
         data = self._producing.add(batch)
         if self._connection is not None and data:
@@ -408,9 +410,9 @@ class Producer:
 
     # outcomes
 
-    def _report(self, batch: Batch[Token], tokens: list[Token], place: WireId | None, error: JMSError | None) -> None:
-        transaction = self._transactions.pop(batch, None) if batch.once else None
-        self._tell(tokens, batch.size, place, error)
+    def _report(self, batch: Batch[Token], place: WireId | None, error: JMSError | None) -> None:
+        transaction = cast(WireTransaction | None, batch.transaction)
+        self._tell(batch.tokens, batch.size, place, error)
         if transaction is not None:
             if place is not None:
                 transaction.stored(self.topic, place)
@@ -420,7 +422,7 @@ class Producer:
         """Report an outcome to the sender's owner, and free the window."""
         self._window.leave(len(tokens), size)
         try:
-            self._settled(tokens, place, error)
+            self._options.settled(tokens, place, error)
         except Exception as raised:  # an error of the caller must not end the connection
             context = {"message": f"a callback of the sender to {self.topic} raised", "exception": raised}
             self._client.loop.call_exception_handler(context)
@@ -428,17 +430,18 @@ class Producer:
             self._window.reported(len(tokens))
 
     def _report_failure(self, batch: Batch[Token], error: JMSError) -> None:
-        if batch.once and batch.state is State.IN_DOUBT:
-            self._unsure.add(self._transactions[batch])
-        state = State.UNSENT if batch.once else batch.state  # a transaction without all its batches is never committed
-        self._report(batch, batch.tokens, None, self._failure_of(state, error))
+        transaction = cast(WireTransaction | None, batch.transaction)
+        if transaction is not None and batch.state is State.IN_DOUBT:
+            self._unsure.add(transaction)
+        # A transaction without all its batches is never committed.
+        state = batch.state if transaction is None else State.UNSENT
+        self._report(batch, None, self._failure_of(state, error))
 
     def withdraw(self, transaction: WireTransaction) -> None:
         """Fail what was not written of a transaction that can't be committed: later it would stall the topic."""
         error = TransactionRolledBackError("its transaction is rolled back")
-        for batch, owner in list(self._transactions.items()):
-            if owner is transaction and self._producing.withdraw(batch):
-                self._report_failure(batch, error)
+        for batch in self._producing.withdraw(transaction):
+            self._report_failure(batch, error)
 
     async def fence(self, transaction: WireTransaction) -> None:
         """Return once nothing that was written of a transaction can arrive any more. The caller bounds the time.
@@ -446,7 +449,7 @@ class Producer:
         A broker opens a producer again only after it has closed the connection that had it, and ignores what that still
         brings. Stored after the end of its transaction, a message would stall the topic.
         """
-        while transaction in self._unsure or transaction in self._transactions.values():
+        while transaction in self._unsure or self._producing.has(transaction):
             if self._connection is not None:
                 text = f"the connection was closed to roll back a transaction: a send to {self.topic} has no answer"
                 self._connection.close(BrokerUnavailableError(text))
@@ -462,7 +465,7 @@ class Producer:
         if filled in self._waiting and filled.transaction is not None:
             del self._waiting[filled]
             filled.transaction.fail(error)
-            self._tell(filled.tokens, filled.size, None, self._failure_of(State.UNSENT, error))
+            self._tell(filled.tokens, filled.body.size, None, self._failure_of(State.UNSENT, error))
 
     def _failure_of(self, state: State, error: JMSError) -> JMSError:
         """Return the error of records whose batch ended in ``state``; one for want of an answer names an outage."""
@@ -522,14 +525,6 @@ class Producer:
                     producer_id=self._id,
                 )  # fmt: skip
         self._end_unsure()
-
-
-def _key_of(record: OutgoingRecord, topic: str) -> bytes | None:
-    """Return the key as bytes. Raises MessageFormatError if it has lone surrogates."""
-    try:
-        return None if record.key is None else record.key.encode()
-    except UnicodeEncodeError as error:
-        raise MessageFormatError(f"a message to {topic}: the group id has a lone surrogate at {error.start}") from error
 
 
 def _schema_fields(schema: Schema | None) -> dict[str, object] | None:

@@ -83,14 +83,10 @@ class WireSender:
         if self._closed:
             raise ObjectClosedError(f"the sender to {self.topic} is closed")
         self._client.check()
-        producers = self._producers
-        index, count = 0, len(producers)
-        if count > 1:
-            index = partition_of(record, count, self._options.route, self._turns)
-        if transaction is None:
-            producers[index].send(record, token)
-        else:
-            producers[index].send(record, token, transaction)  # type: ignore[arg-type]  # of this transport
+        producers, index = self._producers, 0
+        if len(producers) > 1:
+            index = partition_of(record, len(producers), self._options.route, self._turns)
+        producers[index].send(record, token, transaction)  # type: ignore[arg-type]  # of this transport
 
     def _outdate(self) -> None:
         self.outdated = True
