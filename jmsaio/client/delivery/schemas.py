@@ -31,9 +31,6 @@ _LONGEST, _PAUSE = 3.0, 60.0
 _SHORT_PAUSE = 2.0
 #: Maximum number of cached schemas, and of characters of their definitions.
 _MOST, _MOST_CHARACTERS = 10_000, 4_000_000
-
-#: Bytes of an AVRO body that is decoded in a thread: about 10 ms of work.
-LARGE = 40_000
 #: Maximum number of values of large bodies, decoded for messages that are about to be received.
 _MOST_VALUES = 100
 
@@ -150,7 +147,7 @@ class Schemas:
         if required and known.unsupported is not None:
             self.reports.warn_once(known.unsupported)
         reader = known.reader
-        if required and reader is not None and reader.is_slow and len(record.payload or b"") > LARGE:
+        if required and reader is not None and reader.is_slow(record.payload or b""):
             return self._prepared(record, reader)
         return reader if required or (reader is not None and reader.schema_type == "STRING") else None
 

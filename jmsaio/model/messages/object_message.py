@@ -75,17 +75,22 @@ def _check_json(value: Any, depth: int) -> None:
 
 def is_shallow(value: Any) -> bool:
     """Return whether lists and dicts are nested shallowly enough to copy and write the value."""
-    level = [value]
+    level = [value] if isinstance(value, (dict, list)) else []
     for _ in range(MAX_DEPTH + 2):
-        level = [
-            inner
-            for item in level
-            if isinstance(item, dict | list)
-            for inner in (item.values() if isinstance(item, dict) else item)
-        ]
         if not level:
             return True
+        level = inner_containers(level)
     return False
+
+
+def inner_containers(level: list[Any]) -> list[Any]:
+    """Return the lists and dicts in the lists and dicts of ``level``."""
+    return [
+        inner
+        for item in level
+        for inner in (item.values() if isinstance(item, dict) else item)
+        if isinstance(inner, (dict, list))
+    ]
 
 
 class ObjectMessage(Message):
