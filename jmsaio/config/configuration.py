@@ -360,13 +360,9 @@ class Configuration:
             reason = f"option {key} = True: jms.emulateTransactions = True is set, too; set one of them, as in Java"
             raise ConfigurationError(reason, key=key)
         if not self.transport_entry.transactions:
-            able = [each.name for each in self._url_scheme.transports if each.transactions]
-            use = f"use transport={able[0]}" if able else "name the broker with brokerServiceUrl=pulsar://host:6650"
-            place = f"transport={self.used_transport}"
-            if not able:
-                place = f"{self.service_url.partition(':')[0]}:// URLs are opened with {place}, which"
-            reason = f"option {key} = True: {place} has no transactions; {use}, or set jms.emulateTransactions=true"
-            raise ConfigurationError(f"{reason} instead", key=key)
+            [able] = [each.name for each in self._url_scheme.transports if each.transactions]
+            reason = f"option {key} = True: transport={self.used_transport} has no transactions; use transport={able}, "
+            raise ConfigurationError(f"{reason}or set jms.emulateTransactions=true instead", key=key)
 
     @property
     def used_priority_mapping(self) -> str | None:

@@ -99,8 +99,6 @@ class Scheme:
             return found[name]
         else:
             reason = f"{self.name}:// URLs take {' or '.join(found)}"
-            if not self.example:  # the broker is looked up there
-                reason += "; for the others name the broker itself with brokerServiceUrl, such as pulsar://host:6650"
         raise ConfigurationError(f"option transport = {shown(name)}: {reason}", key="transport")
 
 
@@ -160,8 +158,10 @@ def _host_port(place: str, default_port: int) -> tuple[str, int]:
 #: Pulsar's default ports of the REST interface, by its scheme.
 WEB_PORTS = {"http": 8080, "https": 8443}
 _MEMORY = TransportEntry("memory", "jmsaio.transport.memory", transactions=True)
-_PULSAR_CLIENT = TransportEntry("pulsar-client", "jmsaio.transport.pulsar", needs="_pulsar")
-_PULSAR = (_PULSAR_CLIENT, TransportEntry("wire", "jmsaio.transport.pulsar", transactions=True))
+_PULSAR = (
+    TransportEntry("pulsar-client", "jmsaio.transport.pulsar", needs="_pulsar"),
+    TransportEntry("wire", "jmsaio.transport.pulsar", transactions=True),
+)
 _TLS = frozenset({"useTls"})
 
 #: The registry. The first row is the default broker.
@@ -177,8 +177,8 @@ SCHEMES = {
             "pulsar+ssl://host:6651",
             implied=_TLS,
         ),
-        Scheme("http", (_PULSAR_CLIENT,), _cluster("http", WEB_PORTS["http"], "pulsar")),
-        Scheme("https", (_PULSAR_CLIENT,), _cluster("https", WEB_PORTS["https"], "pulsar+ssl"), implied=_TLS),
+        Scheme("http", _PULSAR, _cluster("http", WEB_PORTS["http"], "pulsar")),
+        Scheme("https", _PULSAR, _cluster("https", WEB_PORTS["https"], "pulsar+ssl"), implied=_TLS),
     )
 }
 

@@ -11,6 +11,7 @@ import hmac
 import http.client
 import json
 import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
@@ -22,6 +23,8 @@ from jmsaio.launcher.settings import parse_settings
 ADMIN = "admin"
 #: Role allowed to send and receive in the namespace public/default.
 APP = "app"
+#: What it is allowed to do, by namespace.
+_RIGHTS = {"public/default": ["produce", "consume"], "pulsar/system": ["consume"]}
 #: Role without permissions.
 GUEST = "guest"
 
@@ -33,6 +36,7 @@ _ALGORITHM = b'{"alg":"HS256"}'
 _PROVIDER = "org.apache.pulsar.broker.authentication.AuthenticationProviderToken"
 _PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 _GRANT_TIMEOUT = 30.0  # seconds
+_MISSING, _PAUSE = 404, 0.1  # status, and seconds
 
 
 def prepare(home: Path) -> dict[str, str]:
@@ -104,24 +108,29 @@ def headers(home: Path) -> dict[str, str]:
 
 
 def grant(web_port: int, shown: Mapping[str, str]) -> None:
-    """Allow the role `APP` to send and receive in public/default.
+    """Allow the role `APP` to send and receive in public/default, and to find the transaction coordinators.
 
     Args:
         web_port: port of the broker's REST interface on this machine.
         shown: headers of a superuser (see `headers`).
 
     Raises:
-        StartError: the broker refused the call or did not answer.
+        StartError: the broker refused a call or did not answer.
     """
     connection = http.client.HTTPConnection("127.0.0.1", web_port, timeout=_GRANT_TIMEOUT)
-    path = f"/admin/v2/namespaces/public/default/permissions/{APP}"
     try:
-        body = json.dumps(["produce", "consume"])
-        connection.request("POST", path, body, {**shown, "Content-Type": "application/json"})
-        status = connection.getresponse().status
+        for namespace, actions in _RIGHTS.items():
+            path = f"/admin/v2/namespaces/{namespace}/permissions/{APP}"
+            status, deadline = _MISSING, time.monotonic() + _GRANT_TIMEOUT
+            while status == _MISSING and time.monotonic() < deadline:  # the broker creates it after its start
+                connection.request("POST", path, json.dumps(actions), {**shown, "Content-Type": "application/json"})
+                answer = connection.getresponse()
+                answer.read()
+                status = answer.status
+                time.sleep(_PAUSE * (status == _MISSING))
+            if status >= 300:
+                raise StartError(f"role {APP} got no rights in {namespace}: status {status}")
     except (OSError, http.client.HTTPException) as error:
-        raise StartError(f"role {APP} got no rights in public/default: {error}") from error
+        raise StartError(f"role {APP} got no rights: {error}") from error
     finally:
         connection.close()
-    if status >= 300:
-        raise StartError(f"role {APP} got no rights in public/default: status {status}")

@@ -56,6 +56,8 @@ def test_every_option_is_declared_for_transports_that_exist() -> None:
         ("pulsar+ssl://h", "wire", "wire"),
         ("pulsar://h?transport=wire&useTls=true", None, "wire"),
         ("http://h", None, "pulsar-client"),
+        ("http://h?enableTransaction=true", None, "wire"),
+        ("https://h", "wire", "wire"),
         ("memory:?transport=auto&enableTransaction=true", None, "memory"),
     ],
 )
@@ -79,9 +81,9 @@ def test_a_transport_is_chosen_by_name_or_for_transactions(
         ({"brokerServiceUrl": "pulsar://h", "transport": "pulsar-client"},
          "transport=pulsar-client has no transactions; use transport=wire, or set jms.emulateTransactions=true "
          "instead"),
-        ({"webServiceUrl": "https://h"},
-         "https:// URLs are opened with transport=pulsar-client, which has no transactions; name the broker with "
-         "brokerServiceUrl=pulsar://host:6650, or set jms.emulateTransactions=true instead"),
+        ({"webServiceUrl": "https://h", "transport": "pulsar-client"},
+         "transport=pulsar-client has no transactions; use transport=wire, or set jms.emulateTransactions=true "
+         "instead"),
     ],
 )  # fmt: skip
 def test_transactions_are_refused_on_a_transport_without_them(config: dict[str, str], reason: str) -> None:
@@ -106,10 +108,6 @@ def test_what_only_the_transport_without_transactions_has_is_refused_with_both_o
         ("pulsar://h?transport=wires", "'wires': must be one of auto, pulsar-client, wire"),
         ({"brokerServiceUrl": "pulsar://h", "transport": 3}, "'3': must be one of auto, pulsar-client, wire"),
         ("pulsar+ssl://h?transport=memory", "'memory': must be one of auto, pulsar-client, wire"),
-        ("http://h?transport=wire", "'wire': http:// URLs take pulsar-client; for the others name the broker "
-         "itself with brokerServiceUrl, such as pulsar://host:6650"),
-        ({"webServiceUrl": "https://h", "transport": "wire"}, "'wire': https:// URLs take pulsar-client; for the "
-         "others name the broker itself with brokerServiceUrl, such as pulsar://host:6650"),
         ("memory:?transport=wire", "'wire': memory: is a broker in this process, without a choice of transports; "
          "leave the option out"),
     ],

@@ -504,11 +504,14 @@ class RestAdmin:
 
         Clients that look the topic up connect to this address of Pulsar's protocol, with TLS or without.
         """
-        what = f"broker of {topic}"
-        found = await self._call("GET", lookup_path(topic), what=what, checked=False)
+        what, listener = f"broker of {topic}", self._config.client.get("listener_name")
+        query = None if listener is None else {"listenerName": str(listener)}
+        found = await self._call("GET", lookup_path(topic), what=what, query=query, checked=False)
         with understanding(what):
-            url: str = found["brokerUrlTls" if tls else "brokerUrl"]
-            return urlsplit(url).netloc
+            place = urlsplit(str(found.get("brokerUrlTls" if tls else "brokerUrl") or "")).netloc
+        if not place:
+            raise AdminError(f"{what}: it names no address for connections {'with' if tls else 'without'} TLS", 200)
+        return place
 
     async def consumers(self, what: str, topic: str) -> set[str]:
         """Return the names of the consumers and readers of a topic without partitions, in whatever cluster this is."""

@@ -15,6 +15,7 @@ import attrs
 from jmsaio.errors import (
     IllegalStateError,
     JMSError,
+    JMSSecurityError,
     NotFoundError,
     OperationTimeoutError,
 )
@@ -36,6 +37,10 @@ _NONE: Final = (
     "this broker has no transactions: set transactionCoordinatorEnabled=true and systemTopicEnabled=true in its "
     "configuration (in a cluster, also run 'bin/pulsar initialize-transaction-coordinator-metadata' once), or use "
     "jms.emulateTransactions=true"
+)
+_NO_RIGHT: Final = (
+    "clients with transactions need the right to consume in pulsar/system: "
+    "'pulsar-admin namespaces grant-permission pulsar/system --role ROLE --actions consume'"
 )
 
 
@@ -83,6 +88,8 @@ class Coordinators:
         except TimeoutError:
             text = f"ask for the transaction coordinators: no answer within {timeout:g} s"
             raise OperationTimeoutError(text) from None
+        except JMSSecurityError as error:
+            raise JMSSecurityError(f"{error}; {_NO_RIGHT}", error.error_code) from error
         except JMSError as error:
             if not isinstance(error, NotFoundError) and error.error_code != "NotAllowedError":
                 raise

@@ -10,9 +10,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import anyio.to_thread
+import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import (
+    AdminError,
     BrokerUnavailableError,
     JMSError,
     JMSSecurityError,
@@ -21,6 +23,7 @@ from jmsaio.errors import (
     ProtocolError,
 )
 from jmsaio.model.arguments import brief
+from jmsaio.model.temporary_names import PROBE_TOPIC
 from jmsaio.protocol.handshake import Identity
 from jmsaio.protocol.lookup import Address
 from jmsaio.transport.causes import cause_of
@@ -33,6 +36,7 @@ from jmsaio.transport.pulsar.admin.credentials import (
     read_credentials,
     tls_context,
 )
+from jmsaio.transport.pulsar.admin.rest import RestAdmin
 from jmsaio.transport.pulsar.wire.connection import Connection, Introduction
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 
@@ -40,6 +44,8 @@ from jmsaio.transport.pulsar.wire.tasks import Tasks
 _LONGEST_HOST: Final = 253
 #: Error code of an address where no broker can be reached.
 UNREACHABLE: Final = "ConnectError"
+#: Statuses from which on a REST interface can't answer for now.
+_STARTING: Final = 500
 #: Maximum seconds to check whether a port uses the other scheme.
 _LOOK: Final = 2.0
 
@@ -53,7 +59,7 @@ class Pool:
         lost: called with its error when the last connection is lost.
 
     Attributes:
-        service: URLs of the brokers or proxies to ask first, in turn.
+        service: URLs of the brokers or proxies to ask first, in turn; without one, a REST interface is asked for one.
         tls: whether connections use TLS.
     """
 
@@ -63,6 +69,11 @@ class Pool:
         self.service = _addresses(config.service_url)
         self.tls = config.scheme == "pulsar+ssl"
         self._config = config
+        self._interfaces: list[RestAdmin] = []
+        if self.service[0].startswith("http"):
+            self._interfaces = [RestAdmin(attrs.evolve(config, web_service_url=url)) for url in self.service]
+            self.service = []
+        self._asking: asyncio.Task[str] | None = None
         self._credentials: Credentials | None = read_credentials(
             config.auth_plugin, config.auth_params, authorities(config)
         )
@@ -95,6 +106,10 @@ class Pool:
             found = self._found(Address(url))
             if found is not None:
                 return found
+        if not cluster and self._interfaces:
+            if self._asking is None or self._asking.done():
+                self._asking = self._tasks.start(self._named_by_rest())
+            service = self.service = [await asyncio.shield(self._asking)]
         errors: list[JMSError] = []
         for url in service:
             try:
@@ -109,6 +124,23 @@ class Pool:
         first, text = errors[0], "; ".join(str(each) for each in errors)
         host, port = (first.host, first.port) if isinstance(first, BrokerUnavailableError) else (None, None)
         raise BrokerUnavailableError(text, host, port, error_code=UNREACHABLE) from first
+
+    async def _named_by_rest(self) -> str:
+        """Return the URL of a broker, which the REST interface names. Raises as ``connect_service``."""
+        topic = f"non-persistent://{self._config.system_namespace}/{PROBE_TOPIC}"
+        causes = []
+        for interface in self._interfaces:
+            try:
+                async with asyncio.timeout(self._timeout):
+                    place = await interface.owner(topic, self.tls)
+                return f"pulsar{'+ssl' * self.tls}://{place}"
+            except (TimeoutError, AdminError) as error:
+                if isinstance(error, AdminError) and error.status is not None and error.status < _STARTING:
+                    raise
+                causes.append(f"{interface.address}: {cause_of(error.__cause__ or error)}")
+        url = urlsplit(self._interfaces[0].address)
+        text = f"ask the REST interface for a broker: {'; '.join(causes)}"
+        raise BrokerUnavailableError(text, url.hostname, url.port, error_code=UNREACHABLE)
 
     async def connect(self, address: Address) -> Connection:
         """Return the connection to a broker; open it if there is none.
@@ -154,6 +186,8 @@ class Pool:
         self._closed = True
         closed = ObjectClosedError("the connection to the broker is closed")
         await asyncio.gather(*(connection.aclose(closed, timeout) for connection in self.connections))
+        for interface in self._interfaces:
+            await interface.aclose()
         self._open.clear()
 
     def _opened(self, address: Address, opening: asyncio.Future[Connection], task: asyncio.Task[Connection]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jmsaio.errors import IllegalStateError, TransportError
+from jmsaio.errors import IllegalStateError, JMSSecurityError, TransportError
 from jmsaio.protocol.codes import ServerError, TxnAction
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire import coordinators
@@ -41,6 +41,12 @@ async def test_a_broker_without_coordinators_has_no_transactions(
     peer.coordinators = coordinators
     peer.answer(Command.TC_CLIENT_CONNECT_REQUEST, ServerError.NotAllowedError)
     with pytest.raises(IllegalStateError, match="transactionCoordinatorEnabled=true"):
+        await transport.ready_for_transactions(5)
+
+
+async def test_a_client_without_the_right_to_find_the_coordinators(peer: Peer, transport: WireTransport) -> None:
+    peer.answer(Command.PARTITIONED_METADATA, ServerError.AuthorizationError)
+    with pytest.raises(JMSSecurityError, match="grant-permission pulsar/system"):
         await transport.ready_for_transactions(5)
 
 

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from jmsaio.config import load
-from jmsaio.errors import BrokerUnavailableError, JMSSecurityError, ObjectClosedError, ProtocolError
+from jmsaio.errors import (
+    AdminError,
+    BrokerUnavailableError,
+    JMSError,
+    JMSSecurityError,
+    ObjectClosedError,
+    ProtocolError,
+)
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.lookup import Address
-from jmsaio.transport.pulsar.wire.pool import Pool
+from jmsaio.transport.pulsar.wire.pool import UNREACHABLE, Pool
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 from tests.support.issuer import Issuer, make_keys
-from tests.transport.pulsar.wire.peer import Peer
+from tests.transport.pulsar.admin.test_rest import Answer, scripted
+from tests.transport.pulsar.wire.peer import Peer, listening
 
 
 async def test_a_connection_is_opened_once_and_opened_anew_after_a_loss(peer: Peer) -> None:
@@ -53,6 +62,54 @@ async def test_where_no_address_works_the_causes_of_all_are_named(peer: Peer) ->
     pool = Pool(load(f"{peer.url},127.0.0.1:1", use_pulsar_admin=False), Tasks())
     with pytest.raises(JMSSecurityError):
         await pool.connect_service()
+
+
+@pytest.fixture
+async def by_rest() -> AsyncIterator[Callable[[str], Pool]]:
+    """Create a pool that asks a REST interface for a broker."""
+    made: list[tuple[Pool, Tasks]] = []
+
+    def make(url: str) -> Pool:
+        tasks = Tasks()
+        made.append((Pool(load({"webServiceUrl": url, "enableTransaction": "true"}), tasks), tasks))
+        return made[-1][0]
+
+    yield make
+    for pool, tasks in made:
+        await pool.aclose(1)
+        await tasks.aclose(1)
+
+
+async def test_a_rest_interface_is_asked_for_a_broker_whenever_none_is_connected(
+    peer: Peer, by_rest: Callable[[str], Pool]
+) -> None:
+    async with listening() as other, scripted(*(Answer(200, {"brokerUrl": one.url}) for one in (peer, other))) as rest:
+        pool = by_rest(rest.url)
+        first, second = await asyncio.gather(pool.connect_service(), pool.connect_service())
+        assert first is second is await pool.connect_service()
+        assert first.address == Address(peer.url)
+        peer.links[-1].cut()
+        while first.error is None:
+            await asyncio.sleep(0.001)
+        assert (await pool.connect_service()).address == Address(other.url)
+        assert len(rest.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "text"),
+    [
+        (Answer(503), BrokerUnavailableError, "ask the REST interface for a broker: http://127.0.0.1:"),
+        (Answer(401), JMSSecurityError, "broker of non-persistent:"),
+        (Answer(200, {"brokerUrlTls": "pulsar+ssl://h:6651"}), AdminError, "no address for connections without TLS"),
+    ],
+)
+async def test_a_rest_interface_that_names_no_broker(
+    by_rest: Callable[[str], Pool], answer: Answer, kind: type[JMSError], text: str
+) -> None:
+    async with scripted(answer) as rest:
+        with pytest.raises(kind, match=text) as caught:
+            await by_rest(rest.url).connect_service()
+    assert (caught.value.error_code == UNREACHABLE) is (kind is BrokerUnavailableError)  # asked again
 
 
 async def test_whoever_waits_for_a_connection_is_told_of_the_close(peer: Peer) -> None:

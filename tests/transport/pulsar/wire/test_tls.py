@@ -28,6 +28,7 @@ from jmsaio.transport.pulsar.wire.topics import Topics
 from jmsaio.transport.pulsar.wire.transport import open_transport
 from tests.kit.records import Outcomes, record, tell_each
 from tests.support.certificates import make_authority, make_certificate
+from tests.support.secure import SecureBroker
 from tests.transport.pulsar.wire.conftest import TOPIC
 from tests.transport.pulsar.wire.peer import Peer, Script, listening
 
@@ -261,3 +262,21 @@ async def test_closing_is_bounded_where_the_broker_neither_answers_nor_reads(fil
             await transport.aclose(0.3)
         assert len(outcomes) == 200
     assert asyncio.all_tasks() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tls", [False, True])
+async def test_a_map_that_names_only_the_rest_interface(
+    secure_broker: SecureBroker, name: Callable[[str], str], tls: bool
+) -> None:
+    """It names the address with TLS to a client with TLS. A Java service's map has native transactions."""
+    options = {**secure_broker.options(tls=tls), "enableTransaction": "true", "tlsEnableHostnameVerification": "false"}
+    del options["brokerServiceUrl"]
+    queue = jmsaio.Queue(name("only-web"))
+    async with jmsaio.connect(options) as connection:
+        async with connection.create_session(jmsaio.AcknowledgeMode.TRANSACTED) as session:
+            async with session.create_producer(queue) as producer:
+                await producer.send("x")
+            await session.commit()
+            async with session.create_consumer(queue) as consumer:
+                assert (await consumer.receive(10)) is not None
