@@ -139,6 +139,7 @@ class Consumer:
         self._refused: JMSError | None = None
         self._late_acks: list[_LateAcks] = []  # in transactions, while it is closed at the broker
         self._unacknowledged: set[Entry] = set()  # by transactions that are still to end
+        self._dropped = weakref.WeakSet[Entry]()  # that the broker no longer counts as this consumer's
         self._transacted: set[asyncio.Future[None]] = set()  # acknowledgements in transactions without an outcome
         self._changed = Waiters()  # it is registered, or has failed
         config = subscription.config
@@ -251,11 +252,11 @@ class Consumer:
             return False
         return (signed(taken["ledger_id"]), signed(taken["entry_id"])) < (last["ledger_id"], last["entry_id"])
 
-    def _subscribe_again(self) -> None:
+    def _subscribe_again(self, why: str = "the broker sends nothing") -> None:
         connection = self._connection
         if connection is not None and connection.consumers.pop(self._id, None) is not None:
             connection.send_request(Command.CLOSE_CONSUMER, consumer_id=self._id)
-            self.ended(TransportError("the broker sends nothing"), "")
+            self.ended(TransportError(why), "")
 
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         """Take an entry."""
@@ -612,6 +613,7 @@ class Consumer:
             error = TransportError(f"{what}: the answer is lost with the connection", "Disconnected")
         elif "error" in sent.result():
             error = self._refused = error_of(what, sent.result()["error"], sent.result().get("message") or "")
+            self._dropped.update(entry for entry, left in places if left is None)
         self._answer_in(transaction, places, outcome, error)
 
     def _answer_in(
@@ -651,7 +653,10 @@ class Consumer:
         )
         for entry in again:
             entry.returned = False
-        self.redeliver(again)
+        if any(entry in self._dropped and entry.registration == self._id for entry in again):
+            self._subscribe_again("the broker refused an acknowledgement and lost the message from its list")
+        else:
+            self.redeliver(again)
 
     async def _acknowledge_late(self) -> None:
         """Subscribe for what was acknowledged since the consumer was closed at the broker, and receive nothing."""

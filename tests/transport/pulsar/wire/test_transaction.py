@@ -237,6 +237,16 @@ async def test_a_conflict_is_reported_to_the_commit(world: World) -> None:
         await transaction.commit()
 
 
+async def test_what_the_broker_refuses_to_acknowledge_comes_again(world: World) -> None:
+    """A whole entry is then no longer the consumer's for the broker, which ignores that it is to be redelivered."""
+    transaction, box = await world.both()
+    world.server.answer(Command.ACK, ServerError.PersistenceError)
+    world.server.script(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, *[lambda link, fields: b""] * 3)
+    with pytest.raises(TransactionRolledBackError, match="PersistenceError"):
+        await transaction.commit()
+    assert texts(await box.take(1)) == ["in"]
+
+
 async def test_a_duplicate_is_no_part_of_it(world: World) -> None:
     """A broker that deduplicates has the sequence ids of what was rolled back, too, and drops what repeats them."""
     transaction = await world.transport.begin(60)
