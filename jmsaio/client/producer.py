@@ -240,8 +240,11 @@ class MessageProducer(AsyncClosing):
         schema, aside = self._schema, None
         if schema is not None and (aside := schema.aside(sent._body())) is not None:
             schema = attrs.evolve(schema, write=_later)
-        record = encode(sent, stamp, schema)
         tracing = runtime.connection.tracing
+        if schema is None and tracing is None:
+            record = self._plain.writer.encode(sent, stamp)
+        else:
+            record = encode(sent, stamp, schema)
         send = PendingSend(loop=loop) if tracing is None else self._traced(tracing, target, sent, record)
         sends, transaction = runtime.sends, None
         pooled = self._targets.pooled(target)

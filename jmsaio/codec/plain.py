@@ -14,13 +14,16 @@ the transport computes the size of the record: the lengths are known here.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Generic, TypeVar
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
-from jmsaio.codec.encode import Stamp, stamped
+from jmsaio.codec.bodies import encode_body
+from jmsaio.codec.encode import Stamp, encode, stamped
 from jmsaio.codec.properties import HIDDEN, MARKS, remember
 from jmsaio.errors import IllegalArgumentError
+from jmsaio.model.messages.message import Message
 from jmsaio.model.names import check_property_name
 from jmsaio.model.packed import pack, pack_name, pack_value
 from jmsaio.model.text import to_java
@@ -182,7 +185,7 @@ def write_plain(payload: bytes, parts: MapParts, own_id: str | None, properties:
     return OutgoingRecord(payload, wire, None, event_time, deliver_at, priority, sticky, None, characters)
 
 
-def write_packed(payload: bytes, parts: PackedParts, own_id: str | None, properties: bytes) -> PackedRecord:
+def write_packed(payload: bytes | None, parts: PackedParts, own_id: str | None, properties: bytes) -> PackedRecord:
     """Create the record of a payload from its stamp's parts, its id, or None, and packed properties."""
     before, behind, event_time, deliver_at, priority, sticky = parts
     if own_id is None:
@@ -191,6 +194,24 @@ def write_packed(payload: bytes, parts: PackedParts, own_id: str | None, propert
         text = own_id.encode()
         packed = b"".join((before, _ID[len(text)], text, behind, properties))
     return PackedRecord(payload, packed, None, event_time, deliver_at, priority, sticky)
+
+
+@lru_cache(maxsize=32)
+def _shared_parts(kind: str, headers: tuple[Any, ...]) -> PackedParts:
+    """Return ``packed_parts`` of a stamp's values behind the id: the sends of one millisecond have the same."""
+    return packed_parts(kind, Stamp(None, *headers))
+
+
+def encode_packed(message: Message, stamp: Stamp) -> OutgoingRecord:
+    """Return the record of ``encode``, packed at once if the message has plain properties and no headers of its own."""
+    values = message._property_map()
+    properties = packed_properties(values) if values else b""
+    if properties is None or message._head is not None or message._source is not None:
+        return encode(message, stamp)
+    more: dict[str, str] = {}
+    payload = encode_body(message.KIND, message._body(), more)
+    parts = _shared_parts(message.KIND, stamp[1:])
+    return write_packed(payload, parts, stamp.message_id, properties + pack(more) if more else properties)
 
 
 @attrs.frozen
@@ -202,16 +223,20 @@ class PlainWriter(Generic[Written, Parts]):
         properties: converts an application's properties, see ``plain_properties``.
         parts: returns the parts of a stamp that many records share, see ``plain_parts``.
         write: creates a record with such parts, see ``write_plain``.
+        encode: creates the record of a message, see ``encode``.
     """
 
     none: Written
     properties: Callable[[Mapping[str, object]], Written | None]
     parts: Callable[[str, Stamp], Parts]
     write: Callable[[bytes, Parts, str | None, Written], OutgoingRecord]
+    encode: Callable[[Message, Stamp], OutgoingRecord]
 
 
-MAPS: Final[PlainWriter[Counted, MapParts]] = PlainWriter(({}, 0), plain_properties, plain_parts, write_plain)
-PACKED: Final[PlainWriter[bytes, PackedParts]] = PlainWriter(b"", packed_properties, packed_parts, write_packed)
+MAPS: Final[PlainWriter[Counted, MapParts]] = PlainWriter(({}, 0), plain_properties, plain_parts, write_plain, encode)
+PACKED: Final[PlainWriter[bytes, PackedParts]] = PlainWriter(
+    b"", packed_properties, packed_parts, write_packed, encode_packed
+)
 
 
 def _mark(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -10,14 +11,22 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jmsaio.codec import Stamp, encode
-from jmsaio.codec.plain import MAPS, PACKED, plain_properties
+from jmsaio.codec.plain import MAPS, PACKED, encode_packed, plain_properties
 from jmsaio.codec.properties import HIDDEN
 from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.map_message import MapMessage
+from jmsaio.model.messages.message import Message
+from jmsaio.model.messages.object_message import ObjectMessage
+from jmsaio.model.messages.stream_message import StreamMessage
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Byte, Char, Float, Long
-from jmsaio.model.wire import OutgoingRecord
+from jmsaio.model.wire import OutgoingRecord, PackedRecord
 from tests.codec.strategies import loose_texts, properties
 
+MESSAGES: list[Callable[[], Message]] = [
+    Message, TextMessage, lambda: MapMessage({"a": 1}), lambda: StreamMessage([1, "b"]),
+    lambda: ObjectMessage({"json": [1]}),
+]  # fmt: skip
 NAMES = st.sampled_from(["region", "größe", "a$_1", "JMSXGroupID", "JMSXGroupSeq", "a b", "x_jsmtype", "not", *HIDDEN])
 VALUES = properties | st.none() | loose_texts | st.integers() | st.binary(max_size=3) | st.just(Char("c"))
 STAMPS = st.builds(
@@ -72,7 +81,22 @@ def test_the_record_is_that_of_a_message(body: str | bytes, given: dict[str, Any
         expected = slow(body, given, stamp)
         assert outcome(plain) == outcome(packed) == outcome(expected)
         assert plain == expected and packed.packed == expected.packed
+        message = TextMessage(body, properties=given) if isinstance(body, str) else BytesMessage(body, properties=given)
+        assert outcome(encode_packed(message, stamp)) == outcome(expected)
         assert plain.characters == sum(len(name) + len(value) for name, value in plain.properties.items())
+
+
+@given(st.sampled_from(MESSAGES), STAMPS, st.booleans())
+def test_a_message_of_any_kind_is_packed_as_it_is_encoded(
+    make: Callable[[], Message], stamp: Stamp, replies: bool
+) -> None:
+    message = make()
+    message.set_int_property("n", 5)
+    if replies:
+        message.jms_correlation_id = "another"
+    packed, expected = encode_packed(message, stamp), encode(message, stamp)
+    assert outcome(packed) == outcome(expected) and packed.packed == expected.packed
+    assert isinstance(packed, PackedRecord) is not replies
 
 
 @pytest.mark.parametrize("length", [0, 1, 100, 126, 127, 128, 300, 20_000])

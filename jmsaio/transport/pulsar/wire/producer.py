@@ -74,9 +74,10 @@ _Compressed = tuple[CompressionType, bytes]
 
 @attrs.define(eq=False)
 class _Filling:
-    """A batch that still grows: its first record with its key, all of them, and their transaction."""
+    """A batch that still grows: its first record with its packed properties and key, all of them, their transaction."""
 
     first: OutgoingRecord
+    packed: bytes
     key: bytes | None
     deadline: float
     transaction: WireTransaction | None
@@ -277,7 +278,7 @@ class Producer:
         if batch is None:
             timeout = self._config.send_timeout
             deadline = self._client.loop.time() + timeout if timeout > 0 else math.inf
-            batch = self._filling[group] = _Filling(record, key, deadline, transaction)
+            batch = self._filling[group] = _Filling(record, packed, key, deadline, transaction)
         taken = batch.body.add(packed, payload, record.event_time, key)
         batch.tokens.append(token)
         self._window.add(taken)
@@ -380,7 +381,7 @@ class Producer:
         compression, data = compressed or self._compressed(payload)
         highest = 0 if alone else sequence + count - 1
         metadata = Metadata(
-            self._name, sequence, int(self._client.clock.now() * 1000), record.packed if alone else b"",
+            self._name, sequence, int(self._client.clock.now() * 1000), batch.packed if alone else b"",
             partition_key=batch.key, compression=compression, uncompressed_size=len(payload),
             num_messages_in_batch=None if alone else count, event_time=record.event_time if alone else 0,
             schema_version=self._schema_version, deliver_at_time=record.deliver_at, highest_sequence_id=highest,
