@@ -63,13 +63,12 @@ if TYPE_CHECKING:
     from jmsaio.client.connection import Connection, ConnectionMetaData, ConnectionStats, ExceptionListener
     from jmsaio.client.consumer import MessageConsumer, MessageListener
     from jmsaio.client.context import Context
-    from jmsaio.client.delivery.stats import ConsumerStats
     from jmsaio.client.factory import ConnectionFactory, connect
     from jmsaio.client.jms_producer import JMSProducer
     from jmsaio.client.producer import MessageProducer
     from jmsaio.client.request import QueueRequestor, TopicRequestor
     from jmsaio.client.senders.pending import Receipt
-    from jmsaio.client.senders.stats import ProducerStats
+    from jmsaio.client.senders.stats import ConsumerStats, ProducerStats
     from jmsaio.client.session import Session
 
 __all__ = [
@@ -162,7 +161,7 @@ _CLIENT: Final = {
     "ConnectionMetaData": "connection",
     "ConnectionState": "callbacks.connection_state",
     "ConnectionStats": "connection",
-    "ConsumerStats": "delivery.stats",
+    "ConsumerStats": "senders.stats",
     "Context": "context",
     "Enumeration": "browser",
     "ExceptionListener": "connection",

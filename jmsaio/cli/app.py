@@ -11,8 +11,7 @@ import click
 
 from jmsaio.cli.broker import broker
 from jmsaio.cli.browse import browse, peek
-from jmsaio.cli.common.exits import BROKEN_PIPE, DATA_LOSS, ERROR, INTERRUPTED, OK, USAGE
-from jmsaio.cli.common.output import show_help_alone
+from jmsaio.cli.common.output import BROKEN_PIPE, DATA_LOSS, ERROR, INTERRUPTED, OK, USAGE, show_help_alone
 from jmsaio.cli.dlq import dlq
 from jmsaio.cli.doctor import doctor
 from jmsaio.cli.guide import guide

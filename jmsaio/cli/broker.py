@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.common.exits import NOTHING, OK
-from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
-from jmsaio.cli.common.selecting import Number
+from jmsaio.cli.common.connecting import Number
+from jmsaio.cli.common.output import NOTHING, OK, Output, json_option, make_output, printable, show_help_alone
 from jmsaio.model.arguments import shown
 
 if TYPE_CHECKING:

@@ -7,12 +7,16 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from jmsaio.cli.common.completing import complete_destination
-from jmsaio.cli.common.connecting import connection_options, read_connection, require_destination
-from jmsaio.cli.common.exits import NOTHING, OK
+from jmsaio.cli.common.connecting import (
+    complete_destination,
+    connection_options,
+    create_option,
+    read_connection,
+    require_destination,
+    with_options,
+)
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.common.output import Output, json_option, make_output, printable
-from jmsaio.cli.common.selecting import create_option, with_options
+from jmsaio.cli.common.output import NOTHING, OK, Output, json_option, make_output, printable
 from jmsaio.cli.receive import write
 from jmsaio.model.destinations import Queue
 from jmsaio.model.messages.message import Message

@@ -10,14 +10,33 @@ import click
 from rich.text import Text
 
 from jmsaio.cli.browse import browse_each
-from jmsaio.cli.common.asking import agreed, require_terminal, yes_option
-from jmsaio.cli.common.completing import complete_destination
-from jmsaio.cli.common.connecting import broker_options, read_connection, require_destination
-from jmsaio.cli.common.exits import ERROR, NOTHING, OK, PARTLY
+from jmsaio.cli.common.connecting import (
+    agreed,
+    broker_options,
+    complete_destination,
+    full_name,
+    of_option,
+    read_connection,
+    require_destination,
+    require_terminal,
+    selector_option,
+    target_options,
+    topic_option,
+    yes_option,
+)
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.common.outcome import write_outcome
-from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
-from jmsaio.cli.common.selecting import full_name, of_option, selector_option, target_options, topic_option
+from jmsaio.cli.common.output import (
+    ERROR,
+    NOTHING,
+    OK,
+    PARTLY,
+    Output,
+    json_option,
+    make_output,
+    printable,
+    show_help_alone,
+    write_outcome,
+)
 from jmsaio.cli.show import body_text, clock_text, to_json
 from jmsaio.cli.states import MESSAGES, open_admin, write_states
 from jmsaio.cli.transfer import perform, transfer_options
@@ -26,7 +45,7 @@ from jmsaio.config import Configuration, load
 from jmsaio.model.destination_text import parse_destination_text
 from jmsaio.model.destinations import Queue, Topic, resolve, short_name
 from jmsaio.model.messages.message import Message
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, REAL_TOPIC
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import click
 from rich.console import Console
 from rich.markdown import Markdown
 
-from jmsaio.cli.common.exits import NOTHING, OK
-from jmsaio.cli.common.output import make_output
+from jmsaio.cli.common.output import NOTHING, OK, make_output
 from jmsaio.config.options import nearest
 from jmsaio.model.arguments import shown
 

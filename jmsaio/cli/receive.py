@@ -14,12 +14,17 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from jmsaio.cli.common.completing import complete_destination
-from jmsaio.cli.common.connecting import connection_options, destination, read_connection, require_destination
-from jmsaio.cli.common.exits import ERROR, NOTHING, OK
+from jmsaio.cli.common.connecting import (
+    Number,
+    complete_destination,
+    connection_options,
+    create_option,
+    destination,
+    read_connection,
+    require_destination,
+)
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.common.output import Output, json_option, make_output, printable
-from jmsaio.cli.common.selecting import Number, create_option
+from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, make_output, printable
 from jmsaio.cli.show import raw_to_json, raw_to_text, to_json, to_text
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.destinations import Queue, Topic

@@ -12,14 +12,17 @@ import attrs
 import click
 from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from jmsaio.cli.bodies import BodySource
-from jmsaio.cli.common.completing import complete_destination
-from jmsaio.cli.common.connecting import connection_options, destination, read_connection, require_rest
-from jmsaio.cli.common.exits import OK
+from jmsaio.cli.bodies import BodySource, parse_property
+from jmsaio.cli.common.connecting import (
+    Number,
+    complete_destination,
+    connection_options,
+    destination,
+    read_connection,
+    require_rest,
+)
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.common.output import Output, json_option, make_output, printable
-from jmsaio.cli.common.selecting import Number
-from jmsaio.cli.typed import parse_property
+from jmsaio.cli.common.output import OK, Output, json_option, make_output, printable
 from jmsaio.errors import JMSError, SendInDoubtError
 from jmsaio.model.arguments import shown
 from jmsaio.model.headers import OF_APPLICATION, Holds

@@ -10,8 +10,8 @@ from typing import Any
 
 from rich.text import Text
 
+from jmsaio.cli.bodies import mark, plain
 from jmsaio.cli.common.output import printable
-from jmsaio.cli.typed import mark, plain
 from jmsaio.errors import MalformedMessageError
 from jmsaio.model.headers import FIELDS, Holds, as_word
 from jmsaio.model.messages.kinds import KINDS

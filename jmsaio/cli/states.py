@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from rich.text import Text
 
-from jmsaio.cli.common.completing import complete_destination
-from jmsaio.cli.common.connecting import broker_options, connection_options, read_connection
-from jmsaio.cli.common.exits import NOTHING, OK
+from jmsaio.cli.common.connecting import (
+    Number,
+    broker_options,
+    complete_destination,
+    connection_options,
+    read_connection,
+)
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.common.output import Output, json_option, make_output, printable
-from jmsaio.cli.common.selecting import Number
-from jmsaio.cli.common.tables import table_text, width_of
+from jmsaio.cli.common.output import NOTHING, OK, Output, json_option, make_output, printable, table_text, width_of
 from jmsaio.config import Configuration, load
 from jmsaio.errors import JMSError
 from jmsaio.model.destinations import Queue, Topic

@@ -6,17 +6,22 @@ from contextlib import suppress
 
 import click
 
-from jmsaio.cli.common.asking import agreed, yes_option
-from jmsaio.cli.common.completing import complete_destination
-from jmsaio.cli.common.connecting import broker_options, connection_options, destination, read_connection
-from jmsaio.cli.common.exits import ERROR, NOTHING, OK
+from jmsaio.cli.common.connecting import (
+    agreed,
+    broker_options,
+    complete_destination,
+    connection_options,
+    destination,
+    read_connection,
+    yes_option,
+)
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.common.output import Output, json_option, make_output, printable, show_help_alone
+from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, make_output, printable, show_help_alone
 from jmsaio.cli.states import MESSAGES, open_admin, write_states
 from jmsaio.config import Configuration, load
 from jmsaio.errors import NotFoundError
 from jmsaio.model.destinations import Topic, resolve
-from jmsaio.transport.topics import list_partitions
+from jmsaio.transport.subscriptions import list_partitions
 
 
 @click.group(invoke_without_command=True)

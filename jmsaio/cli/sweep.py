@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.common.connecting import broker_options, read_connection
-from jmsaio.cli.common.exits import ERROR, NOTHING, OK
+from jmsaio.cli.common.connecting import Number, broker_options, read_connection
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.common.output import Output, json_option, make_output, printable, shown_age
-from jmsaio.cli.common.selecting import Number
+from jmsaio.cli.common.output import ERROR, NOTHING, OK, Output, json_option, make_output, printable, shown_age
 from jmsaio.config import Configuration, load
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ import sys
 
 import click
 
-from jmsaio.cli.common.connecting import broker_options, read_connection
+from jmsaio.cli.common.connecting import Number, broker_options, read_connection
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.common.selecting import Number
 from jmsaio.cli.states import only_url, open_admin
 from jmsaio.config import load
 

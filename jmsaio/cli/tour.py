@@ -13,9 +13,8 @@ from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.text import Text
 
-from jmsaio.cli.common.exits import OK
-from jmsaio.cli.common.output import Output
-from jmsaio.cli.common.selecting import Number
+from jmsaio.cli.common.connecting import Number
+from jmsaio.cli.common.output import OK, Output
 
 if TYPE_CHECKING:
     from jmsaio.demo import Chapter

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 
-from jmsaio.cli.common.asking import agreed, yes_option
-from jmsaio.cli.common.completing import complete_destination
-from jmsaio.cli.common.connecting import broker_options, read_connection
-from jmsaio.cli.common.exits import ERROR
+from jmsaio.cli.common.connecting import (
+    agreed,
+    broker_options,
+    complete_destination,
+    read_connection,
+    selector_option,
+    with_options,
+    yes_option,
+)
 from jmsaio.cli.common.interrupts import run
-from jmsaio.cli.common.outcome import progress_of, write_outcome
-from jmsaio.cli.common.output import Output, json_option, make_output
-from jmsaio.cli.common.selecting import selector_option, with_options
+from jmsaio.cli.common.output import ERROR, Output, json_option, make_output, progress_of, write_outcome
 from jmsaio.config import Configuration, load
 from jmsaio.model.destinations import Queue
 

@@ -41,7 +41,7 @@ from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import Browsable, Cursor, Reader, ReaderOptions, StartPosition
-from jmsaio.transport.topics import list_partitions, list_topics
+from jmsaio.transport.subscriptions import list_partitions, list_topics
 from jmsaio.transport.waiting import together
 
 #: Maximum number of records per read.

@@ -20,7 +20,6 @@ from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.connection_state import ConnectionState, StateCallback, StateChange
 from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
 from jmsaio.client.delivery.inbox import Inbox
-from jmsaio.client.delivery.stats import ConsumerStats
 from jmsaio.client.lifetime.closing import BackgroundTask, Deadline, FirstError
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer
@@ -28,7 +27,7 @@ from jmsaio.client.request import Replies
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.session import SessionRuntime
-from jmsaio.client.senders.stats import ProducerStats
+from jmsaio.client.senders.stats import ConsumerStats, ProducerStats
 from jmsaio.client.session import Session
 from jmsaio.client.subscriptions import in_process
 from jmsaio.config import Configuration

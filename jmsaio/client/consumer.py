@@ -12,15 +12,15 @@ import attrs
 
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
-from jmsaio.client.callbacks.traced import call_trace
 from jmsaio.client.callbacks.worker import function_of
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener
 from jmsaio.client.delivery.schemas import SchemaNeededError
-from jmsaio.client.delivery.stats import ConsumerStats
 from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.runtime.session import SessionRuntime
+from jmsaio.client.senders.pending import call_trace
+from jmsaio.client.senders.stats import ConsumerStats
 from jmsaio.codec import RecordSource, decode_with
 from jmsaio.errors import (
     IllegalArgumentError,

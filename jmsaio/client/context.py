@@ -21,8 +21,8 @@ from jmsaio.model.arguments import check_flag
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration
 from jmsaio.model.java_names import CONNECTION_NAMES, SESSION_NAMES, answers
-from jmsaio.model.messages.body import Sendable
 from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.kinds import Sendable
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage

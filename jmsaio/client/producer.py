@@ -12,12 +12,11 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
-from jmsaio.client.callbacks.traced import TracedSend, call_trace
 from jmsaio.client.lifetime.opening import AsyncClosing
 from jmsaio.client.producers.plain_sends import UNSET, PlainSends
 from jmsaio.client.producers.stamper import SendSettings, Stamper
 from jmsaio.client.producers.targets import Target, Targets
-from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin
+from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin, TracedSend, call_trace
 from jmsaio.client.senders.stats import ProducerStats, SendCounts
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.codec.properties import write as write_properties
@@ -26,8 +25,8 @@ from jmsaio.errors import IllegalArgumentTypeError, ObjectClosedError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.durations import Duration
 from jmsaio.model.java_names import PRODUCER_NAMES, answers
-from jmsaio.model.messages.body import Sendable, outgoing, outgoing_value
 from jmsaio.model.messages.foreign import write_back
+from jmsaio.model.messages.kinds import Sendable, outgoing, outgoing_value
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.properties import Property
 from jmsaio.model.messages.tracing import Tracing

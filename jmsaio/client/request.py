@@ -25,7 +25,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from jmsaio.model.durations import Duration, seconds
 from jmsaio.model.log_fields import log_fields
-from jmsaio.model.messages.body import Sendable, outgoing
+from jmsaio.model.messages.kinds import Sendable, outgoing
 from jmsaio.model.messages.message import Message
 from jmsaio.model.public import created_by, public
 

@@ -19,17 +19,17 @@ from jmsaio.client.request import RequestReply
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.open_inbox import open_inbox
 from jmsaio.client.runtime.session import SessionRuntime
+from jmsaio.client.subscriptions.in_process import unsubscribe
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, durable_name
 from jmsaio.client.subscriptions.selectors import set_selector
-from jmsaio.client.subscriptions.unsubscribe import unsubscribe
 from jmsaio.codec.schemas.writing import schema_writer
 from jmsaio.errors import IllegalStateError, JMSError
 from jmsaio.model.arguments import check_optional_text, wrong_type
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination
 from jmsaio.model.durations import Duration
 from jmsaio.model.java_names import SESSION_NAMES, answers
-from jmsaio.model.messages.body import Sendable
 from jmsaio.model.messages.bytes_message import BytesMessage
+from jmsaio.model.messages.kinds import Sendable
 from jmsaio.model.messages.map_message import MapMessage
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.object_message import ObjectMessage

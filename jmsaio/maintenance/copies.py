@@ -18,11 +18,11 @@ import attrs
 from jmsaio.config import Configuration
 from jmsaio.maintenance.dead_letters import LetterRange, RedriveRequest, find_partitions, is_done, require_admin
 from jmsaio.model.destinations import resolve, short_name
-from jmsaio.model.temporary_names import COPY_PREFIX
+from jmsaio.model.topic_names import COPY_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import Admin
 from jmsaio.transport.base import FILTERING, SELECTOR, StartPosition, Transport
-from jmsaio.transport.topics import list_topics
+from jmsaio.transport.subscriptions import list_topics
 from jmsaio.transport.waiting import to_the_end
 
 #: Property with the plan: a JSON object of the last message of each topic, as (ledger, entry, index in a batch).

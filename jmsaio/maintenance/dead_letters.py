@@ -22,8 +22,7 @@ from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, InvalidDestinationError, NotFoundError
 from jmsaio.maintenance.outlets import Outlets
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
-from jmsaio.model.partitions import dead_letter_topic
-from jmsaio.model.temporary_names import JOB_PREFIX, SUBSCRIPTION_PREFIX
+from jmsaio.model.topic_names import JOB_PREFIX, SUBSCRIPTION_PREFIX, dead_letter_topic
 from jmsaio.model.wire import (
     EXPIRATION,
     FAILED_DELIVERIES,
@@ -40,8 +39,7 @@ from jmsaio.selector import Selector
 from jmsaio.transport.administration import Admin, Cursor, Ledger
 from jmsaio.transport.base import Transport
 from jmsaio.transport.clock import LoopTimers
-from jmsaio.transport.subscriptions import precreate
-from jmsaio.transport.topics import list_partitions, list_topics
+from jmsaio.transport.subscriptions import list_partitions, list_topics, precreate
 
 #: Property of a redriven message: its number of redrives, an int.
 REDRIVE_COUNT: Final = "jmsaio_redrive_count"

@@ -12,10 +12,10 @@ from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, IllegalStateError, JMSError, NotFoundError
 from jmsaio.maintenance.dead_letters import REDRIVE_CURSOR, letter_topics, require_admin
 from jmsaio.model.destinations import Queue, Topic, resolve
-from jmsaio.model.temporary_names import JOB_PREFIX
+from jmsaio.model.topic_names import JOB_PREFIX
 from jmsaio.transport.administration import Admin
 from jmsaio.transport.base import Transport
-from jmsaio.transport.topics import list_partitions
+from jmsaio.transport.subscriptions import list_partitions
 
 _LEFT: Final = "without it the next redrive sends letters again; delete it by its name (--subscription)"
 

@@ -16,8 +16,8 @@ from jmsaio.errors import (
     OperationTimeoutError,
     TransportError,
 )
-from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import Schema
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
 from jmsaio.rules.routing import make_route
 from jmsaio.transport.base import Sender, Settled, Transport

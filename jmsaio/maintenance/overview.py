@@ -13,11 +13,10 @@ from jmsaio.config import Configuration
 from jmsaio.errors import JMSError, NotFoundError
 from jmsaio.maintenance.dead_letters import origin_of, require_admin
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve, short_name
-from jmsaio.model.partitions import split_partition
-from jmsaio.model.temporary_names import COPY_PREFIX, JOB_PREFIX, PROBE_TOPIC
+from jmsaio.model.topic_names import COPY_PREFIX, JOB_PREFIX, PROBE_TOPIC, split_partition
 from jmsaio.transport.administration import Admin, ConnectedConsumer, OpenTransaction, SubscriptionStats, TopicStats
 from jmsaio.transport.base import ReaderOptions, StartPosition, Transport
-from jmsaio.transport.topics import list_partitions, list_topics
+from jmsaio.transport.subscriptions import list_partitions, list_topics
 from jmsaio.transport.waiting import together
 
 #: Topics whose statistics are requested at the same time.

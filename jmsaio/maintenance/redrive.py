@@ -31,7 +31,7 @@ from jmsaio.maintenance.dead_letters import (
 )
 from jmsaio.maintenance.outlets import Outlets
 from jmsaio.model.destinations import Queue
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.selector import Selector
 from jmsaio.transport.base import (

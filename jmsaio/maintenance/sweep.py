@@ -14,8 +14,7 @@ import anyio
 import attrs
 
 from jmsaio.errors import JMSError, NotFoundError
-from jmsaio.model.partitions import split_partition
-from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
+from jmsaio.model.topic_names import SUBSCRIPTION_PREFIX, split_partition
 from jmsaio.transport.administration import Activity, Admin, SubscriptionActivity, latest
 from jmsaio.transport.waiting import together
 

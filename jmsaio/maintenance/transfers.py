@@ -16,7 +16,7 @@ from jmsaio.errors import NotFoundError
 from jmsaio.maintenance.copies import CopyCursors
 from jmsaio.maintenance.dead_letters import LetterRange, RedriveRequest, Transfer, plan_redrive, require_admin
 from jmsaio.maintenance.redrive import MAX_ERRORS, Progress, Redriven, find_last, redrive
-from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
+from jmsaio.model.topic_names import SUBSCRIPTION_PREFIX
 from jmsaio.transport.administration import Admin
 from jmsaio.transport.base import Transport
 from jmsaio.transport.waiting import together

@@ -8,7 +8,7 @@ from typing import Final
 from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Queue, Topic, short_name
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 
 #: Kinds of destinations by their words.
 KINDS: Final[Mapping[str, type[Queue] | type[Topic]]] = {"queue": Queue, "topic": Topic}

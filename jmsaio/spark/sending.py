@@ -44,8 +44,7 @@ from jmsaio.spark.worker import CONNECTION_ERRORS, call_broker, forget, without_
 from jmsaio.transport.base import Sender, SenderOptions, Transaction, Transport
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.sending import LONGEST_WAIT, drain, has_room, longest_wait, sender_options, sends_by_group
-from jmsaio.transport.subscriptions import precreate
-from jmsaio.transport.topics import list_partitions
+from jmsaio.transport.subscriptions import list_partitions, precreate
 
 _log = logging.getLogger(__name__)
 

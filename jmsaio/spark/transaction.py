@@ -42,8 +42,7 @@ from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.sending import Sending, make_records
 from jmsaio.spark.worker import connected_by, without_collection
 from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType, Transaction, Transport
-from jmsaio.transport.subscriptions import passes
-from jmsaio.transport.topics import list_partitions
+from jmsaio.transport.subscriptions import list_partitions, passes
 
 _log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from typing import Protocol
 import attrs
 
 from jmsaio.errors import IllegalArgumentError
-from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import Schema
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import EntryId, WireId
 
 

@@ -15,8 +15,8 @@ import attrs
 
 from jmsaio.config import ProducerConfig
 from jmsaio.errors import NotFoundError
-from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import IMPOSSIBLE_VERSION, Schema, is_version
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord
 from jmsaio.protocol.compression import fast
 from jmsaio.transport.administration import Admin

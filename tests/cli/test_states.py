@@ -15,8 +15,7 @@ from rich.console import Console
 
 import jmsaio
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import NOTHING, OK
-from jmsaio.cli.common.output import Output
+from jmsaio.cli.common.output import NOTHING, OK, Output
 from jmsaio.cli.states import _list, _stats, detail_of
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, NotFoundError

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 import jmsaio
-from jmsaio.cli.common.exits import INTERRUPTED, OK
+from jmsaio.cli.common.output import INTERRUPTED, OK
 from jmsaio.cli.states import open_admin
 from jmsaio.cli.top_screens import Broker, Top
 from jmsaio.config import load

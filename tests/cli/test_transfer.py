@@ -22,7 +22,7 @@ from jmsaio.config import load
 from jmsaio.errors import InvalidDestinationError, NotFoundError
 from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer, require_admin
 from jmsaio.model.destinations import Queue
-from jmsaio.model.temporary_names import COPY_PREFIX
+from jmsaio.model.topic_names import COPY_PREFIX
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Admin, Cursor, StartPosition
 from jmsaio.transport.registry import connected

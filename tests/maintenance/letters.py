@@ -11,7 +11,7 @@ from jmsaio.config import Configuration, DeadLetterPolicy
 from jmsaio.maintenance.dead_letters import LetterRange, RedriveRequest
 from jmsaio.maintenance.redrive import Redriven, redrive
 from jmsaio.model.destinations import Queue
-from jmsaio.model.partitions import dead_letter_topic
+from jmsaio.model.topic_names import dead_letter_topic
 from jmsaio.model.wire import MESSAGE_TYPE, REAL_TOPIC, OutgoingRecord, ReceivedRecord
 from jmsaio.transport.base import StartPosition
 from tests.kit.records import record

@@ -18,7 +18,7 @@ from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer
 from jmsaio.maintenance.redrive import Redriven, redrive
 from jmsaio.maintenance.transfers import redrive_all
 from jmsaio.model.destinations import Queue
-from jmsaio.model.temporary_names import COPY_PREFIX, JOB_PREFIX, SUBSCRIPTION_PREFIX
+from jmsaio.model.topic_names import COPY_PREFIX, JOB_PREFIX, SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.testing import embedded_broker
 from jmsaio.transport.base import FILTERING, SELECTOR, Receiver, StartPosition, Subscription, Transport

@@ -28,7 +28,7 @@ from jmsaio.maintenance.dead_letters import (
 )
 from jmsaio.maintenance.transfers import redrive_all
 from jmsaio.model.destinations import Queue, Topic, resolve
-from jmsaio.model.partitions import dead_letter_topic
+from jmsaio.model.topic_names import dead_letter_topic
 from jmsaio.model.wire import EXPIRATION, FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, PRIORITY, REAL_TOPIC, WireId
 from jmsaio.transport.administration import Admin, Cursor, Ledger, TopicLog
 from jmsaio.transport.base import StartPosition

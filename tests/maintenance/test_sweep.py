@@ -12,7 +12,7 @@ from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, subs
 from jmsaio.config import load
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.maintenance.sweep import TOPIC_PREFIX, Leftover, delete_leftovers, find_leftovers
-from jmsaio.model import temporary_names
+from jmsaio.model import topic_names
 from jmsaio.transport.administration import Activity, SubscriptionActivity
 
 BASE = "persistent://public/default/"
@@ -23,11 +23,9 @@ ND = "jmsaio-nd-1"
 
 
 def test_the_names_are_those_that_clients_give() -> None:
-    assert temporary_names.QUEUE_PREFIX.startswith(TOPIC_PREFIX) and temporary_names.TOPIC_PREFIX.startswith(
-        TOPIC_PREFIX
-    )
+    assert topic_names.QUEUE_PREFIX.startswith(TOPIC_PREFIX) and topic_names.TOPIC_PREFIX.startswith(TOPIC_PREFIX)
     simple = subscription_name(ConsumerRequest(jmsaio.Topic("t"), ConsumerKind.SIMPLE), None, load("memory:"), "unique")
-    assert simple == f"{temporary_names.SUBSCRIPTION_PREFIX}unique"
+    assert simple == f"{topic_names.SUBSCRIPTION_PREFIX}unique"
 
 
 @attrs.define

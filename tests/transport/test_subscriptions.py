@@ -6,10 +6,11 @@ import asyncio
 import sys
 import uuid
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator, Callable
-from typing import Literal
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Literal, cast
 
 import anyio
+import attrs
 import httpx
 import pytest
 
@@ -19,24 +20,113 @@ from jmsaio.errors import (
     AdminError,
     BrokerUnavailableError,
     ConsumerBusyError,
+    InvalidDestinationError,
     JMSError,
     JMSSecurityError,
     NotFoundError,
     OperationTimeoutError,
     TransportError,
 )
+from jmsaio.model.destinations import Queue, resolve
+from jmsaio.model.topic_names import partition_names
+from jmsaio.transport.administration import Admin
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.causes import PASSING
 from jmsaio.transport.clock import LoopTimers, ManualClock
-from jmsaio.transport.subscriptions import passes, precreate
+from jmsaio.transport.subscriptions import list_matching, list_partitions, list_topics, passes, precreate
 from tests.kit.inside import admin_of
 from tests.support.broker import TestBroker
+
+
+@attrs.define
+class FixedTopics:
+    """The questions of an administration that are asked here; ``asked`` has them."""
+
+    counts: Mapping[str, int]
+    asked: list[str] = attrs.field(factory=list)
+
+    async def topics(self, namespace: str) -> list[str]:
+        self.asked.append(namespace)
+        names = [name for topic, count in self.counts.items() for name in partition_names(topic, count)]
+        return [name for name in names if name.startswith(f"persistent://{namespace}/")]
+
+    async def partitions(self, topic: str) -> int:
+        self.asked.append(topic)
+        if topic not in self.counts:
+            raise NotFoundError(topic)
+        return self.counts[topic]
+
+
+def full(name: str) -> str:
+    return f"persistent://public/default/{name}"
+
+
+async def topics_of(name: str, **counts: int) -> list[str]:
+    """The topics of a queue where topics of ``public/default`` have so many partitions."""
+    admin = FixedTopics({full(topic): count for topic, count in counts.items()})
+    return await list_topics(cast(Admin, admin), resolve(Queue(name)))
+
+
+async def test_listed_topics_keep_their_order_and_nothing_is_asked() -> None:
+    admin = FixedTopics({})
+    assert await list_topics(cast(Admin, admin), resolve(Queue("multi:b,a"))) == [full("b"), full("a")]
+    assert await list_topics(cast(Admin, admin), resolve(Queue("one:sub"))) == [full("one")]
+    assert admin.asked == []
+
+
+async def test_a_pattern_finds_existing_topics_by_name_each_once() -> None:
+    assert await topics_of("regex:[a-c].*", c=0, b2=3, b1=0, d=0) == [full("b1"), full("b2"), full("c")]
+    assert await topics_of("regex:none", c=0) == []
+
+
+async def test_a_pattern_fits_the_whole_name_with_all_its_branches() -> None:
+    assert await topics_of("regex:a|b", a=0, ab=0, b=0) == [full("a"), full("b")]
+
+
+async def test_only_the_last_part_of_a_pattern_is_an_expression() -> None:
+    """A dot in the namespace is a dot, and the expression may have slashes."""
+    names = ["persistent://t/n.s/x", "persistent://t/nxs/x"]
+    admin = FixedTopics(dict.fromkeys(names, 0))
+    assert await list_topics(cast(Admin, admin), resolve(Queue("regex:persistent://t/n.s/(a/b|x)"))) == names[:1]
+    assert admin.asked == ["t/n.s"]
+
+
+async def test_a_pattern_that_is_no_expression_is_refused() -> None:
+    with pytest.raises(InvalidDestinationError, match=r"topics pattern 'persistent://public/default/\('"):
+        await topics_of("regex:(")
+
+
+@pytest.mark.parametrize(("topic", "parts"), [("plain", [""]), ("parted", ["-partition-0", "-partition-1"])])
+async def test_partitions_come_in_order_and_a_topic_without_is_its_own(topic: str, parts: list[str]) -> None:
+    admin = cast(Admin, FixedTopics({full("plain"): 0, full("parted"): 2}))
+    assert await list_partitions(admin, full(topic)) == [full(topic) + part for part in parts]
+
+
+async def test_a_topic_that_does_not_exist_has_no_partitions() -> None:
+    assert await list_partitions(cast(Admin, FixedTopics({})), full("unknown")) == []
+
+
+async def test_a_silent_broker_is_not_taken_for_a_missing_topic() -> None:
+    class Silent(FixedTopics):
+        async def partitions(self, topic: str) -> int:
+            raise BrokerUnavailableError("no answer")
+
+    with pytest.raises(BrokerUnavailableError):
+        await list_partitions(cast(Admin, Silent({})), full("t"))
+
+
+async def test_a_pattern_finds_each_partition_by_its_number_in_one_call() -> None:
+    admin = FixedTopics({full("b"): 11, full("a"): 0, full("c"): 0})
+    found = await list_matching(cast(Admin, admin), "persistent://public/default/[ab]")
+    assert found == [full("a"), *partition_names(full("b"), 11)]
+    assert admin.asked == ["public/default"]
+
 
 #: Seconds after which a refusal was asked again instead of told: a start-up is waited for 60 seconds.
 AT_ONCE = 30
 
 
-class Admin:
+class FakeAdmin:
     """Administration that answers a creation with these errors, then with success; ``keep`` repeats the first."""
 
     def __init__(self, *errors: JMSError, keep: bool = False) -> None:
@@ -55,7 +145,7 @@ class Admin:
         return True
 
 
-class SilentAdmin(Admin):
+class SilentAdmin(FakeAdmin):
     """Administration that gives up by itself after ``patience`` seconds without an answer."""
 
     def __init__(self, patience: float) -> None:
@@ -71,7 +161,7 @@ class SilentAdmin(Admin):
 class Transport:
     """A transport with administration, or without, that opens one receiver after these refusals."""
 
-    def __init__(self, admin: Admin | None, *refusals: JMSError) -> None:
+    def __init__(self, admin: FakeAdmin | None, *refusals: JMSError) -> None:
         self.admin = admin
         self.refusals = list(refusals)
         self.opened: list[Subscription] = []
@@ -119,7 +209,7 @@ def test_what_does_not_pass(error: Exception) -> None:
 
 async def test_a_passing_failure_is_asked_again() -> None:
     """The third answer is a success."""
-    admin = Admin(AdminError("starting", 503), NotFoundError("not asked for"))
+    admin = FakeAdmin(AdminError("starting", 503), NotFoundError("not asked for"))
     with pytest.raises(NotFoundError):
         await precreate(Transport(admin), load("memory://x"), "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
     assert admin.calls == 2
@@ -255,7 +345,7 @@ async def test_a_broker_that_does_not_answer_is_asked_for_the_operation_time_out
     error = AdminError("create subscription: http://x can't be reached: Connection refused")
     error.__cause__ = OSError("deep below")
     config = load("memory://x", operation_timeout=0.5, wait_for_server_startup_timeout=3600.0)
-    admin = Admin(error)
+    admin = FakeAdmin(error)
     with anyio.fail_after(AT_ONCE), pytest.raises(AdminError, match="Connection refused") as told:
         await precreate(Transport(admin), config, "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
     assert admin.calls == 1
@@ -264,7 +354,7 @@ async def test_a_broker_that_does_not_answer_is_asked_for_the_operation_time_out
 
 async def test_a_second_passes_between_two_attempts() -> None:
     clock = ManualClock()
-    admin = Admin(AdminError("starting", 503))
+    admin = FakeAdmin(AdminError("starting", 503))
     making = asyncio.ensure_future(
         precreate(Transport(admin), load("memory://x"), "persistent://a/b/c", "s", LoopTimers(clock))  # type: ignore[arg-type] # a part
     )
@@ -280,7 +370,7 @@ async def test_a_second_passes_between_two_attempts() -> None:
 async def test_a_broker_that_answers_is_waited_for_longer_than_one_that_does_not(
     error: AdminError, attempts: int
 ) -> None:
-    admin = Admin(error, keep=True)
+    admin = FakeAdmin(error, keep=True)
     config = load("memory://x", operation_timeout=2.5, wait_for_server_startup_timeout=5.5)
     with pytest.raises(AdminError, match=str(error)):
         await precreate(Transport(admin), config, "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
@@ -289,7 +379,7 @@ async def test_a_broker_that_answers_is_waited_for_longer_than_one_that_does_not
 
 async def test_the_wait_for_a_start_bounds_also_a_broker_that_is_away() -> None:
     """The operation's time-out is longer here."""
-    admin = Admin(AdminError("refused"), keep=True)
+    admin = FakeAdmin(AdminError("refused"), keep=True)
     config = load("memory://x", operation_timeout=3600.0, wait_for_server_startup_timeout=2.5)
     with anyio.fail_after(AT_ONCE), pytest.raises(AdminError, match="refused"):
         await precreate(Transport(admin), config, "persistent://a/b/c", "s", LoopTimers())  # type: ignore[arg-type] # a part
@@ -331,7 +421,7 @@ async def test_a_refusal_says_what_to_do_about_a_non_persistent_queue(
     error.__cause__ = cause
     config = load("memory://x", operation_timeout=0.5)
     with pytest.raises(TransportError, match=told) as raised:
-        await precreate(Transport(Admin(error)), config, topic, "s", LoopTimers())  # type: ignore[arg-type] # a part
+        await precreate(Transport(FakeAdmin(error)), config, topic, "s", LoopTimers())  # type: ignore[arg-type] # a part
     if raised.value is error and status is not None:
         assert error.__cause__ is cause
 

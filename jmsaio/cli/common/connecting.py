@@ -1,32 +1,85 @@
-"""Shared by the commands that connect: broker, configuration, destination, event loop."""
+"""Shared by commands that connect: options, configuration, event loop, completion, and the question before deleting."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import math
 import os
 import pathlib
+import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import anyio
 import click
 
 from jmsaio.cli.common.output import Output, printable
-from jmsaio.cli.common.selecting import topic_option, with_options
 from jmsaio.config import Configuration, load
 from jmsaio.config.declaring import directory
 from jmsaio.config.options import Section, Status
 from jmsaio.config.sources import is_url, read_file, split_url
-from jmsaio.errors import AdminError, BrokerUnavailableError, NotFoundError
+from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, NotFoundError
 from jmsaio.model.arguments import shown
+from jmsaio.model.destination_text import with_kind
 from jmsaio.model.destinations import Queue, Topic
+from jmsaio.model.durations import TEN_YEARS
 from jmsaio.transport.causes import cause_of
 
 if TYPE_CHECKING:
     from jmsaio.client.session import Session
 
+
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Number(click.FloatRange):
+    """A number of seconds or the like within limits; nan and infinity are refused."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number; click reports an error as wrong usage."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        if number > TEN_YEARS:
+            self.fail(f"{value} is too large.", param, ctx)
+        return number
+
+
+topic_option = click.option("-t", "--topic", is_flag=True, help="The destination is a topic; default: a queue.")
+selector_option = click.option("-s", "--selector", metavar="SELECTOR", help="Only messages that match this selector.")
+create_option = click.option("--create", is_flag=True, help="Create the destination if it does not exist.")
+of_option = click.option(
+    "--of",
+    metavar="SUBSCRIPTION",
+    help="Use the dead letters of this subscription of DESTINATION, such as jms-queue.",
+)
+
+
+def with_options(command: Callable[P, T], *options: Callable[[Any], Any]) -> Callable[P, T]:
+    """Add options and arguments to a command, which shows them in this order."""
+    return functools.reduce(lambda done, option: option(done), reversed(options), command)
+
+
+def target_options(command: Callable[P, T]) -> Callable[P, T]:
+    """Add the options that say where a redrive sends dead letters, and how often."""
+    to = click.option(
+        "--to", metavar="DESTINATION",
+        help="Send all letters to this destination; default: the one that each failed on.",
+    )  # fmt: skip
+    most = click.option(
+        "--max-redrives", type=click.IntRange(min=1), default=3, show_default=True, metavar="N",
+        help="Skip messages that were already redriven N times.",
+    )  # fmt: skip
+    return with_options(command, to, most)
+
+
+def full_name(name: str, topic: bool) -> str:
+    """Add the kind to a destination's name, unless the name includes it."""
+    return with_kind(name, "topic" if topic else "queue")
+
 
 #: Default seconds to wait for a broker, short because a person is waiting.
 CONNECT_TIMEOUT = 3.0
@@ -148,3 +201,47 @@ async def require_destination(source: dict[str, object], destination: Queue | To
 def destination(session: Session, name: str, topic: bool) -> Queue | Topic:
     """Create the queue or topic of a name."""
     return session.create_topic(name) if topic else session.create_queue(name)
+
+
+#: Maximum seconds to wait for the broker, since a person is waiting at the prompt.
+_LIMIT: Final = 3.0
+
+
+def complete_destination(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Return the names of queues and topics that begin with ``incomplete``; none if the broker can't be asked."""
+    try:
+        source = read_connection(context.params.get("url"), context.params.get("settings") or ())
+        names = asyncio.run(_names(source))
+    except (JMSError, OSError, click.UsageError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+async def _names(source: dict[str, object]) -> list[str]:
+    from jmsaio.maintenance.dead_letters import require_admin
+    from jmsaio.maintenance.overview import list_names
+    from jmsaio.transport.registry import connected
+
+    config = load(source)
+    async with asyncio.timeout(_LIMIT), connected(config) as transport:
+        return await list_names(require_admin(transport), config)
+
+
+#: Adds ``--yes`` to a command, as the parameter ``yes``.
+yes_option = click.option("--yes", is_flag=True, help="Don't ask; required if standard input is not a terminal.")
+
+
+def agreed(question: str, yes: bool) -> bool:
+    """Return whether ``--yes`` was given, or the question is answered with yes on the terminal.
+
+    Raises:
+        click.UsageError: standard input is not a terminal, and ``--yes`` was not given.
+    """
+    require_terminal(yes)
+    return yes or click.confirm(question, err=True)
+
+
+def require_terminal(yes: bool) -> None:
+    """Check that a question can be asked, unless ``--yes`` was given. Raises click.UsageError."""
+    if not yes and not sys.stdin.isatty():
+        raise click.UsageError("this deletes messages or moves them; give --yes if that is meant")

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import attrs
 
-from jmsaio.cli.common.exits import INTERRUPTED
+from jmsaio.cli.common.output import INTERRUPTED
 
 T = TypeVar("T")
 

@@ -1,16 +1,39 @@
-"""Output: text on a terminal, JSON lines when piped or with --json. Remarks go to standard error."""
+"""Exit codes, and output: text on a terminal, JSON lines when piped or with --json. Remarks go to standard error."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import click
+import rich.progress
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from jmsaio.maintenance.redrive import Progress
+
+
+OK = 0
+ERROR = 1
+USAGE = 2
+NOTHING = 3
+#: Stored messages that should have been read are lost.
+DATA_LOSS = 4
+#: Something was left out.
+PARTLY = 5
+INTERRUPTED = 130
+#: The output pipe is closed: 128 plus the signal's number, as shells report it.
+BROKEN_PIPE = 141
+
 
 # Characters that can move the cursor or change the terminal, except line ends and tabs; and lone surrogates, which
 # UTF-8 can't encode.
@@ -88,3 +111,122 @@ json_option = click.option(
     default=None,
     help="Write JSON lines or text; default: text on a terminal, else JSON.",
 )
+
+
+#: Spaces between two columns.
+GAP: Final = 2
+#: Number of the most important columns that are shown even without room.
+_LEAST: Final = 2
+
+
+def width_of(console: Console) -> int | None:
+    """Return the width of a console in characters; None for a file or a pipe, where lines have any length."""
+    return console.width if console.is_terminal else None
+
+
+def fitting(lines: Sequence[Sequence[str]], order: Sequence[int], width: int | None) -> list[int]:
+    """Return the indexes of the columns to show, ascending.
+
+    Args:
+        lines: the cells of the head and of each row.
+        order: indexes of the columns, the most important first.
+        width: number of characters; None: without limit.
+    """
+    shown: list[int] = []
+    used = -GAP
+    for index in order:
+        used += GAP + max(cell_len(line[index]) for line in lines)
+        if width is not None and used > width and len(shown) >= _LEAST:
+            break
+        shown.append(index)
+    return sorted(shown)
+
+
+def table_text(
+    lines: Sequence[Sequence[str]], order: Sequence[int], numbers: Collection[int], width: int | None
+) -> Text:  # fmt: skip
+    """Return a table, one line per row. Its last line names the columns that were left out.
+
+    Args:
+        lines: the cells of the head and of each row.
+        order: indexes of the columns, the most important first.
+        numbers: indexes of the columns that are aligned to the right.
+        width: number of characters; None: without limit.
+    """
+    shown = fitting(lines, order, width)
+    widths = [max(cell_len(line[index]) for line in lines) for index in shown]
+    text = Text(no_wrap=True, overflow="ignore")
+    for number, line in enumerate(lines):
+        cells = [
+            " " * (size - cell_len(line[index])) + line[index]
+            if index in numbers
+            else line[index] + " " * (size - cell_len(line[index]))
+            for index, size in zip(shown, widths, strict=True)
+        ]
+        text.append((" " * GAP).join(cells).rstrip() + "\n", "" if number else "bold")
+    if left_out := [lines[0][index] for index in order if index not in shown]:
+        text.append(f"{not_shown(left_out)}\n", "dim")
+    text.right_crop(1)
+    return text
+
+
+def not_shown(headers: Sequence[str]) -> str:
+    """Return the sentence that names the columns that were left out."""
+    return f"no room for: {', '.join(headers)}"
+
+
+#: What the summary says of the selected messages: in a dry run, and after it is done. By the value of ``Transfer``.
+_WORDS: Final = {
+    "redrive": ("dead letters to send", "dead letters sent"),
+    "move": ("messages to move", "messages moved"),
+    "copy": ("messages to copy", "messages copied"),
+    "purge": ("messages to delete", "messages deleted"),
+}
+
+
+@contextmanager
+def progress_of(output: Output, job: str, dry_run: bool) -> Iterator[Progress | None]:
+    """Show on a terminal how many messages are done, while the block runs; without a terminal, yield None.
+
+    Args:
+        output: its remarks show the progress.
+        job: a value of ``Transfer``.
+        dry_run: whether the messages are only counted.
+    """
+    from jmsaio.maintenance.redrive import Progress
+
+    if output.as_json or not output.remarks.is_terminal:
+        yield None
+        return
+    words = _WORDS[job][0 if dry_run else 1]
+    columns = rich.progress.TextColumn("{task.description}", markup=False), rich.progress.BarColumn()
+    with rich.progress.Progress(*columns, console=output.remarks, transient=True) as bar:
+        task = bar.add_task(f"{job}: working", total=None)
+
+        def show(now: Progress) -> None:
+            total = "" if now.total is None else f" of {now.total}"
+            text = f"{now.sent} {words}, {now.seen}{total} read"
+            bar.update(task, description=text, completed=now.seen, total=now.total)
+
+        yield Progress(show)
+
+
+def write_outcome(output: Output, summary: dict[str, Any]) -> int:
+    """Write the summary of a redrive, move, copy or purge; return the exit code."""
+    partly = summary["left"] or summary["unseen"] or summary["errors"]
+    if output.as_json:
+        output.record(summary)
+        return PARTLY if partly else OK
+    words = _WORDS[summary["job"].removeprefix("dlq ")][0 if summary["dry_run"] else 1]
+    for target, count in summary["targets"].items():
+        output.line(printable(f"{'of' if 'delete' in words else 'to'} {target}: {count}"))
+    for text in summary["errors"]:
+        output.line(printable(f"error: {text}"))
+    for topic in summary["unseen"]:
+        output.line(printable(f"{topic}: not all were handed out; other consumers might hold the rest"))
+    parts = [f"{summary['sent']} {words}"]
+    if summary["not_selected"]:
+        parts.append(f"{summary['not_selected']} not selected")
+    parts += [f"{count} left ({reason})" for reason, count in summary["left"].items()]
+    output.line(printable(", ".join(parts)))
+    return PARTLY if partly else OK

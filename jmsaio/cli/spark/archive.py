@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 import click
 
-from jmsaio.cli.common.connecting import broker_options
-from jmsaio.cli.common.exits import DATA_LOSS, OK, PARTLY
-from jmsaio.cli.common.output import Output, make_output, printable
-from jmsaio.cli.common.selecting import Number, full_name, selector_option, topic_option
+from jmsaio.cli.common.connecting import Number, broker_options, full_name, selector_option, topic_option
+from jmsaio.cli.common.output import DATA_LOSS, OK, PARTLY, Output, make_output, printable
 from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
 

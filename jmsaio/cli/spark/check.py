@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from jmsaio.cli.common.connecting import broker_options
-from jmsaio.cli.common.exits import ERROR, OK
-from jmsaio.cli.common.output import make_output, printable
+from jmsaio.cli.common.output import ERROR, OK, make_output, printable
 from jmsaio.cli.spark.options import pairs, read_source, session_options
 from jmsaio.cli.spark.running import write_summary
 from jmsaio.spark.jobs.failures import reason_of

@@ -6,10 +6,8 @@ from functools import partial
 
 import click
 
-from jmsaio.cli.common.connecting import broker_options
-from jmsaio.cli.common.exits import NOTHING, OK, PARTLY
-from jmsaio.cli.common.output import json_option, make_output, printable
-from jmsaio.cli.common.selecting import full_name, of_option, topic_option
+from jmsaio.cli.common.connecting import broker_options, full_name, of_option, topic_option
+from jmsaio.cli.common.output import NOTHING, OK, PARTLY, json_option, make_output, printable
 from jmsaio.cli.spark.options import needs_extra, read_source
 from jmsaio.cli.spark.running import write_summary
 from jmsaio.model.destination_text import parse_destination_text

@@ -8,12 +8,15 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from jmsaio.cli.common.connecting import broker_options
-from jmsaio.cli.common.exits import OK
-from jmsaio.cli.common.outcome import write_outcome
-from jmsaio.cli.common.output import Output, make_output, show_help_alone
-from jmsaio.cli.common.selecting import full_name, of_option, selector_option, target_options, topic_option
-from jmsaio.cli.common.tables import width_of
+from jmsaio.cli.common.connecting import (
+    broker_options,
+    full_name,
+    of_option,
+    selector_option,
+    target_options,
+    topic_option,
+)
+from jmsaio.cli.common.output import OK, Output, make_output, show_help_alone, width_of, write_outcome
 from jmsaio.cli.spark.letter_table import markdown_of, panels_of, samples_of, table_of
 from jmsaio.cli.spark.options import pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from jmsaio.cli.common.output import printable, shown_age
-from jmsaio.cli.common.tables import table_text
+from jmsaio.cli.common.output import printable, shown_age, table_text
 
 if TYPE_CHECKING:
     from rich.text import Text

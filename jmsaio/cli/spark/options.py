@@ -10,9 +10,8 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import click
 
-from jmsaio.cli.common.connecting import read_connection
+from jmsaio.cli.common.connecting import read_connection, with_options
 from jmsaio.cli.common.output import json_option
-from jmsaio.cli.common.selecting import with_options
 from jmsaio.errors import JMSError
 from jmsaio.model.arguments import shown
 

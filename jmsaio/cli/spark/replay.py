@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jmsaio.cli.common.connecting import broker_options
-from jmsaio.cli.common.exits import OK, PARTLY
-from jmsaio.cli.common.output import make_output, printable
-from jmsaio.cli.common.selecting import Number, selector_option
+from jmsaio.cli.common.connecting import Number, broker_options, selector_option
+from jmsaio.cli.common.output import OK, PARTLY, make_output, printable
 from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from jmsaio.cli.common.exits import DATA_LOSS, OK
+from jmsaio.cli.common.output import DATA_LOSS, OK
 from jmsaio.cli.spark.options import FOLDER, needs_extra
 from jmsaio.cli.spark.report_pages import WRITERS
 from jmsaio.model.arguments import shown

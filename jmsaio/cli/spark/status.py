@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jmsaio.cli.common.connecting import broker_options
-from jmsaio.cli.common.exits import DATA_LOSS, OK
-from jmsaio.cli.common.output import json_option, make_output, printable
+from jmsaio.cli.common.output import DATA_LOSS, OK, json_option, make_output, printable
 from jmsaio.cli.spark.options import FOLDER, needs_extra, read_source
 from jmsaio.cli.spark.running import write_summary
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from jmsaio.client.callbacks.serial_calls import SerialCalls
+from jmsaio.client.callbacks.callback_context import SerialCalls
 from jmsaio.client.callbacks.worker import call
 from jmsaio.errors import IllegalArgumentError, JMSError
 from jmsaio.model.arguments import with_article

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import attrs
 
-from jmsaio.client.callbacks.serial_calls import SerialCalls
+from jmsaio.client.callbacks.callback_context import SerialCalls
 from jmsaio.client.callbacks.worker import call, function_of
 from jmsaio.errors import IllegalArgumentError, JMSError
 

@@ -19,8 +19,8 @@ from jmsaio.errors import (
     MessageFormatError,
     NotFoundError,
 )
-from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import IMPOSSIBLE_VERSION, is_version
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.transport.base import Admin
 from jmsaio.transport.clock import Clock

@@ -17,7 +17,7 @@ from jmsaio.client.delivery.schemas import check_schemas
 from jmsaio.client.delivery.siblings import SharingReceiver, siblings
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
-from jmsaio.client.subscriptions import in_process
+from jmsaio.client.subscriptions.in_process import ActiveSubscription, claim_subscription
 from jmsaio.client.subscriptions.plan import NAMED, ConsumerKind, ConsumerRequest, parse_selector, plan
 from jmsaio.client.subscriptions.selectors import SubscriptionSelectors
 from jmsaio.codec.headers import connection_id, sender_client_id
@@ -177,8 +177,8 @@ def _claim_name(
     """
     topics = subscription.topics or (subscription.pattern or "",)
     shared = request.kind is not ConsumerKind.DURABLE
-    use = in_process.ActiveSubscription(request.kind, topics, request.selector, request.no_local, shared)
-    return in_process.claim_subscription(connection.broker, subscription.name, use)
+    use = ActiveSubscription(request.kind, topics, request.selector, request.no_local, shared)
+    return claim_subscription(connection.broker, subscription.name, use)
 
 
 def _warn_of_unknown_terms(connection: ConnectionRuntime, can: Capabilities) -> None:

@@ -32,7 +32,7 @@ from jmsaio.errors import (
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, TemporaryQueue, TemporaryTopic, resolve
 from jmsaio.model.log_fields import log_fields
-from jmsaio.model.temporary_names import QUEUE_PREFIX, TOPIC_PREFIX, is_temporary
+from jmsaio.model.topic_names import QUEUE_PREFIX, TOPIC_PREFIX, is_temporary
 from jmsaio.transport.base import Admin, Transport
 
 _log = logging.getLogger(__name__)

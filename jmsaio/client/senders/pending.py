@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import anyio
 import attrs
@@ -15,6 +16,7 @@ import attrs
 from jmsaio.client.senders.stats import SendCounts
 from jmsaio.errors import JMSError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.destinations import Destination
+from jmsaio.model.messages.tracing import SendTrace
 from jmsaio.model.public import public
 from jmsaio.model.wire import WireId
 from jmsaio.rules.unit_of_work import UnitOfWork
@@ -242,3 +244,44 @@ def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
         if origin.work is not None:
             origin.work.send_ended(own)
         origin.sends.ended(1)
+
+
+_log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def call_trace(method: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T | None:
+    """Call a method of a trace; if it raises, log the error and return None."""
+    try:
+        return method(*arguments, **keywords)
+    except Exception:
+        _log.exception("tracing failed; messages are not affected")
+        return None
+
+
+class TracedSend(PendingSend):
+    """A PendingSend that reports its outcome to a trace, too."""
+
+    __slots__ = ("trace",)
+
+    trace: SendTrace
+
+    def set_result(self, receipt: Receipt) -> None:
+        """Set the receipt."""
+        call_trace(self.trace.sent, receipt.jms_message_id)
+        super().set_result(receipt)
+
+    def set_exception(self, error: BaseException | type[BaseException]) -> None:
+        """Set the error."""
+        assert isinstance(error, BaseException)  # senders pass no classes
+        call_trace(self.trace.failed, error)
+        super().set_exception(error)
+
+    def cancel(self, msg: object = None) -> bool:
+        """Cancel the future; the message's outcome remains unknown to its sender."""
+        cancelled = super().cancel(msg)
+        if cancelled:
+            call_trace(self.trace.failed, asyncio.CancelledError("the future of the send was cancelled"))
+        return cancelled

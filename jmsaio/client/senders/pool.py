@@ -24,9 +24,8 @@ from jmsaio.errors import (
     OperationTimeoutError,
 )
 from jmsaio.model.log_fields import log_fields
-from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import Schema
-from jmsaio.model.temporary_names import is_temporary
+from jmsaio.model.topic_names import is_temporary, split_partition
 from jmsaio.transport.base import Route, Sender, Transport
 from jmsaio.transport.clock import LoopTimers
 from jmsaio.transport.sending import sender_options

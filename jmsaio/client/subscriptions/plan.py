@@ -32,7 +32,7 @@ from jmsaio.errors import IllegalArgumentError, IllegalStateError, InvalidDestin
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, TemporaryTopic, Topic, broker_name_problem, resolve
 from jmsaio.model.modes import AcknowledgeMode
-from jmsaio.model.temporary_names import SUBSCRIPTION_PREFIX
+from jmsaio.model.topic_names import SUBSCRIPTION_PREFIX
 from jmsaio.selector import Selector
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,

@@ -29,15 +29,13 @@ from jmsaio.errors import (
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Destination, Queue, resolve
 from jmsaio.model.log_fields import log_fields
-from jmsaio.model.partitions import split_partition
-from jmsaio.model.temporary_names import is_temporary
+from jmsaio.model.topic_names import is_temporary, split_partition
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.fate import Rejection
 from jmsaio.selector.agreement import PluginSelector, plugin_selector
 from jmsaio.transport.base import DESTINATION_TYPE, FILTERING, PLUGIN, SELECTOR, Admin, Subscription, Transport
 from jmsaio.transport.clock import LoopTimers, Timer
-from jmsaio.transport.subscriptions import is_away, precreate
-from jmsaio.transport.topics import list_topics
+from jmsaio.transport.subscriptions import is_away, list_topics, precreate
 from jmsaio.transport.waiting import together
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from jmsaio.codec.row_columns import PAYLOAD, RowColumns, TextTable
 from jmsaio.errors import ConfigurationError, MalformedMessageError, MessageFormatError
 from jmsaio.model.conversion import PROPERTY_MATRIX
 from jmsaio.model.headers import HEADER_COLUMNS
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.values import Value
 from jmsaio.spark.model.body_json import body_json
 from jmsaio.spark.model.places import Place

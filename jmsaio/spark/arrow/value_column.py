@@ -14,8 +14,8 @@ import pyarrow as pa
 from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.schemas.reading import SchemaReader, json_text, schema_reader
 from jmsaio.errors import ConfigurationError, MessageFormatError, NotFoundError
-from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import IMPOSSIBLE_VERSION, Schema, is_version
+from jmsaio.model.topic_names import split_partition
 from jmsaio.spark.options.values import refuse
 from jmsaio.transport.base import Admin
 

@@ -12,7 +12,7 @@ import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError
-from jmsaio.model.temporary_names import JOB_PREFIX
+from jmsaio.model.topic_names import JOB_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.spark.jobs.manifest import Manifest
 from jmsaio.spark.model.folder import AnyPath

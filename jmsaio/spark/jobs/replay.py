@@ -20,7 +20,7 @@ from jmsaio.errors import ConfigurationError, NotFoundError
 from jmsaio.model.destination_text import parse_destination_text, with_kind
 from jmsaio.model.destinations import resolve
 from jmsaio.model.headers import FIELDS, Holds
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
 from jmsaio.spark.dedup import with_dedup

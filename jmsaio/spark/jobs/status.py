@@ -10,7 +10,7 @@ from typing import Any, Final
 import attrs
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.spark.jobs.extent import locate_all
 from jmsaio.spark.jobs.manifest import Manifest, read_manifest
 from jmsaio.spark.model.folder import AnyPath

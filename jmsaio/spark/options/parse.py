@@ -18,7 +18,7 @@ from jmsaio.errors import ConfigurationError, InvalidDestinationError
 from jmsaio.model.arguments import shown
 from jmsaio.model.destination_text import KINDS, join_names, parse_destination_text
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector
 from jmsaio.spark.model.folder import folder_at
 from jmsaio.spark.model.places import Place, parse_place

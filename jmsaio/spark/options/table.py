@@ -13,8 +13,8 @@ from jmsaio.config import Configuration, load
 from jmsaio.config.options import nearest
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import Schema
+from jmsaio.model.topic_names import split_partition
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.model.schema import PROPERTY_TYPES, Body, Column, Property, Type
 from jmsaio.spark.options import values

@@ -23,8 +23,8 @@ from jmsaio.errors import (
     OperationTimeoutError,
 )
 from jmsaio.model.destinations import Resolved, resolve
-from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.schema import Schema
+from jmsaio.model.topic_names import partition_name, split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, View
@@ -35,8 +35,7 @@ from jmsaio.spark.planning.offsets import Behind, Offsets, first_unread, lag
 from jmsaio.spark.planning.plan import Stored, beyond, locate, pending, split, stored, whole
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
 from jmsaio.transport.base import Admin, ReaderOptions, Transport
-from jmsaio.transport.subscriptions import is_away
-from jmsaio.transport.topics import list_matching, list_partitions
+from jmsaio.transport.subscriptions import is_away, list_matching, list_partitions
 from jmsaio.transport.waiting import together
 
 T = TypeVar("T")

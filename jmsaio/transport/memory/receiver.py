@@ -19,7 +19,7 @@ from jmsaio.errors import (
 )
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import full_name
-from jmsaio.model.partitions import topic_pattern
+from jmsaio.model.topic_names import topic_pattern
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.rules.record_life import RecordEvent
 from jmsaio.transport import base

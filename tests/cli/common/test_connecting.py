@@ -1,15 +1,49 @@
 """The configuration that send, receive and browse are given."""
 
+from __future__ import annotations
+
 import asyncio
 import pathlib
 import socket
+import sys
+from collections.abc import Callable
 
+import anyio.to_thread
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
-from jmsaio.cli.common.connecting import CONNECT_TIMEOUT, read_connection, require_rest
+import jmsaio
+from jmsaio.cli.app import app
+from jmsaio.cli.common.connecting import CONNECT_TIMEOUT, agreed, full_name, read_connection, require_rest, with_options
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConfigurationError
+from tests.support.broker import TestBroker
+
+
+def test_several_options_are_shown_in_the_order_in_which_they_are_given() -> None:
+    command = click.command()(with_options(lambda **_: None, *map(click.option, ("--one", "--two", "--three"))))
+    assert [each.name for each in command.params] == ["one", "two", "three"]
+
+
+def test_a_bare_name_gets_its_kind_and_a_full_one_keeps_it() -> None:
+    assert full_name("orders", topic=False) == "queue://orders"
+    assert full_name("orders", topic=True) == "topic://orders"
+    assert full_name("topic://orders", topic=False) == "topic://orders"
+
+
+@pytest.mark.parametrize("option", ["topic", "of", "to", "max_redrives"])
+def test_both_redrives_have_the_same_options(option: str) -> None:
+    def params(*path: str) -> dict[str, click.Parameter]:
+        command: click.Command = app
+        for name in path:
+            assert isinstance(command, click.Group)
+            command = command.commands[name]
+        return {str(each.name): each for each in command.params}
+
+    one, other = params("dlq", "redrive")[option], params("spark", "dlq", "redrive")[option]
+    assert isinstance(one, click.Option) and isinstance(other, click.Option)
+    assert (one.opts, one.help, one.default) == (other.opts, other.help, other.default)
 
 
 def test_url_and_options_become_one_map(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
@@ -65,3 +99,56 @@ async def test_the_rest_interface_of_a_host_with_two_addresses(monkeypatch: pyte
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
     with pytest.raises(BrokerUnavailableError, match=r"reached: Connection refused; give the right webServiceUrl"):
         await require_rest(load("pulsar://h?webServiceUrl=http://both.example:1"))
+
+
+def completed(words: list[str], incomplete: str) -> list[str]:
+    complete = ShellComplete(app, {}, "jmsaio", "_JMSAIO_COMPLETE")
+    return [item.value for item in complete.get_completions(words, incomplete)]
+
+
+def test_guides_are_completed() -> None:
+    assert completed(["guide"], "oper") == ["operators"]
+
+
+@pytest.mark.parametrize(
+    ("incomplete", "found"),
+    [
+        ("transport=", ["transport=auto", "transport=pulsar-client", "transport=wire"]),
+        ("jms.clientI", ["jms.clientId="]),
+    ],
+)
+def test_options_and_their_choices_are_completed(incomplete: str, found: list[str]) -> None:
+    assert completed(["queues", "-o"], incomplete) == found
+
+
+@pytest.mark.parametrize("url", ["pulsar://127.0.0.1:1", "nosuch.toml", "memory:"])
+def test_without_a_broker_nothing_is_completed(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert completed(["receive", "-u", url], "") == []
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.broker
+@pytest.mark.parametrize("command", [["receive"], ["dlq", "redrive"], ["stats"], ["move", "other"]])
+async def test_queues_are_completed(command: list[str], pulsar_broker: TestBroker, name: Callable[[str], str]) -> None:
+    queue = name("completed")
+    async with jmsaio.connect(pulsar_broker.url) as connection, connection.create_session() as session:
+        await (await session.create_consumer(session.create_queue(queue))).close()
+    words = [*command, "-u", pulsar_broker.url]
+    assert await anyio.to_thread.run_sync(completed, words, queue[:-4]) == [queue]
+
+
+def test_yes_needs_no_terminal() -> None:
+    assert agreed("delete it?", True)
+
+
+def test_without_a_terminal_yes_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+    with pytest.raises(click.UsageError, match="--yes"):
+        agreed("delete it?", False)
+
+
+@pytest.mark.parametrize(("answer", "result"), [("y", True), ("n", False), ("", False)])
+def test_the_answer_on_a_terminal_decides(answer: str, result: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(click.termui, "visible_prompt_func", lambda prompt: answer)
+    assert agreed("delete it?", False) is result

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from jmsaio.cli.common.exits import INTERRUPTED
 from jmsaio.cli.common.interrupts import run
+from jmsaio.cli.common.output import INTERRUPTED
 
 _COMMAND = """
 import asyncio

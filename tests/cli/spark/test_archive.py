@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import DATA_LOSS, OK, PARTLY
+from jmsaio.cli.common.output import DATA_LOSS, OK, PARTLY
 from jmsaio.cli.spark.archive import stop_by_signal
 from tests.cli.spark.jobs import URL, Jobs, Pace, last
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import ERROR, OK, USAGE
+from jmsaio.cli.common.output import ERROR, OK, USAGE
 from tests.cli.spark.jobs import URL, Finding, Jobs, last
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import NOTHING, OK, PARTLY, USAGE
+from jmsaio.cli.common.output import NOTHING, OK, PARTLY, USAGE
 from jmsaio.model.destinations import Queue
 from tests.cli.spark.jobs import URL, Jobs, last
 

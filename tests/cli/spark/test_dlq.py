@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import OK, PARTLY, USAGE
+from jmsaio.cli.common.output import OK, PARTLY, USAGE
 from tests.cli.spark.jobs import URL, Jobs, last
 
 REPORT = ["spark", "dlq", "report", "orders", *URL]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import OK
+from jmsaio.cli.common.output import OK
 
 
 def test_the_group_alone_shows_its_commands(capsys: pytest.CaptureFixture[str]) -> None:

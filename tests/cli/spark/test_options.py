@@ -9,7 +9,7 @@ import pytest
 
 import jmsaio.cli.spark.options
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import ERROR, USAGE
+from jmsaio.cli.common.output import ERROR, USAGE
 from jmsaio.cli.spark.options import read_source
 from tests.cli.spark.jobs import URL, Jobs
 

@@ -15,7 +15,7 @@ import pytest
 
 import jmsaio
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import OK, USAGE
+from jmsaio.cli.common.output import OK, USAGE
 from jmsaio.spark.jobs import archive, replay
 from jmsaio.spark.jobs.archive import Pace
 from jmsaio.spark.jobs.extent import ArchiveOrder, subscription_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import OK, PARTLY
+from jmsaio.cli.common.output import OK, PARTLY
 from tests.cli.spark.jobs import URL, Jobs
 
 

@@ -9,7 +9,7 @@ import pyarrow  # noqa: F401 - the command reads files with it, so this file nee
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import DATA_LOSS, ERROR, OK, USAGE
+from jmsaio.cli.common.output import DATA_LOSS, ERROR, OK, USAGE
 from tests.spark.archives import row, write_archive
 
 BEGIN = {"md": "# Archive of queue://orders\n", "html": "<!doctype html>\n", "svg": "<svg ", "json": '{"job": "report"'}

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import DATA_LOSS, ERROR, OK, USAGE
+from jmsaio.cli.common.output import DATA_LOSS, ERROR, OK, USAGE
 from jmsaio.cli.spark.running import _Tasks
 from jmsaio.errors import ConfigurationError, DataLossError, JMSError
 from tests.cli.spark.jobs import URL, Jobs

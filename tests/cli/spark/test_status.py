@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import DATA_LOSS, OK
+from jmsaio.cli.common.output import DATA_LOSS, OK
 from tests.cli.spark.jobs import URL, Jobs, last
 
 

@@ -10,9 +10,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 import jmsaio
-from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind, current
+from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind, SerialCalls, current
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
-from jmsaio.client.callbacks.serial_calls import SerialCalls
 from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.testing import embedded_broker
 from tests.kit.broker_fixtures import Disturbed

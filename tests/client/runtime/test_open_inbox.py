@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 import jmsaio
+from jmsaio.client.callbacks.callback_context import SerialCalls
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
-from jmsaio.client.callbacks.serial_calls import SerialCalls
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.runtime.open_inbox import subscribe
@@ -25,7 +25,7 @@ from jmsaio.transport.memory.receiver import MemoryReceiver
 from tests.client.delivery.test_inbox import Receiver as InboxReceiver
 from tests.client.delivery.test_inbox import inbox
 from tests.kit.inside import admin_of, inbox_of, runtime_of, transport_of
-from tests.transport.test_subscriptions import Admin, Transport
+from tests.transport.test_subscriptions import FakeAdmin, Transport
 
 Name = Callable[[str], str]
 
@@ -450,7 +450,7 @@ MISSING = NotFoundError("Subscription does not exist", "SubscriptionNotFound")
 
 
 async def test_a_missing_subscription_is_created_on_every_topic() -> None:
-    admin = Admin()
+    admin = FakeAdmin()
     transport = Transport(admin, MISSING)
     assert await subscribe(transport, OF_QUEUE, lambda: None, True, ExceptionReports(SerialCalls())) is transport  # type: ignore[arg-type,comparison-overlap] # a part
     assert admin.made == [(topic, "s", StartPosition.EARLIEST) for topic in OF_QUEUE.topics]
@@ -460,15 +460,15 @@ async def test_a_missing_subscription_is_created_on_every_topic() -> None:
 @pytest.mark.parametrize(
     ("error", "wanted", "create", "admin"),
     [
-        (NotFoundError("no namespace", "NotFound"), OF_QUEUE, True, Admin()),
-        (MISSING, OF_QUEUE, False, Admin()),
-        (MISSING, attrs.evolve(OF_QUEUE, topics=(), pattern="a.*"), True, Admin()),
+        (NotFoundError("no namespace", "NotFound"), OF_QUEUE, True, FakeAdmin()),
+        (MISSING, OF_QUEUE, False, FakeAdmin()),
+        (MISSING, attrs.evolve(OF_QUEUE, topics=(), pattern="a.*"), True, FakeAdmin()),
         (MISSING, OF_QUEUE, True, None),
     ],
     ids=["something else is missing", "not wanted", "a pattern", "no administration"],
 )
 async def test_a_subscription_that_can_not_or_shall_not_be_created_is_missed(
-    error: NotFoundError, wanted: Subscription, create: bool, admin: Admin | None
+    error: NotFoundError, wanted: Subscription, create: bool, admin: FakeAdmin | None
 ) -> None:
     transport = Transport(admin, error)
     with pytest.raises(NotFoundError) as raised:

@@ -20,8 +20,8 @@ from jmsaio.client.senders.pending import PendingSends
 from jmsaio.client.senders.pool import PooledSender, Restoring, SenderPool
 from jmsaio.config import load
 from jmsaio.errors import AdminError, BrokerUnavailableError, NotFoundError, OperationTimeoutError
-from jmsaio.model.partitions import partition_names
 from jmsaio.model.schema import Schema
+from jmsaio.model.topic_names import partition_names
 from jmsaio.testing import FaultProxy, ManualClock, embedded_broker
 from jmsaio.transport.base import Admin, Sender, SenderOptions
 from jmsaio.transport.clock import LoopTimers

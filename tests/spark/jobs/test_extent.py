@@ -11,7 +11,7 @@ import pyarrow  # noqa: F401 - the module under test needs it
 import pytest
 
 from jmsaio.errors import ConfigurationError, DataLossError, NotFoundError
-from jmsaio.model.temporary_names import JOB_PREFIX
+from jmsaio.model.topic_names import JOB_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.spark.jobs.extent import (
     ArchiveOrder,

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.exits import DATA_LOSS, OK
+from jmsaio.cli.common.output import DATA_LOSS, OK
 from jmsaio.errors import ConfigurationError
 from jmsaio.spark.jobs.archive import Pace, archive
 from jmsaio.spark.jobs.extent import ArchiveOrder

@@ -16,8 +16,8 @@ from jmsaio.codec.schemas.writing import schema_writer
 from jmsaio.config import load
 from jmsaio.errors import ConfigurationError, DataLossError, JMSSecurityError, NotFoundError
 from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
-from jmsaio.model.partitions import partition_names
 from jmsaio.model.schema import Schema
+from jmsaio.model.topic_names import partition_names
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, View, parse_options

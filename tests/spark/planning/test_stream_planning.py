@@ -14,7 +14,7 @@ import pytest
 from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import ConfigurationError, DataLossError, JMSError, NotFoundError
 from jmsaio.model.destinations import Topic, resolve
-from jmsaio.model.partitions import partition_names
+from jmsaio.model.topic_names import partition_names
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning import stream_planning

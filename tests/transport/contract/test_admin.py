@@ -8,7 +8,7 @@ import pytest
 from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.destinations import Queue, resolve
 from jmsaio.transport.base import StartPosition, SubscriptionType
-from jmsaio.transport.topics import list_partitions, list_topics
+from jmsaio.transport.subscriptions import list_partitions, list_topics
 from tests.kit.records import Outcomes, record
 from tests.transport.contract.harness import GUARD, QUIET, Harness
 

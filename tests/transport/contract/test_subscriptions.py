@@ -11,7 +11,7 @@ import pytest
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError, ObjectClosedError
-from jmsaio.model.partitions import partition_names
+from jmsaio.model.topic_names import partition_names
 from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.names import process_name
 from tests.kit.records import record, texts

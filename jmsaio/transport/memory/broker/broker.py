@@ -28,8 +28,8 @@ from jmsaio.errors import (
 from jmsaio.model.arguments import brief, shown
 from jmsaio.model.destinations import full_name
 from jmsaio.model.log_fields import log_fields
-from jmsaio.model.partitions import partition_name, split_partition
 from jmsaio.model.schema import Schema
+from jmsaio.model.topic_names import partition_name, split_partition
 from jmsaio.model.wire import OutgoingRecord, letter_properties
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.clock import Clock, LoopClock, SteadyTimes, SystemClock, Timers, clock_of

@@ -24,7 +24,7 @@ from typing import Protocol
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.model.arguments import shown
-from jmsaio.model.partitions import dead_letter_topic
+from jmsaio.model.topic_names import dead_letter_topic
 from jmsaio.model.wire import WireId
 from jmsaio.rules.record_life import Action, RecordEvent, RecordState, advance
 from jmsaio.transport.base import StartPosition, SubscriptionType

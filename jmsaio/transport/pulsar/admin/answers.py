@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 from jmsaio.errors import AdminError, ConfigurationError, JMSSecurityError, NotFoundError
 from jmsaio.model.arguments import shown
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import EntryId, WireId
 from jmsaio.transport.administration import Activity, SubscriptionActivity, latest
 from jmsaio.transport.base import (

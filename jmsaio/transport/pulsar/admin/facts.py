@@ -21,7 +21,7 @@ import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import AdminError, JMSError, JMSSecurityError, NotFoundError, OperationTimeoutError
-from jmsaio.model.temporary_names import PROBE_TOPIC
+from jmsaio.model.topic_names import PROBE_TOPIC
 from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition, Transport
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.answers import NO_TRANSACTIONS, understanding

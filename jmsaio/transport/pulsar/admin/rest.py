@@ -27,8 +27,8 @@ from jmsaio.errors import (
     NotFoundError,
     ObjectClosedError,
 )
-from jmsaio.model.partitions import partition_names, split_partition
 from jmsaio.model.schema import Schema
+from jmsaio.model.topic_names import partition_names, split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.transport.administration import Activity, OpenTransaction, check_partition
 from jmsaio.transport.base import Cursor, Ledger, StartPosition, TopicLog, TopicStats
@@ -55,6 +55,7 @@ from jmsaio.transport.pulsar.admin.answers import (
 from jmsaio.transport.pulsar.admin.causes import distrust, missing_tls
 from jmsaio.transport.pulsar.admin.credentials import Credentials, authorities, read_credentials, tls_context
 from jmsaio.transport.pulsar.admin.paths import (
+    creating,
     cursor_key,
     lookup_path,
     namespace_path,
@@ -68,8 +69,7 @@ from jmsaio.transport.pulsar.admin.paths import (
 )
 from jmsaio.transport.pulsar.admin.same_cluster import Check
 from jmsaio.transport.pulsar.admin.transactions import find_holder
-from jmsaio.transport.pulsar.admin.turns import creating
-from jmsaio.transport.topics import list_partitions
+from jmsaio.transport.subscriptions import list_partitions
 from jmsaio.transport.waiting import together
 
 if TYPE_CHECKING:

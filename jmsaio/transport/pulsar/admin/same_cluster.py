@@ -25,7 +25,7 @@ import attrs
 
 from jmsaio.config import Configuration, ConsumerConfig
 from jmsaio.errors import AdminError, ConfigurationError, JMSError, JMSSecurityError, NotFoundError, TransportError
-from jmsaio.model.temporary_names import PROBE_TOPIC
+from jmsaio.model.topic_names import PROBE_TOPIC
 from jmsaio.transport.base import Reader, ReaderOptions, StartPosition
 from jmsaio.transport.pulsar.admin.paths import topic_of
 

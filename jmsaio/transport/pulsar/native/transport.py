@@ -56,11 +56,10 @@ from jmsaio.transport.pulsar.native.binding.options import (
     producer_configuration,
     reader_configuration,
 )
-from jmsaio.transport.pulsar.native.consumers.opening import last_message_id
 from jmsaio.transport.pulsar.native.consumers.reader import PulsarReader
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.consumers.rereading import Rereading
-from jmsaio.transport.pulsar.native.consumers.subscriber import Subscriber
+from jmsaio.transport.pulsar.native.consumers.subscriber import Subscriber, last_message_id
 from jmsaio.transport.pulsar.native.producers.sender import PulsarSender
 from jmsaio.transport.pulsar.native.records.prior_deliveries import GIVEN_BACK, PriorDeliveries
 from jmsaio.transport.pulsar.native.watching.watch import Watch

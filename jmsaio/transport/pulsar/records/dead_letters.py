@@ -18,7 +18,7 @@ import attrs
 from jmsaio.config import Configuration, ConsumerConfig, DeadLetterPolicy, ProducerConfig
 from jmsaio.errors import ConsumerBusyError, JMSError, JMSSecurityError, NotFoundError, TransportError
 from jmsaio.model.log_fields import log_fields
-from jmsaio.model.partitions import dead_letter_topic
+from jmsaio.model.topic_names import dead_letter_topic
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, WireId, letter_properties
 from jmsaio.transport.base import (
     Admin,

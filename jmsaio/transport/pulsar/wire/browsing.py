@@ -7,7 +7,7 @@ import attrs
 
 from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.protocol.codes import SubType
 from jmsaio.transport.base import Cursor, ReaderOptions

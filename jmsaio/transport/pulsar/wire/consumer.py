@@ -23,7 +23,7 @@ from jmsaio.errors import (
     TransactionRolledBackError,
     TransportError,
 )
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import EntryId, PlainWireId, SetAside, WireId
 from jmsaio.protocol import acks
 from jmsaio.protocol.batch import Span, split
@@ -35,7 +35,7 @@ from jmsaio.protocol.messages import Delivery
 from jmsaio.rules import record_life as life
 from jmsaio.rules.record_life import Action, RecordEvent
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
-from jmsaio.transport.delay_queue import DelayQueue
+from jmsaio.transport.clock import DelayQueue
 from jmsaio.transport.names import CLIENT, process_name
 from jmsaio.transport.pulsar.wire.answers import error_of
 from jmsaio.transport.pulsar.wire.arriving import (

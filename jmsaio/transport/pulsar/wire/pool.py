@@ -23,7 +23,7 @@ from jmsaio.errors import (
     ProtocolError,
 )
 from jmsaio.model.arguments import brief
-from jmsaio.model.temporary_names import PROBE_TOPIC
+from jmsaio.model.topic_names import PROBE_TOPIC
 from jmsaio.protocol.handshake import Identity
 from jmsaio.protocol.lookup import Address
 from jmsaio.transport.causes import cause_of

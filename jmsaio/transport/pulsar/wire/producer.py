@@ -34,8 +34,8 @@ from jmsaio.errors import (
     TransactionRolledBackError,
     TransportError,
 )
-from jmsaio.model.partitions import split_partition
 from jmsaio.model.schema import Schema
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.protocol.batch import Batch as Body
 from jmsaio.protocol.chunks import cut

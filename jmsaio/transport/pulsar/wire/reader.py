@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError, ProtocolError, TransportError
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import EntryId, ReceivedRecord, WireId
 from jmsaio.protocol.chunks import Assembly
 from jmsaio.protocol.codes import InitialPosition, SubType

@@ -14,7 +14,7 @@ import anyio
 
 from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError, OperationTimeoutError, TransportError
 from jmsaio.model.log_fields import log_fields
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
 from jmsaio.transport.base import LinkChange, StartPosition, Subscription, Transaction, Wake
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters

@@ -12,7 +12,7 @@ import attrs
 
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError, OperationTimeoutError, ProtocolError
-from jmsaio.model.partitions import partition_names, split_partition, topic_pattern
+from jmsaio.model.topic_names import partition_names, split_partition, topic_pattern
 from jmsaio.protocol.backoff import Backoff
 from jmsaio.protocol.codes import TopicsMode
 from jmsaio.protocol.commands import Command

@@ -14,7 +14,7 @@ from jmsaio.errors import (
     SendError,
     TransportError,
 )
-from jmsaio.model.partitions import topic_pattern
+from jmsaio.model.topic_names import topic_pattern
 from jmsaio.transport.base import StartPosition
 from jmsaio.transport.clock import ManualClock, SystemClock
 from jmsaio.transport.memory.broker.broker import Broker, Faults, SendFault, broker_named, forget_broker

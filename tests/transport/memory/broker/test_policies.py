@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from jmsaio.config import DeadLetterPolicy
-from jmsaio.model.partitions import partition_name
+from jmsaio.model.topic_names import partition_name
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.memory.broker import policies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 from functools import partial
@@ -12,15 +13,22 @@ import _pulsar
 import anyio
 import attrs
 
+from jmsaio.config import ConsumerConfig
 from jmsaio.errors import ConsumerBusyError, JMSError, NotFoundError, TransportError
+from jmsaio.model.topic_names import SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import WireId
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import Admin, Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Wake
 from jmsaio.transport.names import named
-from jmsaio.transport.pulsar.admin.turns import subscribing
-from jmsaio.transport.pulsar.native.binding.attempts import Attempts
+from jmsaio.transport.pulsar.admin.paths import subscribing
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, close_late, ignore
-from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, ReaderHandle, SubscribingClientHandle
+from jmsaio.transport.pulsar.native.binding.handles import (
+    ConsumerHandle,
+    MessageIdHandle,
+    ReaderHandle,
+    SubscribingClientHandle,
+)
+from jmsaio.transport.pulsar.native.binding.native_log import Attempts, ask_again
 from jmsaio.transport.pulsar.native.binding.options import consumer_configuration, native_position
 from jmsaio.transport.pulsar.native.binding.pattern_consumer import PatternConsumer
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
@@ -29,6 +37,49 @@ from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliver
 from jmsaio.transport.pulsar.native.records.return_counts import return_counts
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from jmsaio.transport.waiting import together
+
+#: Opens the consumer, with whose end its subscription ends.
+Open = Callable[[Subscription, Wake], Awaitable[PulsarReceiver]]
+
+
+async def last_message_id(
+    bridge: Bridge, open_receiver: Open, topic: str, timeout: float, closing: float
+) -> WireId | None:
+    """Return the id of the last record that a reader can receive now, requested through a temporary consumer.
+
+    pulsar-client offers this for consumers only. A reader would need no subscription, but one that starts at the latest
+    record, inclusive, finds nothing if the topic ends with the marker of a transaction.
+
+    Args:
+        bridge: bridge to the native threads.
+        open_receiver: opens the consumer.
+        topic: full name of a topic without partitions, or of one partition.
+        timeout: seconds for the request, which is repeated while the broker can't answer.
+        closing: seconds for deleting the subscription and closing the consumer.
+
+    Returns:
+        The id; None for an empty topic.
+
+    Raises:
+        JMSError: as by ``open_receiver``, or the broker's last answer.
+
+    Cancellation: the subscription is still deleted. ``jmsaio sweep`` finds leftovers of a crash.
+    """
+    name = f"{SUBSCRIPTION_PREFIX}{uuid.uuid4()}"
+    config = ConsumerConfig(receiver_queue_size=1)  # no message is to be received
+    wanted = Subscription((topic,), name, SubscriptionType.EXCLUSIVE, config, durable=False)
+    receiver = await open_receiver(wanted, ignore)
+    try:
+        [native] = receiver.natives
+        ask = partial(bridge.ask, native.get_last_message_id_async, f"last place of {topic}", timeout)
+        last: MessageIdHandle = await ask_again(bridge, ask, timeout)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await receiver.aclose(closing)
+    if last.entry_id() < 0:
+        return None
+    return WireId(last.ledger_id(), last.entry_id(), last.partition(), last.batch_index())
+
 
 #: Topic of ``Subscriber.ask_broker``: a partition's name, so that no broker creates it.
 PROBE = "persistent://public/default/jmsaio-connect-partition-0"

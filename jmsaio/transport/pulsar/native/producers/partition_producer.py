@@ -26,7 +26,7 @@ import _pulsar
 import attrs
 
 from jmsaio.errors import JMSError, JMSSecurityError, ObjectClosedError, RefusedInDoubtError, SendInDoubtError
-from jmsaio.model.partitions import split_partition
+from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import WireId
 from jmsaio.transport.base import Settled, Token
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, Released, ignore

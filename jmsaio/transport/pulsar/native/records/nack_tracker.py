@@ -4,6 +4,10 @@ On exclusive and failover subscriptions, returned records are redelivered from h
 the broker resend everything unacknowledged, after the prefetched records. On shared ones, they are sent back to the
 broker. If the chunks of a message are unknown (``chunk_ids``), it is redelivered from here, or, if no application had
 it, the consumers are opened again, which returns everything.
+
+All chunks must be returned: the last one alone would be redelivered to no one, and the subscription would stop.
+pulsar-client 3.13 returns only that one, and an id shows only the first and the last chunk. Between those, other
+producers can store entries, which must not be returned: a chunk without the rest of its message would be lost.
 """
 
 from __future__ import annotations
@@ -16,18 +20,44 @@ import attrs
 
 from jmsaio.codec.headers import due
 from jmsaio.errors import MalformedMessageError
-from jmsaio.transport.clock import Clock, SteadyTimes, SystemClock
-from jmsaio.transport.delay_queue import DelayQueue
+from jmsaio.model.wire import WireId
+from jmsaio.transport.clock import Clock, DelayQueue, SteadyTimes, SystemClock
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.binding.options import NATIVE_NACK_DELAY, native_position
-from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
+from jmsaio.transport.pulsar.native.binding.record import Chunks, PulsarRecord
 from jmsaio.transport.pulsar.native.records.ack_grouping import AckGrouping
-from jmsaio.transport.pulsar.native.records.chunks import chunk_ids
 from jmsaio.transport.pulsar.native.records.prior_deliveries import Handover
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
-from jmsaio.transport.pulsar.native.records.settled import Settled
+from jmsaio.transport.pulsar.native.records.settled import ENTRIES, Settled
 from jmsaio.transport.pulsar.native.records.unsettled import Unsettled
+
+
+def chunk_ids(record: PulsarRecord, chunks: Chunks, unsettled: Unsettled, settled: Settled) -> list[WireId] | None:
+    """Return the ids of the chunks of a message, in order; None if other entries can't be told from them.
+
+    A consumer receives the chunks of a message, and each entry stored between them is another consumer's, was received
+    here before the message, or belongs to another message in chunks.
+
+    Args:
+        record: the message, no longer in ``unsettled``.
+        chunks: its chunks.
+        unsettled: the receiver's other records.
+        settled: its acknowledged records.
+    """
+    first, (ledger, last, partition, _) = chunks.first, record.message_id
+    if first[0] != ledger or last - first[1] > ENTRIES:
+        return None
+    settled.fold()
+    others = set()
+    for entry, of_other in unsettled.entries(record.native_consumer, first):
+        if of_other is not None and of_other.first < (ledger, last):
+            return None
+        others.add(entry)
+    between = [number for number in range(first[1] + 1, last) if (ledger, number) not in others]
+    numbers = [first[1], *(number for number in between if not settled.has((ledger, number))), last]
+    return [WireId(ledger, number, partition) for number in numbers] if len(numbers) <= max(2, chunks.most) else None
+
 
 _log = logging.getLogger(__name__)
 

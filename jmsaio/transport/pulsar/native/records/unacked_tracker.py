@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jmsaio.model.wire import ReceivedRecord, SetAside
 from jmsaio.transport.base import Subscription, SubscriptionType
-from jmsaio.transport.delay_queue import DelayQueue
+from jmsaio.transport.clock import DelayQueue
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, ignore
 from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer

@@ -1,4 +1,4 @@
-"""Names of topics as Pulsar derives or matches them: partitions, dead letter topics, patterns."""
+"""Names of topics: partitions, and temporary destinations."""
 
 from __future__ import annotations
 
@@ -51,3 +51,21 @@ def topic_pattern(pattern: str) -> re.Pattern[str]:
         return re.compile(re.escape("/".join(front)) + f"/(?:{expression})", re.DOTALL)
     except re.error as error:
         raise InvalidDestinationError(f"topics pattern {shown(pattern)}: {error}") from error
+
+
+QUEUE_PREFIX: Final = "jms-temp-queue-"
+TOPIC_PREFIX: Final = "jms-temp-topic-"
+#: Prefix of jmsaio's unnamed subscriptions, which end with their consumer.
+SUBSCRIPTION_PREFIX: Final = "jmsaio-nd-"
+#: Prefix of subscriptions in which jobs record their progress. They exist until ``jmsaio spark cleanup`` deletes them.
+JOB_PREFIX: Final = "jmsaio-spark-"
+
+#: Prefix of subscriptions that record the progress of a copy.
+COPY_PREFIX: Final = "jmsaio-copy-"
+#: The non-persistent topic on which jmsaio checks that a REST interface belongs to the broker's cluster.
+PROBE_TOPIC: Final = "jmsaio-same-cluster"
+
+
+def is_temporary(topic: str) -> bool:
+    """Return whether a full topic name is that of a temporary destination, jmsaio's or Java's."""
+    return topic.rpartition("/")[2].startswith((QUEUE_PREFIX, TOPIC_PREFIX))

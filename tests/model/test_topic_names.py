@@ -1,10 +1,12 @@
+"""The topics of temporary destinations are known by the front of their names."""
+
 from __future__ import annotations
 
 import pytest
 
 from jmsaio.errors import InvalidDestinationError
 from jmsaio.model.destinations import full_name
-from jmsaio.model.partitions import partition_name, partition_names, split_partition, topic_pattern
+from jmsaio.model.topic_names import is_temporary, partition_name, partition_names, split_partition, topic_pattern
 
 TOPIC = "persistent://t/n/x"
 
@@ -49,3 +51,18 @@ def test_a_pattern_must_fit_the_whole_name(pattern: str, name: str, fits: bool) 
 def test_a_bad_pattern_is_refused() -> None:
     with pytest.raises(InvalidDestinationError, match="pattern"):
         topic_pattern("persistent://t/n/a(")
+
+
+@pytest.mark.parametrize(
+    ("topic", "temporary"),
+    [
+        ("persistent://public/default/jms-temp-queue-1", True),
+        ("persistent://public/default/jms-temp-topic-1", True),
+        ("jms-temp-queue-1", True),
+        ("persistent://public/default/orders", False),
+        ("persistent://public/jms-temp-queue-1/orders", False),
+        ("persistent://public/default/my-jms-temp-queue-1", False),
+    ],
+)
+def test_only_the_last_part_of_a_name_tells_a_temporary_destination(topic: str, temporary: bool) -> None:
+    assert is_temporary(topic) is temporary
