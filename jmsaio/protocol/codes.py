@@ -36,14 +36,6 @@ class ServerError(enum.IntEnum):
     ProducerFenced = 25
 
 
-def error_name(number: int) -> str:
-    """Return the name of an error, or ``error NUMBER`` for one that a newer broker added."""
-    try:
-        return ServerError(number).name
-    except ValueError:
-        return f"error {number}"
-
-
 class SubType(enum.IntEnum):
     """Types of subscriptions."""
 
@@ -58,13 +50,6 @@ class InitialPosition(enum.IntEnum):
 
     Latest = 0
     Earliest = 1
-
-
-class KeySharedMode(enum.IntEnum):
-    """How a Key_Shared subscription divides the keys among its consumers."""
-
-    AUTO_SPLIT = 0
-    STICKY = 1
 
 
 class ProducerAccessMode(enum.IntEnum):
@@ -111,13 +96,6 @@ class LookupType(enum.IntEnum):
     Failed = 2
 
 
-class PartitionsType(enum.IntEnum):
-    """Results of PARTITIONED_METADATA."""
-
-    Success = 0
-    Failed = 1
-
-
 class TopicsMode(enum.IntEnum):
     """Topics that GET_TOPICS_OF_NAMESPACE lists."""
 
@@ -151,13 +129,6 @@ class SchemaType(enum.IntEnum):
     LocalDateTime = 19
     ProtobufNative = 20
     AutoConsume = 21
-
-
-class ResourceType(enum.IntEnum):
-    """What a TOPIC_MIGRATED is about."""
-
-    Producer = 0
-    Consumer = 1
 
 
 class TxnAction(enum.IntEnum):

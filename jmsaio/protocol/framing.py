@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
+from google_crc32c import extend, value
+
 from jmsaio.errors import ProtocolError
-from jmsaio.protocol.checksum import crc32c
 from jmsaio.protocol.commands import command_at
 
 #: Bytes that a frame can have besides the largest message, in Pulsar's brokers and clients.
@@ -109,6 +110,12 @@ def _frame(data: bytes, place: int, end: int) -> Frame:
     if rest - command >= 2 and data[command] == 8 and data[command + 1] < 128:
         return Frame(data[command + 1], data, command, rest, end)
     return Frame(command_at(data, command, rest), data, command, rest, end)
+
+
+def crc32c(data: bytes, more: bytes = b"") -> int:
+    """Return the CRC-32C of ``data`` followed by ``more``, without joining them."""
+    first: int = value(data)
+    return int(extend(first, more)) if more else first
 
 
 class EntryParts(NamedTuple):

@@ -8,10 +8,9 @@ from typing import Final, NamedTuple
 from jmsaio.errors import ProtocolError
 from jmsaio.model.varint import varint
 from jmsaio.protocol.acks import ack_set
-from jmsaio.protocol.checksum import crc32c
 from jmsaio.protocol.commands import Command, body_at, wrap
 from jmsaio.protocol.fields import int32, int64, number_at, walk
-from jmsaio.protocol.framing import CHECKSUM, Frame
+from jmsaio.protocol.framing import CHECKSUM, Frame, crc32c
 from jmsaio.protocol.metadata import TxnId
 
 _u32: Final = Struct(">I").pack

@@ -125,9 +125,6 @@ class Producing(Generic[Token]):
     _left: int = attrs.field(default=0, init=False)  # answers to come for that id
     _batches: deque[Batch[Token]] = attrs.field(factory=deque, init=False)
 
-    def __len__(self) -> int:
-        return len(self._batches)
-
     def add(self, batch: Batch[Token]) -> bytes:
         """Add a batch behind all others.
 

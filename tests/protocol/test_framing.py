@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.errors import ProtocolError
-from jmsaio.protocol.checksum import crc32c
 from jmsaio.protocol.commands import Command, encode_command, wrap
-from jmsaio.protocol.framing import Frame, Framing, entry_of
+from jmsaio.protocol.framing import Frame, Framing, crc32c, entry_of
 
 pytestmark = pytest.mark.fast
 PING = encode_command(Command.PING)
@@ -127,3 +126,13 @@ def test_an_entry_that_is_cut_off_is_a_protocol_error(rest: str) -> None:
     (frame,) = Framing().feed(message(bytes.fromhex(rest)) + b"\x00\x00")
     with pytest.raises(ProtocolError, match="an entry"):
         entry_of(frame)
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [(b"", 0), (b"123456789", 0xE3069283), (bytes(32), 0x8A9136AA), (b"\xff" * 32, 0x62A8AB43)],
+)
+def test_known_checksums_in_one_part_or_two(data: bytes, expected: int) -> None:
+    """Those of RFC 3720."""
+    assert crc32c(data) == expected
+    assert {crc32c(data[:at], data[at:]) for at in range(len(data) + 1)} == {expected}

@@ -152,7 +152,7 @@ class ProducingMachine(RuleBasedStateMachine):
     @invariant()
     def the_batches_without_an_outcome_are_there_in_order(self) -> None:
         pending = self.pending
-        assert len(self.producing) == len(pending)
+        assert len(self.producing._batches) == len(pending)
         assert self.producing.deadline == (pending[0].batch.deadline if pending else None)
         waiting = [sent.batch for sent in pending if sent.batch.state in UNANSWERED]
         assert self.producing.unanswered == len(waiting)

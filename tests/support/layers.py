@@ -39,7 +39,7 @@ OWNERS = {
     "lark": ("jmsaio.selector",),
     "click": ("jmsaio.cli",),
     "fastavro": ("jmsaio.codec.schemas",),
-    "google_crc32c": ("jmsaio.protocol.checksum",),
+    "google_crc32c": ("jmsaio.protocol.framing",),
     "rich": ("jmsaio.cli", "jmsaio.demo", "jmsaio.guide"),
     "matplotlib": ("jmsaio.cli.spark.drawing",),
     "textual": ("jmsaio.cli.top", "jmsaio.cli.top_screens"),

@@ -1,21 +1,31 @@
-"""What the producers, consumers and readers of one transport share."""
+"""What the producers, consumers and readers of one transport share, and whether a broker is connected."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import weakref
 from itertools import count
+from random import random
+
+import attrs
 
 from jmsaio.config import Configuration
-from jmsaio.errors import ForkError, ObjectClosedError, TransportError
-from jmsaio.protocol.backoff import Backoff
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    ForkError,
+    JMSError,
+    JMSSecurityError,
+    ObjectClosedError,
+    TransportError,
+)
+from jmsaio.protocol.backoff import STABLE, Backoff
 from jmsaio.rules.share import Share
-from jmsaio.transport.base import LinkChange
+from jmsaio.transport.base import LinkChange, LinkListener
 from jmsaio.transport.clock import Clock, clock_of
 from jmsaio.transport.pulsar.wire.known import Known
-from jmsaio.transport.pulsar.wire.link import Link
 from jmsaio.transport.pulsar.wire.pool import Pool
 from jmsaio.transport.pulsar.wire.tasks import Tasks
 from jmsaio.transport.pulsar.wire.topics import Topics
@@ -31,6 +41,62 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # Windows has no forks
     os.register_at_fork(after_in_child=_after_fork)
+
+
+@attrs.define(eq=False)
+class Link:
+    """The connection of one client as a whole: it is lost while no broker is connected.
+
+    Attributes:
+        url: where it connects, for texts.
+        listeners: functions called with its changes.
+        loss: why no broker is connected; None while one is.
+    """
+
+    url: str
+    _tasks: Tasks
+    _backoff: Backoff
+    listeners: set[LinkListener] = attrs.field(factory=set, init=False)
+    loss: JMSError | None = attrs.field(default=None, init=False)
+    _since: float = attrs.field(default=-math.inf, init=False)  # when it was connected again
+    _failures: int = attrs.field(default=0, init=False)
+
+    def lost(self, pool: Pool, error: JMSError) -> None:
+        """Take the loss of the last connection, and connect again."""
+        if self.loss is not None:
+            return
+        text = f"the connection to {self.url} is lost: {error}; it connects again by itself when it can"
+        self.loss = BrokerUnavailableError(text)
+        self.report(LinkChange(text, self.loss, whole=True))
+        self._tasks.start(self._connect(pool))
+
+    async def _connect(self, pool: Pool) -> None:
+        loop = asyncio.get_running_loop()
+        begun, refusal = loop.time(), False
+        self._failures = 0 if begun - self._since >= STABLE else self._failures + 1
+        while True:
+            if self._failures:
+                await asyncio.sleep(self._backoff.delay(self._failures, random()))
+            try:
+                await pool.connect_service()
+                break
+            except JMSError as error:
+                self._failures += 1
+                if isinstance(error, JMSSecurityError) and not refusal:
+                    refusal = True
+                    self.report(LinkChange(str(error), error, whole=True))
+        self.loss = None
+        self._since = loop.time()
+        seconds = self._since - begun
+        self.report(LinkChange(f"the connection to {self.url} is back after {seconds:.0f} s", whole=True))
+
+    def report(self, change: LinkChange) -> None:
+        """Call the listeners with a change, or with what no call reports."""
+        for listener in list(self.listeners):
+            try:
+                listener(change)
+            except Exception:  # an error of one listener must not keep the others from knowing
+                _log.exception("a listener of the connection to %s failed", self.url)
 
 
 class Client:

@@ -27,14 +27,8 @@ _PONG: Final = encode_command(Command.PONG)
 _PING: Final = encode_command(Command.PING)
 
 
-class ProducerPart(Protocol):
-    """What a connection reports to a producer on it."""
-
-    def stored(self, receipt: SendReceipt) -> None:
-        """Take the broker's receipt. Raises ProtocolError if an earlier batch has none."""
-
-    def refused(self, sequence: int, error: JMSError) -> None:
-        """Take the broker's error about a batch. Raises as ``stored``."""
+class Part(Protocol):
+    """What a connection reports to a producer or consumer on it."""
 
     def ended(self, error: JMSError, assigned: str) -> None:
         """Take its end on this connection: this was lost, or the broker closed it, and might name the next broker."""
@@ -43,8 +37,18 @@ class ProducerPart(Protocol):
         """Take the service URL of the cluster to which its topic has moved; its end here follows."""
 
 
-class ConsumerPart(Protocol):
-    """What a connection reports to a consumer on it."""
+class ProducerPart(Part, Protocol):
+    """What a connection reports to a producer besides."""
+
+    def stored(self, receipt: SendReceipt) -> None:
+        """Take the broker's receipt. Raises ProtocolError if an earlier batch has none."""
+
+    def refused(self, sequence: int, error: JMSError) -> None:
+        """Take the broker's error about a batch. Raises as ``stored``."""
+
+
+class ConsumerPart(Part, Protocol):
+    """What a connection reports to a consumer besides."""
 
     def arrived(self, delivery: Delivery, frame: Frame) -> None:
         """Take an entry, which ``frame`` holds."""
@@ -57,12 +61,6 @@ class ConsumerPart(Protocol):
 
     def topic_ended(self) -> None:
         """Take that the topic is terminated, and nothing follows."""
-
-    def ended(self, error: JMSError, assigned: str) -> None:
-        """Take its end on this connection, as ``ProducerPart.ended``."""
-
-    def migrated(self, cluster: str) -> None:
-        """Take the move of its topic, as ``ProducerPart.migrated``."""
 
 
 @attrs.frozen
@@ -352,43 +350,40 @@ class Connection(asyncio.Protocol):
             self.close(self.error_of(f"connect to {self.address.broker}", fields))
 
     def _take_send_error(self, fields: dict[str, Any]) -> None:
-        producer = self.producers.get(fields.get("producer_id", -1))
+        producer = self.producers.get(fields["producer_id"])
         if producer is not None:
-            producer.refused(fields.get("sequence_id", -1), self.error_of("send", fields))
+            producer.refused(fields["sequence_id"], self.error_of("send", fields))
 
     def _close_producer(self, fields: dict[str, Any]) -> None:
-        producer = self.producers.pop(fields.get("producer_id", -1), None)
-        if producer is not None:
-            producer.ended(TransportError("the broker closed the producer", "Disconnected"), self._assigned(fields))
+        self._close_part("producer", self.producers.pop(fields["producer_id"], None), fields)
 
     def _close_consumer(self, fields: dict[str, Any]) -> None:
-        consumer = self.consumers.pop(fields.get("consumer_id", -1), None)
-        if consumer is not None:
-            consumer.ended(TransportError("the broker closed the consumer", "Disconnected"), self._assigned(fields))
+        self._close_part("consumer", self.consumers.pop(fields["consumer_id"], None), fields)
 
-    def _assigned(self, fields: dict[str, Any]) -> str:
-        """Return the URL of the broker that takes the topic over, "" if it is not told, or behind a proxy."""
-        return "" if self.address.through else self._url(fields, "assigned_")
+    def _close_part(self, what: str, part: Part | None, fields: dict[str, Any]) -> None:
+        if part is not None:
+            assigned = "" if self.address.through else self._url(fields, "assigned_")  # out of reach behind a proxy
+            part.ended(TransportError(f"the broker closed the {what}", "Disconnected"), assigned)
 
     def _url(self, fields: dict[str, Any], prefix: str = "") -> str:
         tls = self.address.broker.startswith("pulsar+ssl:")
         return fields.get(f"{prefix}broker_service_url{'_tls' if tls else ''}") or ""
 
     def _topic_migrated(self, fields: dict[str, Any]) -> None:
-        parts: Mapping[int, ProducerPart | ConsumerPart] = self.consumers if fields["resource_type"] else self.producers
+        parts: Mapping[int, Part] = self.consumers if fields["resource_type"] else self.producers
         part, cluster = parts.get(fields["resource_id"]), self._url(fields)
         if part is not None and cluster:
             part.migrated(cluster)
 
     def _end_of_topic(self, fields: dict[str, Any]) -> None:
-        consumer = self.consumers.get(fields.get("consumer_id", -1))
+        consumer = self.consumers.get(fields["consumer_id"])
         if consumer is not None:
             consumer.topic_ended()
 
     def _active_changed(self, fields: dict[str, Any]) -> None:
-        consumer = self.consumers.get(fields.get("consumer_id", -1))
+        consumer = self.consumers.get(fields["consumer_id"])
         if consumer is not None:
-            consumer.activated(fields.get("is_active", False))
+            consumer.activated(fields["is_active"])
 
     def _topics_changed(self, fields: dict[str, Any]) -> None:
         changed = self.watchers.get(fields["watcher_id"])
@@ -419,7 +414,7 @@ class Connection(asyncio.Protocol):
             if not future.done():
                 future.set_exception(error)
                 future.exception()  # whoever asked might have given up
-        parts: list[ProducerPart | ConsumerPart] = [*self.producers.values(), *self.consumers.values()]
+        parts: list[Part] = [*self.producers.values(), *self.consumers.values()]
         self.producers.clear()
         self.consumers.clear()
         for part in parts:

@@ -52,7 +52,6 @@ from jmsaio.transport.pulsar.wire.sender import WireSender
 from jmsaio.transport.pulsar.wire.transactions import Transactions
 
 _log = logging.getLogger(__name__)
-_log = logging.getLogger(__name__)
 _Part = WireSender | WireReceiver | WireReader
 #: Seconds without a broker after which the log says so.
 _PATIENCE: Final = 3.0

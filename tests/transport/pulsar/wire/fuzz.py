@@ -25,9 +25,9 @@ import attrs
 
 from jmsaio.config import ConsumerConfig, ProducerConfig
 from jmsaio.errors import JMSError, MalformedMessageError
-from jmsaio.protocol.checksum import crc32c
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.protocol.framing import crc32c
 from jmsaio.protocol.messages import send
 from jmsaio.protocol.metadata import encode_metadata
 from jmsaio.transport.base import ReaderOptions, SenderOptions, StartPosition, Subscription, SubscriptionType
