@@ -49,7 +49,7 @@ from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, REAL_TOPIC
 
 if TYPE_CHECKING:
-    from jmsaio.maintenance.dead_letters import RedriveRequest
+    from jmsaio.maintenance.transfer import TransferRequest
 
 
 @click.group(invoke_without_command=True)
@@ -120,14 +120,14 @@ def redrive(
 
     The exit code is 5 if something was left.
     """
-    from jmsaio.maintenance.dead_letters import RedriveRequest
+    from jmsaio.maintenance.transfer import TransferRequest
 
     if to is not None and to_queue is not None:
         raise click.UsageError("--to and --to-queue exclude each other")
     target: Queue | Topic | None = None if to_queue is None else Queue(to_queue)
     if to is not None:
         target = parse_destination_text(full_name(to, topic=False))
-    request = RedriveRequest(
+    request = TransferRequest(
         destination=parse_destination_text(full_name(source, topic)), of=of, selector=selector, limit=limit, to=target,
         max_redrives=max_redrives, dry_run=dry_run,
     )  # fmt: skip
@@ -146,7 +146,7 @@ def redrive(
 
 
 async def _redrive(
-    config: Configuration, request: RedriveRequest, output: Output
+    config: Configuration, request: TransferRequest, output: Output
 ) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """Redrive; return the summary, and the subscriptions of each target that has several."""
     from jmsaio.maintenance.overview import find_shared

@@ -23,7 +23,7 @@ from jmsaio.config import Configuration, load
 from jmsaio.model.destinations import Queue
 
 if TYPE_CHECKING:
-    from jmsaio.maintenance.dead_letters import RedriveRequest
+    from jmsaio.maintenance.transfer import TransferRequest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -102,9 +102,9 @@ def transfer(
     selector: str | None, limit: int | None, dry_run: bool, as_json: bool | None,
 ) -> int:  # fmt: skip
     """Ask if needed, then move, copy or delete messages of a queue. ``kind`` is a value of ``Transfer``."""
-    from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer
+    from jmsaio.maintenance.transfer import Transfer, TransferRequest
 
-    request = RedriveRequest(
+    request = TransferRequest(
         destination=source, to=target, selector=selector, limit=limit, dry_run=dry_run, transfer=Transfer(kind)
     )
     config = load(read_connection(url, settings))
@@ -115,18 +115,18 @@ def transfer(
     return run(carry_out(config, request, make_output(as_json)))
 
 
-async def carry_out(config: Configuration, request: RedriveRequest, output: Output) -> int:
+async def carry_out(config: Configuration, request: TransferRequest, output: Output) -> int:
     """Carry out a request, and write its summary. The exit code is ``PARTLY`` if something was left."""
     return write_outcome(output, await perform(config, request, output))
 
 
-async def perform(config: Configuration, request: RedriveRequest, output: Output) -> dict[str, Any]:
+async def perform(config: Configuration, request: TransferRequest, output: Output) -> dict[str, Any]:
     """Carry out a request, with its progress on a terminal; return its summary."""
-    from jmsaio.maintenance.transfers import describe, redrive_all
+    from jmsaio.maintenance.transfers import describe, transfer_all
     from jmsaio.transport.registry import connected
 
     began, kind = time.monotonic(), request.transfer.value
     async with connected(config) as transport:
         with progress_of(output, kind, request.dry_run) as progress:
-            outcomes = await redrive_all(transport, config, request, progress)
+            outcomes = await transfer_all(transport, config, request, progress)
     return describe(kind, request, outcomes, began)

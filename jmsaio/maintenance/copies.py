@@ -16,7 +16,8 @@ from typing import Final, Self
 import attrs
 
 from jmsaio.config import Configuration
-from jmsaio.maintenance.dead_letters import LetterRange, RedriveRequest, find_partitions, is_done, require_admin
+from jmsaio.maintenance.dead_letters import require_admin
+from jmsaio.maintenance.transfer import TransferRange, TransferRequest, find_partitions, is_done
 from jmsaio.model.destinations import resolve, short_name
 from jmsaio.model.topic_names import COPY_PREFIX
 from jmsaio.model.wire import WireId
@@ -46,16 +47,10 @@ class CopyCursors:
     topics: Sequence[str]
 
     @classmethod
-    async def of(cls, transport: Transport, configuration: Configuration, request: RedriveRequest) -> Self:
+    async def of(cls, transport: Transport, configuration: Configuration, request: TransferRequest) -> Self:
         """Return the subscriptions of the copy that ``request`` describes; nothing is created.
 
-        Raises:
-            ConfigurationError: there is no administration.
-            InvalidDestinationError: ``to`` stands for several topics.
-            NotFoundError: a topic does not exist.
-            TransportError: the broker does not answer.
-
-        Cancelling changes nothing.
+        Raises as ``plan_transfer``. Cancelling changes nothing.
         """
         admin, source = require_admin(transport), resolve(request.destination, configuration.system_namespace)
         queue = configuration.queue_subscription(source.subscription)
@@ -69,7 +64,7 @@ class CopyCursors:
             topics=await find_partitions(admin, await list_topics(admin, source)),
         )
 
-    async def find(self) -> list[LetterRange] | None:
+    async def find(self) -> list[TransferRange] | None:
         """Return the ranges that an interrupted copy has left, empty if it was complete; None if none had begun."""
         known = await self._properties()
         plan = next((one[PLAN] for one in known.values() if PLAN in one), None)
@@ -77,18 +72,15 @@ class CopyCursors:
             return None
         ends = {topic: WireId(ledger, entry, -1, index) for topic, (ledger, entry, index) in json.loads(plan).items()}
         return [
-            LetterRange(topic=topic, subscription=self.name, end=end, copied_from=self.queue)
+            TransferRange(topic=topic, subscription=self.name, end=end, copied_from=self.queue)
             for topic, end in ends.items()
             if topic in known and not await is_done(self.admin, topic, self.name, end)
         ]
 
-    async def create(self, ranges: Sequence[LetterRange]) -> list[LetterRange]:
+    async def create(self, ranges: Sequence[TransferRange]) -> list[TransferRange]:
         """Create the subscriptions, each at the queue's first unacknowledged message, and return their ranges.
 
-        A selector of the queue's subscription also applies to them.
-
-        Args:
-            ranges: ranges of the queue's subscription.
+        ``ranges`` are those of the queue's subscription, whose selector also applies to the new ones.
         """
         for topic in (each.topic for each in ranges):
             # The broker creates it at the topic's end, then moves it: until then, a next copy would find nothing to do.
@@ -102,7 +94,7 @@ class CopyCursors:
                 await self.admin.advance(topic, self.name, done)
         return [attrs.evolve(each, subscription=self.name, copied_from=self.queue) for each in ranges]
 
-    async def plan(self, ranges: Sequence[LetterRange]) -> None:
+    async def plan(self, ranges: Sequence[TransferRange]) -> None:
         """Store the plan: from now on, ``find`` returns these ranges. Without ranges, nothing is stored."""
         plan = {each.topic: (each.end.ledger, each.end.entry, each.end.batch_index) for each in ranges}
         for topic in list(plan)[:1]:
@@ -110,11 +102,7 @@ class CopyCursors:
             await self.admin.set_subscription_properties(topic, self.name, properties)
 
     async def delete(self) -> None:
-        """Delete the subscriptions, the one with the plan last.
-
-        Raises:
-            AdminError: one has a consumer: the same copy is running elsewhere.
-        """
+        """Delete the subscriptions, the one with the plan last. Raises AdminError if the same copy runs elsewhere."""
         known = await self._properties()
         for topic in sorted(known, key=lambda one: PLAN in known[one]):
             # While the broker deletes it, a next copy would find everything done, and begin again.

@@ -58,9 +58,6 @@ class Outlets:
 
         Checked once per topic, again before an outdated sender is replaced, and never without administration.
 
-        Args:
-            topic: full name of a topic or of a partition.
-
         Raises:
             NotFoundError: the topic does not exist.
             InvalidDestinationError: the topic has no subscription.
@@ -92,10 +89,6 @@ class Outlets:
     async def register(self, topic: str, sources: Iterable[str]) -> None:
         """Register the schemas of some topics with the one that their messages are sent to.
 
-        Args:
-            topic: full name of the topic.
-            sources: full names of topics, or of partitions.
-
         Raises:
             InvalidDestinationError: the topic refuses a schema.
             JMSError: as ``check``; the broker failed.
@@ -118,12 +111,7 @@ class Outlets:
                 raise InvalidDestinationError(text) from error
 
     async def sender(self, topic: str, copy: OutgoingRecord, record: ReceivedRecord) -> Sender:
-        """Return the sender to a topic, with room for a record.
-
-        Args:
-            topic: full name of the topic, or of a partition.
-            copy: the record to send next.
-            record: the received record that it is made from.
+        """Return the sender to a topic, with room for ``copy``, which is made from ``record``.
 
         Raises:
             OperationTimeoutError: the broker confirms none of the records in flight.
@@ -147,11 +135,7 @@ class Outlets:
         return sender
 
     async def drain(self) -> None:
-        """Wait until every record is confirmed or rejected.
-
-        Raises:
-            OperationTimeoutError: a record was not settled in time.
-        """
+        """Wait until every record is confirmed or rejected. Raises OperationTimeoutError if one was not in time."""
         await self._senders.drain()
 
     async def aclose(self) -> None:

@@ -20,7 +20,7 @@ from jmsaio.cli.common.output import Output
 from jmsaio.cli.dlq import _list, _show, _subscription
 from jmsaio.cli.transfer import carry_out
 from jmsaio.config import load
-from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer
+from jmsaio.maintenance.transfer import Transfer, TransferRequest
 from jmsaio.model.destinations import Queue
 from jmsaio.transport.base import StartPosition
 from tests.cli.test_transfer import interrupt, start
@@ -87,7 +87,7 @@ async def test_letters_are_found_by_what_they_say(
         assert f"{subscribed}, subscription a_audit; failed deliveries: " in shown
         assert shown.rstrip().endswith("\n  a")
         await carry_out(
-            config, RedriveRequest(destination=Queue(failed), transfer=Transfer.PURGE), Output(as_json=True)
+            config, TransferRequest(destination=Queue(failed), transfer=Transfer.PURGE), Output(as_json=True)
         )
         lines(capsys)
         await _list(config, Output(as_json=True))
@@ -165,7 +165,7 @@ async def test_selected_letters_are_redriven_up_to_the_limit(
     letters: Letters, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await letters.put(message("a", region="EU"), message("b", region="US"), message("c", region="EU"))
-    request = RedriveRequest(destination=Queue(letters.dead), selector="region = 'EU'", limit=1, patience=2.0)
+    request = TransferRequest(destination=Queue(letters.dead), selector="region = 'EU'", limit=1, patience=2.0)
     assert await carry_out(letters.harness.configuration, request, Output(as_json=True)) == 0
     assert lines(capsys)[0]["sent"] == 1
     assert texts(await letters.waiting()) == ["a"]

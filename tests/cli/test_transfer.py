@@ -20,7 +20,8 @@ from jmsaio.cli.common.output import Output
 from jmsaio.cli.transfer import carry_out
 from jmsaio.config import load
 from jmsaio.errors import InvalidDestinationError, NotFoundError
-from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer, require_admin
+from jmsaio.maintenance.dead_letters import require_admin
+from jmsaio.maintenance.transfer import Transfer, TransferRequest
 from jmsaio.model.destinations import Queue
 from jmsaio.model.topic_names import COPY_PREFIX
 from jmsaio.model.wire import ReceivedRecord
@@ -91,7 +92,7 @@ async def interrupt(
 
 async def carry(url: str, kind: Transfer, source: str, target: str | None, **more: Any) -> int:
     to = None if target is None else Queue(target)
-    request = RedriveRequest(destination=Queue(source), to=to, transfer=kind, patience=2.0, **more)
+    request = TransferRequest(destination=Queue(source), to=to, transfer=kind, patience=2.0, **more)
     return await carry_out(load(url), request, Output(as_json=True))
 
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 import attrs
 
 from jmsaio.config import Configuration, DeadLetterPolicy
-from jmsaio.maintenance.dead_letters import LetterRange, RedriveRequest
-from jmsaio.maintenance.redrive import Redriven, redrive
+from jmsaio.maintenance.transfer import TransferRange, TransferRequest
+from jmsaio.maintenance.transferring import TransferResult, transfer_range
 from jmsaio.model.destinations import Queue
 from jmsaio.model.topic_names import dead_letter_topic
 from jmsaio.model.wire import MESSAGE_TYPE, REAL_TOPIC, OutgoingRecord, ReceivedRecord
@@ -68,17 +68,17 @@ class Letters:
         await dead.close()
         await inbox.close()
 
-    async def range(self, **changes: Any) -> LetterRange:
+    async def range(self, **changes: Any) -> TransferRange:
         """All dead letters of now."""
         end = await self.harness.transport.end(self.dead)
         assert end is not None
-        return LetterRange(**{"topic": self.dead, "subscription": QUEUE, "end": end, **changes})
+        return TransferRange(**{"topic": self.dead, "subscription": QUEUE, "end": end, **changes})
 
-    async def redrive(self, letters: LetterRange | None = None, **changes: Any) -> Redriven:
+    async def redrive(self, letters: TransferRange | None = None, **changes: Any) -> TransferResult:
         """Send them again: these, or all of now."""
-        request = RedriveRequest(**{"destination": Queue(self.dead), "patience": 3.0, **changes})
+        request = TransferRequest(**{"destination": Queue(self.dead), "patience": 3.0, **changes})
         letters = letters or await self.range()
-        return await redrive(self.harness.transport, self.harness.configuration, request, letters)
+        return await transfer_range(self.harness.transport, self.harness.configuration, request, letters)
 
     async def inbox(self, topic: str | None = None) -> Inbox:
         """A consumer of the queue, or of another."""

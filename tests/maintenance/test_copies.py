@@ -12,11 +12,11 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError
-from jmsaio.maintenance import redrive as module
+from jmsaio.maintenance import transferring as module
 from jmsaio.maintenance.copies import CopyCursors
-from jmsaio.maintenance.dead_letters import RedriveRequest, Transfer
-from jmsaio.maintenance.redrive import Redriven, redrive
-from jmsaio.maintenance.transfers import redrive_all
+from jmsaio.maintenance.transfer import Transfer, TransferRequest
+from jmsaio.maintenance.transferring import TransferResult, transfer_range
+from jmsaio.maintenance.transfers import transfer_all
 from jmsaio.model.destinations import Queue
 from jmsaio.model.topic_names import COPY_PREFIX, JOB_PREFIX, SUBSCRIPTION_PREFIX
 from jmsaio.model.wire import ReceivedRecord
@@ -42,9 +42,9 @@ class Copying:
         await sender.aclose(GUARD)
         return cls(letters, letters.harness.topic("target"))
 
-    def request(self, **changes: Any) -> RedriveRequest:
+    def request(self, **changes: Any) -> TransferRequest:
         """The copy."""
-        return RedriveRequest(**{
+        return TransferRequest(**{
             "destination": Queue(self.letters.topic), "to": Queue(self.target), "transfer": Transfer.COPY,
             "patience": 3.0, **changes,
         })  # fmt: skip
@@ -55,10 +55,10 @@ class Copying:
         assert all(one.complete and not one.errors for one in outcomes), outcomes
         return sum(sum(one.sent.values()) for one in outcomes)
 
-    async def outcomes(self, **changes: Any) -> list[Redriven]:
+    async def outcomes(self, **changes: Any) -> list[TransferResult]:
         """Copy, or continue."""
         harness = self.letters.harness
-        return await redrive_all(harness.transport, harness.configuration, self.request(**changes))
+        return await transfer_all(harness.transport, harness.configuration, self.request(**changes))
 
     async def cursors(self, **changes: Any) -> CopyCursors:
         """The copy's subscriptions."""
@@ -311,9 +311,9 @@ async def test_each_request_has_a_subscription_of_its_own_which_no_cleanup_delet
 
 async def test_a_copy_never_acknowledges_on_the_subscription_of_the_queue(letters: Letters) -> None:
     await letters.put("a")
-    request = RedriveRequest(destination=Queue(letters.dead), to=Queue(letters.topic), transfer=Transfer.COPY)
+    request = TransferRequest(destination=Queue(letters.dead), to=Queue(letters.topic), transfer=Transfer.COPY)
     with pytest.raises(ValueError, match="no subscription of the copy's own"):
-        await redrive(letters.harness.transport, letters.harness.configuration, request, await letters.range())
+        await transfer_range(letters.harness.transport, letters.harness.configuration, request, await letters.range())
 
 
 async def test_a_copy_continues_after_an_outage_of_the_broker() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from jmsaio.errors import InvalidDestinationError
 from jmsaio.maintenance import transfers as module
-from jmsaio.maintenance.dead_letters import LetterRange, RedriveRequest, Transfer, plan_redrive
-from jmsaio.maintenance.redrive import Progress, Redriven
-from jmsaio.maintenance.transfers import redrive_all, summarize
+from jmsaio.maintenance.transfer import Transfer, TransferRange, TransferRequest, plan_transfer
+from jmsaio.maintenance.transferring import TransferProgress, TransferResult
+from jmsaio.maintenance.transfers import describe, transfer_all
 from jmsaio.model.destinations import Queue
 from jmsaio.model.schema import Schema
 from jmsaio.transport.base import StartPosition, SubscriptionType
@@ -25,10 +25,10 @@ CHUNKED: dict[str, Any] = {"batching_enabled": False, "chunking_enabled": True}
 
 def transfer_of(letters: Letters, transfer: Transfer, source: str, target: str) -> Any:
     """Carry out a transfer of a queue's messages."""
-    request = RedriveRequest(
+    request = TransferRequest(
         destination=Queue(source), to=Queue(target), transfer=transfer, patience=10.0, max_redrives=3
     )  # fmt: skip
-    return redrive_all(letters.harness.transport, letters.harness.configuration, request)
+    return transfer_all(letters.harness.transport, letters.harness.configuration, request)
 
 
 @pytest.mark.parametrize("transfer", [Transfer.REDRIVE, Transfer.MOVE, Transfer.COPY])
@@ -80,17 +80,17 @@ async def test_a_target_that_refuses_a_schema_is_told_before_anything_is_sent(
 async def test_progress_counts_what_is_received_and_what_is_sent(letters: Letters, dry_run: bool) -> None:
     await letters.put(*(message(str(number), region="EU" if number < 3 else "US") for number in range(5)))
     seen = []
-    progress = Progress(lambda now: seen.append((now.total, now.seen, now.sent)))
-    request = RedriveRequest(destination=Queue(letters.dead), selector="region = 'EU'", dry_run=dry_run, patience=3.0)
-    await redrive_all(letters.harness.transport, letters.harness.configuration, request, progress)
+    progress = TransferProgress(lambda now: seen.append((now.total, now.seen, now.sent)))
+    request = TransferRequest(destination=Queue(letters.dead), selector="region = 'EU'", dry_run=dry_run, patience=3.0)
+    await transfer_all(letters.harness.transport, letters.harness.configuration, request, progress)
     assert (progress.total, progress.seen, progress.sent) == (5, 5, 3)
     assert (5, 5, 3) in seen
 
 
 async def purge(letters: Letters, destination: str, **changes: Any) -> int:
     """Purge; return the number of deleted messages."""
-    request = RedriveRequest(destination=Queue(destination), transfer=Transfer.PURGE, patience=1.0, **changes)
-    outcomes = await redrive_all(letters.harness.transport, letters.harness.configuration, request)
+    request = TransferRequest(destination=Queue(destination), transfer=Transfer.PURGE, patience=1.0, **changes)
+    outcomes = await transfer_all(letters.harness.transport, letters.harness.configuration, request)
     assert all(one.complete and not one.errors for one in outcomes), outcomes
     return sum(sum(one.sent.values()) for one in outcomes)
 
@@ -124,10 +124,10 @@ async def test_a_purge_with_a_selector_leaves_what_a_consumer_holds(letters: Let
     await letters.put(message("a", n="1"), message("b", n="2"))
     consumer = await letters.inbox(letters.dead)
     await consumer.take(2)
-    request = RedriveRequest(
+    request = TransferRequest(
         destination=Queue(letters.dead), transfer=Transfer.PURGE, patience=1.0, selector="n = '1'"
     )  # fmt: skip
-    (done,) = await redrive_all(letters.harness.transport, letters.harness.configuration, request)
+    (done,) = await transfer_all(letters.harness.transport, letters.harness.configuration, request)
     assert (done.sent, done.complete) == ({}, False)
     await consumer.close()
     assert sorted(texts(await letters.waiting(letters.dead))) == ["a", "b"]
@@ -136,12 +136,12 @@ async def test_a_purge_with_a_selector_leaves_what_a_consumer_holds(letters: Let
 async def test_a_purge_keeps_what_is_sent_after_the_start(letters: Letters, monkeypatch: pytest.MonkeyPatch) -> None:
     await letters.put("a")
 
-    async def plan(*arguments: Any) -> list[LetterRange]:
-        ranges = await plan_redrive(*arguments)
+    async def plan(*arguments: Any) -> list[TransferRange]:
+        ranges = await plan_transfer(*arguments)
         await letters.put("later")
         return ranges
 
-    monkeypatch.setattr(module, "plan_redrive", plan)
+    monkeypatch.setattr(module, "plan_transfer", plan)
     assert await purge(letters, letters.dead) == 1
     assert texts(await letters.waiting(letters.dead)) == ["later"]
 
@@ -158,9 +158,13 @@ async def test_each_partition_is_purged(letters: Letters) -> None:
 
 
 def test_a_summary_adds_up_what_became_of_each_topic() -> None:
-    one = Redriven(topic="a", sent={"t": 2}, not_selected=1, left={"failed": 1}, errors=("why",), complete=True)
+    one = TransferResult(topic="a", sent={"t": 2}, not_selected=1, left={"failed": 1}, errors=("why",), complete=True)
     other = attrs.evolve(one, topic="b", sent={"t": 1, "s": 4}, not_selected=0, left={"failed": 2}, complete=False)
-    assert summarize([one, other]) == {
+    request = TransferRequest(destination=Queue("a"))
+    found = describe("move", request, [one, other], 0.0)
+    assert found.pop("seconds") > 0
+    assert found == {
+        "job": "move", "dry_run": False, "destination": "queue://a",
         "sent": 7, "not_selected": 1, "targets": {"s": 4, "t": 3}, "left": {"failed": 3}, "unseen": ["b"],
         "errors": ["why"],
     }  # fmt: skip

@@ -19,7 +19,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from jmsaio.maintenance.redrive import Progress
+    from jmsaio.maintenance.transferring import TransferProgress
 
 
 OK = 0
@@ -185,7 +185,7 @@ _WORDS: Final = {
 
 
 @contextmanager
-def progress_of(output: Output, job: str, dry_run: bool) -> Iterator[Progress | None]:
+def progress_of(output: Output, job: str, dry_run: bool) -> Iterator[TransferProgress | None]:
     """Show on a terminal how many messages are done, while the block runs; without a terminal, yield None.
 
     Args:
@@ -193,7 +193,7 @@ def progress_of(output: Output, job: str, dry_run: bool) -> Iterator[Progress | 
         job: a value of ``Transfer``.
         dry_run: whether the messages are only counted.
     """
-    from jmsaio.maintenance.redrive import Progress
+    from jmsaio.maintenance.transferring import TransferProgress
 
     if output.as_json or not output.remarks.is_terminal:
         yield None
@@ -203,12 +203,12 @@ def progress_of(output: Output, job: str, dry_run: bool) -> Iterator[Progress | 
     with rich.progress.Progress(*columns, console=output.remarks, transient=True) as bar:
         task = bar.add_task(f"{job}: working", total=None)
 
-        def show(now: Progress) -> None:
+        def show(now: TransferProgress) -> None:
             total = "" if now.total is None else f" of {now.total}"
             text = f"{now.sent} {words}, {now.seen}{total} read"
             bar.update(task, description=text, completed=now.seen, total=now.total)
 
-        yield Progress(show)
+        yield TransferProgress(show)
 
 
 def write_outcome(output: Output, summary: dict[str, Any]) -> int:

@@ -131,11 +131,11 @@ def redrive(
     jmsaio_redrive_count and jmsaio_origin_message_id, which identifies copies of the same message. The exit code is 5
     if something was left.
     """
-    from jmsaio.maintenance.dead_letters import RedriveRequest
+    from jmsaio.maintenance.transfer import TransferRequest
     from jmsaio.spark.jobs.dead_letters import redrive_letters
 
     connection = read_source(url, settings)
-    request = RedriveRequest(
+    request = TransferRequest(
         destination=parse_destination_text(full_name(destination, topic)), of=of, selector=selector,
         to=None if to is None else parse_destination_text(full_name(to, topic=False)), max_redrives=max_redrives,
     )  # fmt: skip

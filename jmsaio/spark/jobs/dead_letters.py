@@ -14,17 +14,10 @@ from pyspark.sql import functions as f
 
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError
-from jmsaio.maintenance.dead_letters import (
-    REDRIVE_COUNT,
-    LetterRange,
-    RedriveRequest,
-    describe_group,
-    plan_redrive,
-    report_topics,
-    require_admin,
-)
-from jmsaio.maintenance.redrive import Redriven, redrive
-from jmsaio.maintenance.transfers import describe, redrive_all
+from jmsaio.maintenance.dead_letters import REDRIVE_COUNT, describe_group, report_topics, require_admin
+from jmsaio.maintenance.transfer import TransferRange, TransferRequest, plan_transfer
+from jmsaio.maintenance.transferring import TransferResult, transfer_range
+from jmsaio.maintenance.transfers import describe, transfer_all
 from jmsaio.model.destination_text import parse_destination_text
 from jmsaio.model.destinations import resolve
 from jmsaio.model.wire import REAL_SUBSCRIPTION, REAL_TOPIC
@@ -48,7 +41,7 @@ class ReportOrder:
     Attributes:
         connection: connection options of the data source, including ``url``.
         destination: ``queue://name`` or ``topic://name`` with the dead letters; also ``multi:`` and ``regex:``.
-        of: as in ``RedriveRequest``.
+        of: as in ``TransferRequest``.
         properties: names of properties that groups are also split by.
         selector: selector that dead letters must match; None: all match.
         pending: leave out messages that the queue's subscription has acknowledged: the one at the end of the name,
@@ -176,9 +169,9 @@ def _subscription(real: Column) -> Column:
 
 
 def redrive_letters(
-    session: SparkSession | None, connection: Mapping[str, str], request: RedriveRequest
+    session: SparkSession | None, connection: Mapping[str, str], request: TransferRequest
 ) -> dict[str, Any]:  # fmt: skip
-    """Send dead letters to their origins, at least once; see ``jmsaio.maintenance.redrive``.
+    """Send dead letters to their origins, at least once; see ``jmsaio.maintenance.transferring``.
 
     Dead letters that are added during the redrive are ignored.
 
@@ -191,33 +184,33 @@ def redrive_letters(
         The summary; ``left``, ``unseen`` and ``errors`` are empty if everything was sent.
 
     Raises:
-        As ``plan_redrive``; nothing was sent.
+        As ``plan_transfer``; nothing was sent.
     """
     began = time.monotonic()
     options = parse_options(connection, Use.WRITE)
     if session is None:
         request = attrs.evolve(request, dry_run=True)
-        return describe("dlq redrive", request, call_broker(options, partial(redrive_all, request=request)), began)
-    ranges = call_broker(options, partial(plan_redrive, request=request))
-    outcomes: list[Redriven] = []
+        return describe("dlq redrive", request, call_broker(options, partial(transfer_all, request=request)), began)
+    ranges = call_broker(options, partial(plan_transfer, request=request))
+    outcomes: list[TransferResult] = []
     if ranges:
         work = partial(_redrive_one, options, request, tuple(ranges))
         send = f.udf(work, "string", useArrow=False).asNondeterministic()
         with own_errors():
             rows = session.range(0, len(ranges), 1, len(ranges)).select(send("id")).collect()
-        outcomes = [Redriven(**json.loads(row[0])) for row in rows]
+        outcomes = [TransferResult(**json.loads(row[0])) for row in rows]
     return describe("dlq redrive", request, outcomes, began)
 
 
-def _redrive_one(options: SourceOptions, request: RedriveRequest, ranges: Sequence[LetterRange], number: int) -> str:
+def _redrive_one(options: SourceOptions, request: TransferRequest, ranges: Sequence[TransferRange], number: int) -> str:
     """Redrive one range in a task. An error is part of the result: another task can have sent something."""
     letters = ranges[number]
     try:
         here = worker(attrs.evolve(options, outage_timeout=0.0))
-        outcome = here.run(redrive(here.transport, here.configuration, request, letters))
+        outcome = here.run(transfer_range(here.transport, here.configuration, request, letters))
     except JMSError as error:
         text = f"{letters.topic}: {error}"
-        outcome = Redriven(topic=letters.topic, sent={}, not_selected=0, left={}, errors=(text,), complete=False)
+        outcome = TransferResult(topic=letters.topic, errors=(text,))
     if outcome.errors and not outcome.complete:  # the connection can be lost
         forget(options)
     return json.dumps(attrs.asdict(outcome))

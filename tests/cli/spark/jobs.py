@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 from jmsaio.cli.spark.archive import Stop
-from jmsaio.maintenance.dead_letters import RedriveRequest
+from jmsaio.maintenance.transfer import TransferRequest
 
 URL = ["-u", "pulsar://h"]
 GROUP: dict[str, Any] = {
@@ -152,7 +152,7 @@ class Jobs:
         }  # fmt: skip
 
     def redrive_letters(
-        self, session: str | None, connection: dict[str, str], request: RedriveRequest
+        self, session: str | None, connection: dict[str, str], request: TransferRequest
     ) -> dict[str, Any]:  # fmt: skip
         self.orders.append({"connection": connection, **attrs.asdict(request, recurse=False)})
         return {

@@ -16,13 +16,9 @@ from jmsaio.errors import (
     InvalidSelectorError,
     NotFoundError,
 )
-from jmsaio.maintenance.dead_letters import (
-    REDRIVE_COUNT,
-    REDRIVE_CURSOR,
-    RedriveRequest,
-    require_admin,
-)
-from jmsaio.maintenance.redrive import Left
+from jmsaio.maintenance.dead_letters import REDRIVE_COUNT, REDRIVE_CURSOR, require_admin
+from jmsaio.maintenance.transfer import TransferRequest
+from jmsaio.maintenance.transferring import Left
 from jmsaio.model.destinations import Queue
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import REAL_SUBSCRIPTION, REAL_TOPIC, TYPE
@@ -122,7 +118,7 @@ def test_each_task_sends_the_letters_of_one_topic(spark: SparkSession, pulsar_br
     one, other = (asyncio.run(put(pulsar_broker, *bodies)) for bodies in ("ab", "c"))
     connection, request = (
         {"url": pulsar_broker.url},
-        RedriveRequest(destination=Queue(f"multi:{one.dead},{other.dead}")),
+        TransferRequest(destination=Queue(f"multi:{one.dead},{other.dead}")),
     )
     planned = redrive_letters(None, connection, request)
     summary = redrive_letters(spark, connection, request)
@@ -137,18 +133,18 @@ def test_each_task_sends_the_letters_of_one_topic(spark: SparkSession, pulsar_br
 
 def test_a_dry_run_needs_no_session_and_tells_what_would_be_left(pulsar_broker: TestBroker) -> None:
     letters = asyncio.run(put(pulsar_broker, "a"))
-    request = RedriveRequest(destination=Queue(letters.dead), max_redrives=0)
+    request = TransferRequest(destination=Queue(letters.dead), max_redrives=0)
     summary = redrive_letters(None, {"url": pulsar_broker.url}, request)
     assert (summary["dry_run"], summary["sent"], summary["left"]) == (True, 0, {Left.TOO_OFTEN.value: 1})
 
 
 def test_what_can_not_be_done_is_refused_before_a_task_starts(pulsar_broker: TestBroker) -> None:
-    invalid = RedriveRequest(destination=Queue("x"), selector="a =")
+    invalid = TransferRequest(destination=Queue("x"), selector="a =")
     with pytest.raises(InvalidSelectorError):
         redrive_letters(None, {"url": pulsar_broker.url}, invalid)
     unreachable = {"url": "pulsar://127.0.0.1:1", "connect_timeout": "1"}
     with pytest.raises(BrokerUnavailableError):
-        redrive_letters(None, unreachable, RedriveRequest(destination=Queue("x")))
+        redrive_letters(None, unreachable, TransferRequest(destination=Queue("x")))
 
 
 def test_a_target_that_refuses_a_schema_is_told_before_a_task_starts(
@@ -163,6 +159,6 @@ def test_a_target_that_refuses_a_schema_is_told_before_a_task_starts(
         return letters.dead, letters.topic
 
     dead, target = asyncio.run(fill())
-    request = RedriveRequest(destination=Queue(dead), to=Queue(target))
+    request = TransferRequest(destination=Queue(dead), to=Queue(target))
     with pytest.raises(InvalidDestinationError, match="can't take the messages of persistent:"):
         redrive_letters(spark, {"url": pulsar_broker.url}, request)

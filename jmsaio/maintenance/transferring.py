@@ -1,13 +1,12 @@
-"""Redrive of the dead letters of one topic or partition; moving, copying and purging of a queue's messages.
+"""The transfer of one range: each message is sent to its target, and acknowledged when the broker has stored it there.
 
-Each message is sent to its target, and acknowledged when the broker has stored it there.
+A message to purge is only acknowledged.
 """
 
 from __future__ import annotations
 
 import asyncio
 import enum
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
@@ -15,33 +14,17 @@ from typing import Final, NamedTuple
 import anyio
 import attrs
 
-from jmsaio.codec.headers import header
+from jmsaio.codec import headers
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError, OperationTimeoutError
-from jmsaio.maintenance.dead_letters import (
-    LetterRange,
-    RedriveRequest,
-    Transfer,
-    has_unseen,
-    origin_of,
-    redrive_count,
-    redriven,
-    require_admin,
-    unchanged,
-)
+from jmsaio.maintenance.dead_letters import origin_of, redrive_count, redriven, require_admin
 from jmsaio.maintenance.outlets import Outlets
+from jmsaio.maintenance.transfer import Transfer, TransferRange, TransferRequest, has_unseen
 from jmsaio.model.destinations import Queue
 from jmsaio.model.topic_names import split_partition
-from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
+from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, SetAside, WireId
 from jmsaio.selector import Selector
-from jmsaio.transport.base import (
-    Cursor,
-    Receiver,
-    StartPosition,
-    Subscription,
-    SubscriptionType,
-    Transport,
-)
+from jmsaio.transport.base import Cursor, Receiver, StartPosition, Subscription, SubscriptionType, Transport
 
 #: Records inspected per batch.
 _AT_ONCE: Final = 500
@@ -56,37 +39,43 @@ MAX_ERRORS: Final = 5
 
 
 class Left(enum.Enum):
-    """Reason why a dead letter was not sent."""
+    """Reason why a message was not sent."""
 
     TOO_OFTEN = "redriven too often"
     NO_ORIGIN = "no origin"
     FAILED = "failed"
 
 
-@attrs.frozen(kw_only=True)
-class Redriven:
-    """Result for the dead letters of one topic.
+@attrs.define(kw_only=True)
+class TransferResult:
+    """Result for the messages of one topic.
 
     Attributes:
-        topic: full name of the dead letter topic.
-        sent: number of dead letters sent, or to be sent in a dry run, by the full name of the target topic.
+        topic: full name of the topic.
+        sent: number of messages sent, or to be sent in a dry run, by the full name of the target topic; of a purge, the
+            number acknowledged.
         not_selected: number that did not match the selector.
         left: number left, by the value of the reason (``Left``).
         errors: reasons why some failed, or the call failed after it had begun; a few sentences.
-        complete: all unacknowledged dead letters up to the end were received; False if other consumers hold some, or
-            the call failed.
+        complete: all unacknowledged messages up to the end were received; False if other consumers hold some, or the
+            call failed.
     """
 
     topic: str
-    sent: Mapping[str, int]
-    not_selected: int
-    left: Mapping[str, int]
-    errors: Sequence[str]
-    complete: bool
+    sent: dict[str, int] = attrs.field(factory=dict)
+    not_selected: int = 0
+    left: dict[str, int] = attrs.field(factory=dict)
+    errors: Sequence[str] = ()
+    complete: bool = False
+
+    def report(self, text: str) -> None:
+        """Add an error, unless it is known or there are enough."""
+        if text and text not in self.errors and len(self.errors) < MAX_ERRORS:
+            self.errors = (*self.errors, text)
 
 
 @attrs.define(eq=False)
-class Progress:
+class TransferProgress:
     """Progress of a request over all its topics.
 
     Attributes:
@@ -96,27 +85,27 @@ class Progress:
         sent: number of messages sent, or in a dry run to be sent; of a purge, acknowledged.
     """
 
-    changed: Callable[[Progress], object]
+    changed: Callable[[TransferProgress], object] = lambda _: None
     total: int | None = None
     seen: int = 0
     sent: int = 0
 
 
-async def redrive(
-    transport: Transport, configuration: Configuration, request: RedriveRequest, letters: LetterRange,
-    progress: Progress | None = None,
-) -> Redriven:  # fmt: skip
-    """Redrive the dead letters of one topic or partition, at least once.
+async def transfer_range(
+    transport: Transport, configuration: Configuration, request: TransferRequest, part: TransferRange,
+    progress: TransferProgress | None = None,
+) -> TransferResult:  # fmt: skip
+    """Transfer the messages of one topic or partition, at least once.
 
-    If the acknowledgement of a sent dead letter does not reach the broker, the next call sends it again; copies have
-    the same property ``jmsaio_origin_message_id``. All others stay on the subscription.
+    If the acknowledgement of a sent message does not reach the broker, the next call sends it again; redriven copies
+    have the same property ``jmsaio_origin_message_id``. All others stay on the subscription.
 
     Args:
         transport: client of the broker.
         configuration: configuration of the transport. Its ``consumer`` and ``producer`` apply, except for the dead
             letter policy.
-        request: selects dead letters, and names their target.
-        letters: one of the request's ranges.
+        request: selects messages, and names their target.
+        part: one of the request's ranges.
         progress: updated while messages are received and sent.
 
     Raises:
@@ -124,53 +113,60 @@ async def redrive(
         InvalidSelectorError: the selector is invalid.
         InvalidDestinationError: ``to`` stands for several topics.
         ConsumerBusyError: the subscription has a consumer that does not share it.
-        TransportError: the broker does not answer; nothing was sent. A later failure is reported in ``errors``; dead
-            letters sent before it can be unacknowledged.
+        TransportError: the broker does not answer; nothing was sent. A later failure is reported in ``errors``;
+            messages sent before it can be unacknowledged.
 
-    Cancelling loses nothing: no dead letter is acknowledged before the broker has stored its copy.
+    Cancelling loses nothing: no message is acknowledged before the broker has stored its copy.
     """
-    async with _opened(transport, configuration, request, letters, progress) as work:
+    async with _opened(transport, configuration, request, part, progress) as work:
+        failed = False
         try:
             await work.run()
-        except JMSError as error:  # messages sent before are reported, too
-            work.fail(error)
-        await work.finish()
-    return work.outcome()
+        except JMSError as error:  # messages sent before are also reported
+            failed = True
+            work.result.errors = (str(error), *work.result.errors)
+        await work.finish(failed)
+    return work.result
 
 
 async def find_last(
-    transport: Transport, configuration: Configuration, request: RedriveRequest, letters: LetterRange
-) -> tuple[int, WireId | None]:  # fmt: skip
+    transport: Transport, configuration: Configuration, request: TransferRequest, part: TransferRange
+) -> tuple[int, WireId | None]:
     """Return how many messages of a range a request selects, and the last of them. Nothing is sent or acknowledged.
 
-    Raises:
-        As ``redrive``; any failure of the broker is raised.
-
-    Cancelling changes nothing.
+    Raises as ``transfer_range``, and any failure of the broker. Cancelling changes nothing.
     """
-    dry = attrs.evolve(request, dry_run=True)
-    async with _opened(transport, configuration, dry, letters, None) as work:
+    async with _opened(transport, configuration, attrs.evolve(request, dry_run=True), part, None) as work:
         await work.run()
     return work.selected, work.last
 
 
 @asynccontextmanager
 async def _opened(
-    transport: Transport, configuration: Configuration, request: RedriveRequest, letters: LetterRange,
-    progress: Progress | None,
-) -> AsyncIterator[_Redriving]:  # fmt: skip
+    transport: Transport, configuration: Configuration, request: TransferRequest, part: TransferRange,
+    progress: TransferProgress | None,
+) -> AsyncIterator[_Work]:  # fmt: skip
     """Receive a range; at the end, return what is left to the broker."""
     consumed: Cursor | None = None
-    if letters.copied_from is not None:
-        consumed = await require_admin(transport).cursor(letters.topic, letters.copied_from)
+    if part.copied_from is not None:
+        consumed = await require_admin(transport).cursor(part.topic, part.copied_from)
     elif request.transfer is Transfer.COPY:
-        raise ValueError(f"{letters} has no subscription of the copy's own")
+        raise ValueError(f"{part} has no subscription of the copy's own")
     selector = None if request.selector is None else Selector(request.selector)
-    target = request.target(configuration)
-    woken = asyncio.Event()
-    receiver = await transport.open_receiver(_subscription(configuration, letters), woken.set)
-    progress = progress or Progress(changed=lambda _: None)
-    work = _Redriving(transport, configuration, request, letters, selector, target, receiver, woken, progress, consumed)
+    target, woken = request.target(configuration), asyncio.Event()
+    subscription = Subscription(
+        topics=(part.topic,),
+        name=part.subscription,
+        type=SubscriptionType.SHARED,
+        # Held records must not be redelivered, and must not become dead letters of a dead letter topic.
+        config=attrs.evolve(configuration.consumer, dead_letter=None, ack_timeout=None),
+        position=StartPosition.EARLIEST,
+        durable=part.durable,
+        selective=True,
+    )
+    receiver = await transport.open_receiver(subscription, woken.set)
+    progress = progress or TransferProgress()
+    work = _Work(transport, configuration, request, part, selector, target, receiver, woken, progress, consumed)
     try:
         yield work
     finally:
@@ -178,77 +174,51 @@ async def _opened(
             await work.aclose()
 
 
-def _subscription(configuration: Configuration, letters: LetterRange) -> Subscription:
-    # Held records must not be redelivered, and must not become dead letters of a dead letter topic.
-    return Subscription(
-        topics=(letters.topic,),
-        name=letters.subscription,
-        type=SubscriptionType.SHARED,
-        config=attrs.evolve(configuration.consumer, dead_letter=None, ack_timeout=None),
-        position=StartPosition.EARLIEST,
-        durable=letters.durable,
-        selective=True,
-    )
-
-
 class _Copy(NamedTuple):
-    """Copy sent in place of a dead letter.
+    """A sent copy: the position of its message, and the topic that it was sent to."""
 
-    Attributes:
-        letter: position of the dead letter.
-        target: topic that the copy was sent to.
-    """
-
-    letter: WireId
+    source: WireId
     target: str
 
 
 @attrs.define(eq=False)
-class _Redriving:
+class _Work:
     """The work on one range.
 
     Args:
         woken: set when records arrive.
-        target: None if each letter has its own.
+        target: None if each message has its own.
         consumed: of a copy, what the queue's subscription had acknowledged at the beginning: it is not copied.
-
-    Attributes:
-        selected: number of messages selected.
-        last: the last of them; None if there is none.
     """
 
     _transport: Transport
     _configuration: Configuration
-    _request: RedriveRequest
-    _letters: LetterRange
+    _request: TransferRequest
+    _part: TransferRange
     _selector: Selector | None
     _target: str | None
     _receiver: Receiver
     _woken: asyncio.Event
-    _progress: Progress
+    _progress: TransferProgress
     _consumed: Cursor | None
     _outlets: Outlets = attrs.field(init=False)
     _confirmed: asyncio.Event = attrs.field(init=False, factory=asyncio.Event)
     _seen: set[WireId] = attrs.field(init=False, factory=set)
-    # Dead letters whose copies are in flight, and those whose copies are stored.
+    # Messages whose copies are in flight, and those whose copies are stored.
     _in_flight: dict[WireId, list[ReceivedRecord]] = attrs.field(init=False, factory=dict)
     _stored: set[WireId] = attrs.field(init=False, factory=set)
     _held: list[SetAside] = attrs.field(init=False, factory=list)
-    _sent: Counter[str] = attrs.field(init=False, factory=Counter)
-    _left: Counter[Left] = attrs.field(init=False, factory=Counter)
-    _errors: dict[str, None] = attrs.field(init=False, factory=dict)
-    _not_selected: int = attrs.field(init=False, default=0)
+    _at_end: bool = attrs.field(init=False, default=False)
+    result: TransferResult = attrs.field(init=False)
     selected: int = attrs.field(init=False, default=0)
     last: WireId | None = attrs.field(init=False, default=None)
-    _at_end: bool = attrs.field(init=False, default=False)
-    _failed: bool = attrs.field(init=False, default=False)
-    _complete: bool = attrs.field(init=False, default=False)
 
     def __attrs_post_init__(self) -> None:
         self._outlets = Outlets(self._transport, self._configuration, self._settled)
+        self.result = TransferResult(topic=self._part.topic)
 
     async def run(self) -> None:
-        """Receive dead letters and send each, or hold it, until the last one, or until the broker delivers no more."""
+        """Receive messages and send each, or hold it, until the last one, or until the broker delivers no more."""
         loop = asyncio.get_running_loop()
         last = loop.time()
         while not (self._at_end or self._is_limited()):
@@ -279,7 +249,7 @@ class _Redriving:
             raise OperationTimeoutError(f"the broker has confirmed nothing for {_CONFIRMED:g} s") from None
 
     async def _take(self, record: ReceivedRecord) -> None:
-        message_id, end = record.message_id, self._letters.end
+        message_id, end = record.message_id, self._part.end
         if _in_order(message_id) >= _in_order(end):
             self._at_end = True
         if _in_order(message_id) > _in_order(end) or (self._is_limited() and message_id not in self._seen):
@@ -305,14 +275,14 @@ class _Redriving:
             if self._consumed is not None and self._consumed.is_acknowledged(record.message_id):
                 self._pass(record)
                 return
-            if self._selector is not None and self._selector.matches_record(record, header) is not True:
-                self._not_selected += 1
+            if self._selector is not None and self._selector.matches_record(record, headers.header) is not True:
+                self.result.not_selected += 1
                 if self._request.transfer is Transfer.COPY:
                     self._pass(record)
                     return
             elif self._request.transfer is Transfer.PURGE:
                 self._select(record)
-                self._count(self._letters.topic)
+                self._count(self._part.topic)
                 self._pass(record)
                 return
             elif (target := self._find_target(record.properties)) is not None:
@@ -338,7 +308,7 @@ class _Redriving:
     async def _send(self, record: ReceivedRecord, target: str) -> bool:
         """Send a copy; return False in a dry run, which only checks the target."""
         plain = self._request.transfer is not Transfer.REDRIVE
-        outgoing = unchanged(record) if plain else redriven(record, round(self._transport.clock.now() * 1000))
+        outgoing = _unchanged(record) if plain else redriven(record, round(self._transport.clock.now() * 1000))
         if not self._request.dry_run:
             sender, message_id = await self._outlets.sender(target, outgoing, record), record.message_id
             sender.send(outgoing, _Copy(message_id, target))
@@ -350,18 +320,18 @@ class _Redriving:
         return False
 
     def _count(self, target: str) -> None:
-        self._sent[target] += 1
+        self.result.sent[target] = self.result.sent.get(target, 0) + 1
         self._progress.sent += 1
 
     def _find_target(self, wire: Mapping[str, str]) -> str | None:
-        """Return the topic to send a dead letter to; None if it is left, for a reason that is counted."""
+        """Return the topic to send a message to; None if it is left, for a reason that is counted."""
         target = self._target or origin_of(wire)
         if self._request.transfer is not Transfer.REDRIVE:
             return target  # the plan has checked it
         if target is None:
             text = "a dead letter without REAL_TOPIC does not name its origin: name a destination (--to)"
             self._leave(Left.NO_ORIGIN, text)
-        elif split_partition(target)[0] == split_partition(self._letters.topic)[0]:
+        elif split_partition(target)[0] == split_partition(self._part.topic)[0]:
             text = f"{target} is the dead letter topic itself: name another destination (--to)"
             self._leave(Left.FAILED, text)
         elif redrive_count(wire) >= self._request.max_redrives:
@@ -372,11 +342,11 @@ class _Redriving:
 
     def _settled(self, copies: Sequence[_Copy], message_id: WireId | None, error: JMSError | None) -> None:
         self._confirmed.set()
-        for letter, target in copies:
-            records = self._in_flight.pop(letter)
+        for source, target in copies:
+            records = self._in_flight.pop(source)
             if error is None:
                 self._count(target)
-                self._stored.add(letter)
+                self._stored.add(source)
                 self._acknowledge(records)
             else:
                 self._leave(Left.FAILED, f"{target}: {error}")
@@ -388,44 +358,35 @@ class _Redriving:
         try:
             self._receiver.acknowledge(records)
         except JMSError as error:  # the broker has lost this consumer, and redelivers them
-            self._report(str(error))
+            self.result.report(str(error))
 
     def _hold(self, record: ReceivedRecord) -> None:
         self._held += self._receiver.set_aside([record])
 
     def _leave(self, why: Left, text: str) -> None:
-        self._left[why] += 1
-        self._report(text)
+        self.result.left[why.value] = self.result.left.get(why.value, 0) + 1
+        self.result.report(text)
 
-    def _report(self, text: str) -> None:
-        if text and len(self._errors) < MAX_ERRORS:
-            self._errors[text] = None
-
-    def fail(self, error: JMSError) -> None:
-        """Record an error after which no more is received: the result is incomplete."""
-        self._failed = True
-        self._errors = {str(error): None, **self._errors}
-
-    async def finish(self) -> None:
-        """Wait for the outcomes and acknowledgements, then check whether other consumers hold dead letters."""
+    async def finish(self, failed: bool) -> None:
+        """Wait for the outcomes and acknowledgements, then check whether other consumers hold messages."""
         try:
             await self._outlets.drain()
             await self._receiver.settle(_ACKNOWLEDGED, receipt=True)
-        except JMSError as error:  # sent dead letters are counted, and can be sent again
-            self._report(str(error))
+        except JMSError as error:  # sent messages are counted, and can be sent again
+            self.result.report(str(error))
         try:
-            self._complete = not self._failed and await self._has_seen_all()
+            self.result.complete = not failed and await self._has_seen_all()
         except JMSError as error:
-            self._report(str(error))
+            self.result.report(str(error))
 
     async def _has_seen_all(self) -> bool:
         """Return True if no other consumer holds any: whether the last one was received does not show that."""
         if self._is_limited():
             return True
         admin = self._transport.admin
-        if admin is None or not self._letters.durable:  # a subscription that ends with this call is not shared
+        if admin is None or not self._part.durable:  # a subscription that ends with this call is not shared
             return self._at_end
-        return not await has_unseen(admin, self._letters, self._seen)
+        return not await has_unseen(admin, self._part, self._seen)
 
     async def aclose(self) -> None:
         """Return held records to the broker, and close. Records in flight still count if they are stored in time."""
@@ -437,16 +398,11 @@ class _Redriving:
         finally:
             await self._receiver.aclose(self._configuration.close_timeout)
 
-    def outcome(self) -> Redriven:
-        """Return the result."""
-        return Redriven(
-            topic=self._letters.topic,
-            sent=dict(self._sent),
-            not_selected=self._not_selected,
-            left={why.value: count for why, count in self._left.items()},
-            errors=tuple(self._errors),
-            complete=self._complete,
-        )
+
+def _unchanged(record: ReceivedRecord) -> OutgoingRecord:
+    """Build the record of a moved or copied message: its JMSMessageID, JMSTimestamp and all properties are kept."""
+    wire = dict(record.properties)
+    return OutgoingRecord(record.payload, wire, record.key, record.event_time, priority=headers.priority(wire))
 
 
 def _in_order(message_id: WireId) -> tuple[int, int, int]:

@@ -11,8 +11,8 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.errors import BrokerUnavailableError, ConsumerBusyError
-from jmsaio.maintenance import redrive as module
-from jmsaio.maintenance.redrive import Left, Redriven
+from jmsaio.maintenance import transferring as module
+from jmsaio.maintenance.transferring import Left, TransferResult
 from jmsaio.testing import EmbeddedBroker, embedded_broker
 from jmsaio.transport.base import Receiver, Subscription, SubscriptionType, Transport
 from tests.kit.records import texts
@@ -36,7 +36,7 @@ async def letters(broker: EmbeddedBroker) -> AsyncIterator[Letters]:
     await letters.stop()
 
 
-async def redrive_to_the_last(letters: Letters, fault: Callable[[], object], **changes: Any) -> Redriven:
+async def redrive_to_the_last(letters: Letters, fault: Callable[[], object], **changes: Any) -> TransferResult:
     """Redrive with one more letter to wait for, which does not exist, and let something happen meanwhile."""
     end = (await letters.range()).end
     longer = await letters.range(end=end._replace(entry=end.entry + 1))
