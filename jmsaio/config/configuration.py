@@ -5,7 +5,7 @@ from typing import Literal
 
 import attrs
 
-from jmsaio.config import fieldless
+from jmsaio.config import unsupported_options
 from jmsaio.config.consumer import ConsumerConfig
 from jmsaio.config.declaring import check_fields, declares, directory, group, groups, idle_on, option
 from jmsaio.config.mapping import read_section
@@ -56,7 +56,7 @@ class ClientOptions:
     )
 
 
-@declares(Section.CONNECTION, also=fieldless.CONNECTION)
+@declares(Section.CONNECTION, also=unsupported_options.CONNECTION)
 @attrs.frozen(kw_only=True)
 class Configuration:
     """All options of a connection factory; ``jmsaio guide configuration`` lists them.

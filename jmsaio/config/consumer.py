@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 import attrs
 
-from jmsaio.config import fieldless
+from jmsaio.config import unsupported_options
 from jmsaio.config.declaring import check_fields, declares, described, directory, group, groups, option
 from jmsaio.config.mapping import read_section, take_group
 from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section
@@ -44,7 +44,7 @@ class Backoff:
             return self.max_delay if self.min_delay > 0 else 0.0
 
 
-@declares(Section.DEAD_LETTER, also=fieldless.DEAD_LETTER)
+@declares(Section.DEAD_LETTER, also=unsupported_options.DEAD_LETTER)
 @attrs.frozen(kw_only=True)
 class DeadLetterPolicy:
     """When a repeatedly failing message is moved, and to which topic; only for shared and key-shared subscriptions.
@@ -71,7 +71,7 @@ class DeadLetterPolicy:
         check_fields(self)
 
 
-@declares(Section.CONSUMER, also=fieldless.CONSUMER)
+@declares(Section.CONSUMER, also=unsupported_options.CONSUMER)
 @attrs.frozen(kw_only=True)
 class ConsumerConfig:
     """``consumerConfig``: the options of a receiver, which ``jmsaio guide configuration`` lists.

@@ -54,7 +54,7 @@ EVERYWHERE = ON_MEMORY + ON_PULSAR
 
 @attrs.frozen
 class Option:
-    """An option, as declared by its field or by its row in ``jmsaio.config.fieldless``.
+    """An option, as declared by its field or by its row in ``jmsaio.config.unsupported_options``.
 
     Attributes:
         key: the name as written in a URL, a map or a file, without the section's prefix.

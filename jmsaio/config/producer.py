@@ -5,7 +5,7 @@ from typing import Any, Literal, Self
 
 import attrs
 
-from jmsaio.config import fieldless
+from jmsaio.config import unsupported_options
 from jmsaio.config.declaring import check_fields, declares, directory, option
 from jmsaio.config.mapping import read_section
 from jmsaio.config.options import ON_MEMORY, ON_PULSAR, ON_PULSAR_CLIENT, ON_WIRE, Section
@@ -16,7 +16,7 @@ Compression = Literal["NONE", "LZ4", "ZLIB", "ZSTD", "SNAPPY"]
 AccessMode = Literal["Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing"]
 
 
-@declares(Section.PRODUCER, also=fieldless.PRODUCER)
+@declares(Section.PRODUCER, also=unsupported_options.PRODUCER)
 @attrs.frozen(kw_only=True)
 class ProducerConfig:
     """``producerConfig``: the options of a sender, which ``jmsaio guide configuration`` lists.

@@ -25,7 +25,6 @@ _STORE = "belongs to useKeyStoreTls"
 _NONE = "no transport has such a setting"
 _CALL = "decided by the destination and by the call that creates the consumer, as in Java"
 _PLAIN = "messages are not encrypted; encrypt the body in the application"
-_INTERNAL = "for Pulsar's own use"
 _NO_POOL = "there is no ConnectionConsumer"
 _PROXY = f"{_NONE}; a Pulsar proxy needs none: name it in brokerServiceUrl"
 _LEVELS = f"{_NONE}: all topics of a consumer have its priorityLevel; leave it out"
@@ -42,15 +41,15 @@ def _row(
 _built, _refused = partial(_row, Status.BUILT), partial(_row, Status.NOT_BUILT)
 
 
-def _accepted(section: Section, key: str, doc: str, kind: Kind = _T) -> Option:
-    return Option(key, section, kind, status=Status.NO_EFFECT, doc=doc)
+def _accepted(section: Section, doc: str, *keys: str, kind: Kind = _T) -> tuple[Option, ...]:
+    return tuple(Option(key, section, kind, status=Status.NO_EFFECT, doc=doc) for key in keys)
 
 
 _TOP, _PRODUCER, _CONSUMER = Section.CONNECTION, Section.PRODUCER, Section.CONSUMER
 
 CONNECTION = (
     _built(_TOP, "useTls", _F, False, "true: use TLS even if the URL begins with pulsar://, on the port given there"),
-    _refused(_TOP, "serviceUrl", _T, None, "use brokerServiceUrl, which Java needs, too"),
+    _refused(_TOP, "serviceUrl", _T, None, "use brokerServiceUrl, which Java also needs"),
     _refused(_TOP, "authPluginClassName", _T, None, _AUTH),
     _refused(_TOP, "authParamMap", _M, None, _AUTH),
     _refused(_TOP, "originalPrincipal", _T, None, f"{_NONE}; it is for proxies that act for others"),
@@ -64,53 +63,40 @@ CONNECTION = (
     _refused(_TOP, "socks5ProxyAddress", _T, None, _PROXY),
     _refused(_TOP, "dnsServerAddresses", _L, None,
              "the system resolves names, perhaps to other brokers; set its name servers and leave it out here"),
-    _accepted(_TOP, "tlsTrustStoreType", _STORE),
-    _accepted(_TOP, "tlsTrustStorePath", _STORE),
-    _accepted(_TOP, "tlsTrustStorePassword", _STORE, _S),
-    _accepted(_TOP, "tlsKeyStoreType", _STORE),
-    _accepted(_TOP, "tlsKeyStorePath", _STORE),
-    _accepted(_TOP, "tlsKeyStorePassword", _STORE, _S),
-    _accepted(_TOP, "tlsHostnameVerificationEnable", "Starlight, too, reads tlsEnableHostnameVerification instead"),
-    _accepted(_TOP, "sslFactoryPluginParams", "belongs to sslFactoryPlugin"),
-    _accepted(_TOP, "sslProvider", "names a Java library; OpenSSL is used"),
-    _accepted(_TOP, "autoCertRefreshSeconds", _NONE),
-    _accepted(_TOP, "jms.precreateQueueSubscriptionConsumerQueueSize", "without REST it is always 1"),
-    _accepted(_TOP, "jms.sessionListenersThreads", "sessions are tasks of the event loop, not threads"),
-    _accepted(_TOP, "jms.maxMessagesLimitsParallelism", _NO_POOL),
-    _accepted(_TOP, "jms.connectionConsumerStopTimeout", _NO_POOL),
-    _accepted(_TOP, "jms.useSharedJNDIContext", "there is no JNDI"),
-    _accepted(_TOP, "lookupTimeoutMs", "operationTimeoutMs limits a lookup"),
-    _accepted(_TOP, "requestTimeoutMs", "operationTimeoutMs limits a REST call"),
-    _accepted(_TOP, "readTimeoutMs", "operationTimeoutMs limits a REST call"),
-    _accepted(_TOP, "connectionMaxIdleSeconds", f"{_NONE}: idle connections stay"),
-    _accepted(_TOP, "useTcpNoDelay", f"{_NONE}: it is always on"),
-    _accepted(_TOP, "maxLookupRequest", _NONE),
-    _accepted(_TOP, "maxNumberOfRejectedRequestPerConnection", _NONE),
-    _accepted(_TOP, "enableBusyWait", _NONE),
-    _accepted(_TOP, "dnsLookupBindAddress", _NONE),
-    _accepted(_TOP, "dnsLookupBindPort", _NONE),
-    _accepted(_TOP, "proxyProtocol", "belongs to proxyServiceUrl"),
-    _accepted(_TOP, "socks5ProxyUsername", "belongs to socks5ProxyAddress"),
-    _accepted(_TOP, "socks5ProxyPassword", "belongs to socks5ProxyAddress", _S),
-    _accepted(_TOP, "description", _NONE),
+    *_accepted(_TOP, _STORE, "tlsTrustStoreType", "tlsTrustStorePath", "tlsKeyStoreType", "tlsKeyStorePath"),
+    *_accepted(_TOP, _STORE, "tlsTrustStorePassword", "tlsKeyStorePassword", kind=_S),
+    *_accepted(_TOP, "Starlight also reads tlsEnableHostnameVerification instead", "tlsHostnameVerificationEnable"),
+    *_accepted(_TOP, "belongs to sslFactoryPlugin", "sslFactoryPluginParams"),
+    *_accepted(_TOP, "names a Java library; OpenSSL is used", "sslProvider"),
+    *_accepted(_TOP, "without REST it is always 1", "jms.precreateQueueSubscriptionConsumerQueueSize"),
+    *_accepted(_TOP, "sessions are tasks of the event loop, not threads", "jms.sessionListenersThreads"),
+    *_accepted(_TOP, _NO_POOL, "jms.maxMessagesLimitsParallelism", "jms.connectionConsumerStopTimeout"),
+    *_accepted(_TOP, "there is no JNDI", "jms.useSharedJNDIContext"),
+    *_accepted(_TOP, "operationTimeoutMs limits a lookup", "lookupTimeoutMs"),
+    *_accepted(_TOP, "operationTimeoutMs limits a REST call", "requestTimeoutMs", "readTimeoutMs"),
+    *_accepted(_TOP, f"{_NONE}: idle connections stay", "connectionMaxIdleSeconds"),
+    *_accepted(_TOP, f"{_NONE}: it is always on", "useTcpNoDelay"),
+    *_accepted(_TOP, _NONE, "maxLookupRequest", "maxNumberOfRejectedRequestPerConnection", "enableBusyWait",
+               "dnsLookupBindAddress", "dnsLookupBindPort", "autoCertRefreshSeconds", "description"),
+    *_accepted(_TOP, "belongs to proxyServiceUrl", "proxyProtocol"),
+    *_accepted(_TOP, "belongs to socks5ProxyAddress", "socks5ProxyUsername"),
+    *_accepted(_TOP, "belongs to socks5ProxyAddress", "socks5ProxyPassword", kind=_S),
 )  # fmt: skip
 
 PRODUCER = (
     _built(_PRODUCER, "blockIfQueueFull", _F, None,
            "no effect: send always waits for room, without blocking the event loop"),
     _refused(_PRODUCER, "hashingScheme", _C, "JavaStringHash",
-             "JavaStringHash, Starlight's default, is used; leave it out in Java, too", "", "JavaStringHash"),
+             "JavaStringHash, Starlight's default, is used; leave it out in Java as well", "", "JavaStringHash"),
     _refused(_PRODUCER, "encryptionKeys", _L, None, _PLAIN),
     _refused(_PRODUCER, "cryptoKeyReader", _T, None, _PLAIN),
-    _accepted(_PRODUCER, "cryptoFailureAction", "belongs to encryptionKeys"),
-    _accepted(_PRODUCER, "batchingPartitionSwitchFrequencyByPublishDelay", _NONE),
-    _accepted(_PRODUCER, "lazyStartPartitionedProducers", "the producers of all partitions are created together"),
-    _accepted(_PRODUCER, "maxPendingMessages", "use send_window_messages"),
-    _accepted(_PRODUCER, "maxPendingMessagesAcrossPartitions", "use send_window_messages"),
-    _accepted(_PRODUCER, "multiSchema", "messages are bytes"),
-    _accepted(_PRODUCER, "nonPartitionedTopicExpected", _INTERNAL),
-    _accepted(_PRODUCER, "replProducer", _INTERNAL),
-    _accepted(_PRODUCER, "topicName", "decided by the destination, as in Java"),
+    *_accepted(_PRODUCER, "belongs to encryptionKeys", "cryptoFailureAction"),
+    *_accepted(_PRODUCER, _NONE, "batchingPartitionSwitchFrequencyByPublishDelay"),
+    *_accepted(_PRODUCER, "the producers of all partitions are created together", "lazyStartPartitionedProducers"),
+    *_accepted(_PRODUCER, "use send_window_messages", "maxPendingMessages", "maxPendingMessagesAcrossPartitions"),
+    *_accepted(_PRODUCER, "messages are bytes", "multiSchema"),
+    *_accepted(_PRODUCER, "for Pulsar's own use", "nonPartitionedTopicExpected", "replProducer"),
+    *_accepted(_PRODUCER, "decided by the destination, as in Java", "topicName"),
 )  # fmt: skip
 
 CONSUMER = (
@@ -118,20 +104,14 @@ CONSUMER = (
     _refused(_CONSUMER, "cryptoKeyReader", _T, None, _PLAIN),
     _refused(_CONSUMER, "retryEnable", _F, False, "there is no retry letter topic; use deadLetterPolicy"),
     _refused(_CONSUMER, "startPaused", _F, False, "use auto_start=False or connection.stop()"),
-    _accepted(_CONSUMER, "autoScaledReceiverQueueSizeEnabled", _NONE),
-    _accepted(_CONSUMER, "maxAcknowledgmentGroupSize", _NONE),
-    _accepted(_CONSUMER, "maxPendingChuckedMessage", "a misspelling; write maxPendingChunkedMessage"),
-    _accepted(_CONSUMER, "negativeAckPrecisionBitCnt", _NONE),
-    _accepted(_CONSUMER, "resetIncludeHead", "JMS can't move a subscription"),
-    _accepted(_CONSUMER, "poolMessages", "concerns Java's memory only"),
-    _accepted(_CONSUMER, "tickDurationMillis", _NONE),
-    _accepted(_CONSUMER, "topicNames", _CALL),
-    _accepted(_CONSUMER, "topicsPattern", _CALL),
-    _accepted(_CONSUMER, "subscriptionName", _CALL),
-    _accepted(_CONSUMER, "subscriptionType", _CALL),
-    _accepted(_CONSUMER, "subscriptionMode", _CALL),
-    _accepted(_CONSUMER, "subscriptionProperties", _CALL, _M),
-    _accepted(_CONSUMER, "subscriptionInitialPosition", _CALL),
+    *_accepted(_CONSUMER, _NONE, "autoScaledReceiverQueueSizeEnabled", "maxAcknowledgmentGroupSize",
+               "negativeAckPrecisionBitCnt", "tickDurationMillis"),
+    *_accepted(_CONSUMER, "a misspelling; write maxPendingChunkedMessage", "maxPendingChuckedMessage"),
+    *_accepted(_CONSUMER, "JMS can't move a subscription", "resetIncludeHead"),
+    *_accepted(_CONSUMER, "concerns Java's memory only", "poolMessages"),
+    *_accepted(_CONSUMER, _CALL, "topicNames", "topicsPattern", "subscriptionName", "subscriptionType",
+               "subscriptionMode", "subscriptionInitialPosition"),
+    *_accepted(_CONSUMER, _CALL, "subscriptionProperties", kind=_M),
 )  # fmt: skip
 
-DEAD_LETTER = (_accepted(Section.DEAD_LETTER, "retryLetterTopic", "belongs to consumerConfig.retryEnable"),)
+DEAD_LETTER = _accepted(Section.DEAD_LETTER, "belongs to consumerConfig.retryEnable", "retryLetterTopic")
