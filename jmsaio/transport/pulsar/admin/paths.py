@@ -18,8 +18,8 @@ from __future__ import annotations
 import asyncio
 import re
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from urllib.parse import quote, quote_plus, unquote
 
 import anyio
@@ -194,34 +194,38 @@ class _Turns:
     """A subscription of one topic, over all partitions.
 
     Attributes:
-        wanting: number of callers that create it or wait to create it. They have priority.
-        creating: whether a caller is creating it.
+        lock: held by the caller that creates it, or waits for those that subscribe; others queue for it.
         subscribing: number of callers subscribing; they don't exclude each other.
-        visitors: total number of callers.
-        changed: set when a caller has left.
+        idle: set while nobody subscribes.
     """
 
-    wanting: int = 0
-    creating: bool = False
+    lock: asyncio.Lock = attrs.field(factory=asyncio.Lock)
     subscribing: int = 0
-    visitors: int = 0
-    changed: asyncio.Event = attrs.field(factory=asyncio.Event)
+    idle: asyncio.Event = attrs.field(factory=asyncio.Event)
 
-    async def wait_while(self, taken: Callable[[], bool], what: str, timeout: float) -> None:
+    async def enter(self, what: str, timeout: float, *, alone: bool) -> None:
+        """Acquire the lock, and with ``alone`` wait until nobody subscribes."""
         try:
             with anyio.fail_after(timeout):
-                while taken():
-                    self.changed.clear()
-                    await self.changed.wait()
+                await self.lock.acquire()
+                try:
+                    while alone and self.subscribing:
+                        await self.idle.wait()
+                except BaseException:
+                    self.lock.release()
+                    raise
         except TimeoutError:
             raise OperationTimeoutError(
                 f"{what}: others of this process have been creating it, or subscribing to it, for {timeout:g} s"
             ) from None
 
 
-_TURNS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str], _Turns]] = (
-    weakref.WeakKeyDictionary()
-)
+#: By event loop, topic and subscription, while callers hold them.
+_TURNS: weakref.WeakValueDictionary[tuple[asyncio.AbstractEventLoop, str, str], _Turns] = weakref.WeakValueDictionary()
+
+
+def _turns(topic: str, subscription: str) -> _Turns:
+    return _TURNS.setdefault((asyncio.get_running_loop(), split_partition(topic)[0], subscription), _Turns())
 
 
 @asynccontextmanager
@@ -231,47 +235,29 @@ async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterat
     Raises:
         OperationTimeoutError: others were still busy after ``timeout`` seconds.
     """
-    what = f"create subscription {subscription} of {topic}"
-    with _visit(topic, subscription) as turns:
-        turns.wanting += 1
-        try:
-            await turns.wait_while(lambda: turns.creating or turns.subscribing > 0, what, timeout)
-            turns.creating = True
-            try:
-                yield
-            finally:
-                turns.creating = False
-        finally:
-            turns.wanting -= 1
+    turns = _turns(topic, subscription)
+    await turns.enter(f"create subscription {subscription} of {topic}", timeout, alone=True)
+    try:
+        yield
+    finally:
+        turns.lock.release()
 
 
 @asynccontextmanager
 async def subscribing(topic: str, subscription: str, timeout: float) -> AsyncIterator[None]:
-    """Exclude creators of the subscription on this event loop during the block; others can subscribe, too.
+    """Exclude creators of the subscription on this event loop during the block; others can still subscribe.
 
     Raises:
         OperationTimeoutError: creators were still busy after ``timeout`` seconds.
     """
-    with _visit(topic, subscription) as turns:
-        await turns.wait_while(lambda: turns.wanting > 0, f"subscribe {subscription} to {topic}", timeout)
-        turns.subscribing += 1
-        try:
-            yield
-        finally:
-            turns.subscribing -= 1
-
-
-@contextmanager
-def _visit(topic: str, subscription: str) -> Iterator[_Turns]:
-    """Provide the state of a subscription, which exists while it has visitors."""
-    all_turns = _TURNS.setdefault(asyncio.get_running_loop(), {})
-    key = (split_partition(topic)[0], subscription)
-    turns = all_turns.setdefault(key, _Turns())
-    turns.visitors += 1
+    turns = _turns(topic, subscription)
+    await turns.enter(f"subscribe {subscription} to {topic}", timeout, alone=False)
+    turns.subscribing += 1
+    turns.idle.clear()
+    turns.lock.release()
     try:
-        yield turns
+        yield
     finally:
-        turns.visitors -= 1
-        turns.changed.set()
-        if turns.visitors == 0:
-            del all_turns[key]
+        turns.subscribing -= 1
+        if not turns.subscribing:
+            turns.idle.set()
