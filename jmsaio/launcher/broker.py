@@ -107,7 +107,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
         settings = broker_settings(options, filters, auth.prepare(home) if options.auth else None)
         (home / "standalone.conf").write_text(render(settings), encoding="utf-8")
         (home / LOGGING).write_text(data_text(LOGGING), encoding="utf-8")
-        if sessions.end_last(home, java, jars):
+        if sessions.end_last(home, jars):
             progress("the last broker was killed: what belonged to its session is removed")
         state.forget(home)  # between spawning and saving, the old process must not be mistaken for the new one
         process = _spawn(list(command(java, jars, options)), home)

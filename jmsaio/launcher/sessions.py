@@ -8,19 +8,16 @@ the old session is ended before the new one starts, as a metadata service would 
 
 from __future__ import annotations
 
-import hashlib
-import os
 import subprocess
-import tempfile
 from pathlib import Path
 
 from jmsaio.launcher import tools
 from jmsaio.launcher.errors import StartError, ToolError
-from jmsaio.launcher.places import data_text, locked
+from jmsaio.launcher.places import data_text
 
-#: Maximum seconds for ending a session, and for compiling the program for it: 2 on a quiet machine.
+#: Maximum seconds for ending a session: 3 on a quiet machine.
 TIMEOUT = 120.0
-_PROGRAM = "EndSessions"
+_PROGRAM = "EndSessions.java"
 # For a short program: no threads for a large heap, no optimisation for a long run.
 _BRIEF = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _METADATA = Path("data", "metadata")
@@ -33,53 +30,33 @@ def mark_ended(home: Path) -> None:
     (home / _ENDED).touch()
 
 
-def end_last(home: Path, java: Path, jars: Path) -> bool:
+def end_last(home: Path, jars: Path) -> bool:
     """End the session of the last broker of this state directory, unless that broker ended in order.
 
     Args:
         home: the state directory; no broker runs in it.
-        jars: folder with the broker's jars; the compiled program is stored beside it.
+        jars: folder with the broker's jars.
 
     Returns:
         Whether there was a session to end.
 
     Raises:
-        ToolError: the program is not compiled yet, and the Java installation is not a JDK.
+        ToolError: the Java installation is not a JDK, which can run a program's source.
         StartError: ending the session failed.
     """
     in_order = (home / _ENDED).exists()
     (home / _ENDED).unlink(missing_ok=True)  # the next broker has not ended yet
     if in_order or not (home / _METADATA).exists():
         return False
-    class_path = f"{_compiled(jars)}{os.pathsep}{jars}/*"
-    _run([str(java), *_BRIEF, "-cp", class_path, _PROGRAM, str(home / _METADATA)])
-    return True
-
-
-def _compiled(jars: Path) -> Path:
-    """Return the folder with the program, compiled once per source text and version of the jars."""
-    text = data_text(f"{_PROGRAM}.java")
-    target = jars.parent / f"end-sessions-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-    with locked(jars.parent / "end-sessions.lock"):
-        if not target.exists():
-            javac = _compiler()
-            with tempfile.TemporaryDirectory(prefix="compile-", dir=jars.parent) as folder:
-                source, classes = Path(folder) / f"{_PROGRAM}.java", Path(folder) / "classes"
-                source.write_text(text, encoding="utf-8")
-                # Compile for the oldest supported Java: the next start might use another version.
-                release = ["--release", str(tools.MINIMUM_JAVA)]
-                _run([str(javac), *release, "-proc:none", "-cp", f"{jars}/*", "-d", str(classes), str(source)])
-                classes.rename(target)
-    return target
-
-
-def _compiler() -> Path:
-    """Return the compiler's path; the `ToolError` says why it is needed."""
     try:
-        return tools.require("javac")
+        java = tools.require("javac").resolve().with_name("java")
     except ToolError as error:
         text = "the last broker was killed, and what it left behind can't be removed without a JDK (or start it fresh)"
         raise ToolError(f"{text}: {error.reason}", error.tool) from error
+    source = home / _PROGRAM
+    source.write_text(data_text(_PROGRAM), encoding="utf-8")
+    _run([str(java), *_BRIEF, "-cp", f"{jars}/*", str(source), str(home / _METADATA)])
+    return True
 
 
 def _run(arguments: list[str]) -> None:

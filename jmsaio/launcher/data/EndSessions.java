@@ -8,8 +8,8 @@ import org.apache.pulsar.metadata.api.MetadataStoreFactory;
 /**
  * Deletes the ephemeral nodes of a killed broker's session from its metadata.
  *
- * <p>A metadata service does this when a session ends; the store inside a standalone broker does not. Compiled once,
- * then run with the broker's jars on the class path.
+ * <p>A metadata service does this when a session ends; the store inside a standalone broker does not. Run
+ * from its source, with the broker's jars on the class path.
  */
 public final class EndSessions {
     private static final int TIMEOUT_SECONDS = 30;
