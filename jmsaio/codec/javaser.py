@@ -1,24 +1,180 @@
-"""Reads serialization streams without trusting their contents."""
+"""Bodies of map and object messages: Java's serialization stream in the few layouts that Starlight uses.
+
+Only null, String, byte[] and the eight boxes of java.lang are written and read. Nothing else is ever created from a
+stream: an object of another class is a ``JavaObject`` with the stream's bytes, and inside a map an error. There is no
+recursion, and lengths are checked against the remaining bytes before memory is allocated.
+"""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
-from jmsaio.codec.javaser.layouts import (
-    BYTE_ARRAY,
-    CLASSES,
-    FIRST_HANDLE,
-    LENGTH8,
-    LENGTH16,
-    LENGTH32,
-    LENGTH64,
-    MAGIC,
-)
-from jmsaio.errors import MalformedMessageError
-from jmsaio.model.arguments import shown
+import attrs
+
+from jmsaio.errors import MalformedMessageError, MessageFormatError
+from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.messages.object_message import JavaObject
-from jmsaio.model.mutf8 import decode_mutf8
-from jmsaio.model.values import Value
+from jmsaio.model.mutf8 import decode_mutf8, encode_mutf8
+from jmsaio.model.values import Byte, Char, Float, Long, Short, Value
+
+MAGIC: Final = b"\xac\xed\x00\x05"
+#: Number of the first class of a stream; later ones count up.
+FIRST_HANDLE: Final = 0x7E0000
+LENGTH8, LENGTH16 = struct.Struct(">B"), struct.Struct(">H")
+LENGTH32, LENGTH64 = struct.Struct(">i"), struct.Struct(">q")
+BYTE_ARRAY: Final = "[B"
+_NUMBER: Final = "java.lang.Number"
+
+
+@attrs.frozen
+class JavaClass:
+    """A class with a known layout.
+
+    Attributes:
+        name: Java's name.
+        description: bytes after the name in the stream, up to the superclass.
+        parent: the superclass, or None.
+        layout: the only field, None for an array and for Number.
+        make: converts the unpacked field to the value.
+    """
+
+    name: str
+    description: bytes
+    parent: str | None
+    layout: struct.Struct | None = None
+    make: Callable[[Any], Value] | None = None
+
+
+def _described(name: str, version: str, field: str, parent: str | None, make: Any = None, code: str = "") -> JavaClass:
+    """Create a class from its serial version, the type code of its field ``value``, and the field's struct format."""
+    fields = b"\x00\x01" + field.encode() + b"\x00\x05value" if field else b"\x00\x00"
+    layout = struct.Struct(">" + code) if code else None
+    return JavaClass(name, bytes.fromhex(version) + b"\x02" + fields + b"\x78", parent, layout, make)
+
+
+def _whole(kind: type) -> Callable[[Any], Any]:
+    return lambda value: int.__new__(kind, value)
+
+
+#: Java class of each canonical type.
+BOXES: Final[dict[type, JavaClass]] = {
+    bool: _described("java.lang.Boolean", "cd207280d59cfaee", "Z", None, bool, "B"),
+    Char: _described(
+        "java.lang.Character", "348b47d96b1a2678", "C", None, lambda value: str.__new__(Char, chr(value)), "H"
+    ),
+    Byte: _described("java.lang.Byte", "9c4e6084ee50f51c", "B", _NUMBER, _whole(Byte), "b"),
+    Short: _described("java.lang.Short", "684d37133460da52", "S", _NUMBER, _whole(Short), "h"),
+    int: _described("java.lang.Integer", "12e2a0a4f7818738", "I", _NUMBER, int, "i"),
+    Long: _described("java.lang.Long", "3b8be490cc8f23df", "J", _NUMBER, _whole(Long), "q"),
+    Float: _described(
+        "java.lang.Float", "daedc9a2db3cf0ec", "F", _NUMBER, lambda value: float.__new__(Float, value), "f"
+    ),
+    float: _described("java.lang.Double", "80b3c24a296bfb04", "D", _NUMBER, float, "d"),
+}
+CLASSES: Final[dict[str, JavaClass]] = {known.name: known for known in BOXES.values()} | {
+    BYTE_ARRAY: _described(BYTE_ARRAY, "acf317f8060854e0", "", None),
+    _NUMBER: _described(_NUMBER, "86ac951d0b94e08b", "", None),
+}
+
+
+_MAX_BLOCK: Final = 1024
+_MAX_SHORT_BLOCK: Final = 0xFF
+_MAX_UTF: Final = 0xFFFF
+
+
+class _Writer:
+    """Writes objects as Java does: a class is described once, and referenced from then on."""
+
+    __slots__ = ("_handles", "_next", "parts")
+
+    def __init__(self) -> None:
+        self.parts = [MAGIC]
+        self._handles: dict[str, int] = {}
+        self._next = FIRST_HANDLE
+
+    def block(self, data: bytes) -> None:
+        """Write primitive data, in records of up to 1024 bytes."""
+        for start in range(0, len(data), _MAX_BLOCK):
+            part = data[start : start + _MAX_BLOCK]
+            if len(part) <= _MAX_SHORT_BLOCK:
+                self.parts.append(bytes((0x77, len(part))))
+            else:
+                self.parts.append(b"\x7a" + LENGTH32.pack(len(part)))
+            self.parts.append(part)
+
+    def value(self, value: Value) -> None:
+        """Write one object."""
+        kind = type(value)
+        if value is None:
+            self.parts.append(b"\x70")
+        elif kind is str:
+            data = encode_mutf8(value)  # type: ignore[arg-type]  # its class is str
+            long = len(data) > _MAX_UTF
+            self.parts.append(b"\x7c" + LENGTH64.pack(len(data)) if long else b"\x74" + LENGTH16.pack(len(data)))
+            self.parts.append(data)
+            self._next += 1
+        elif kind is bytes:
+            self.parts.append(b"\x75")
+            self._class(CLASSES[BYTE_ARRAY])
+            self.parts += (LENGTH32.pack(len(value)), value)  # type: ignore[arg-type]  # its class is bytes
+            self._next += 1
+        else:
+            self._box(kind, value)
+
+    def _box(self, kind: type, value: Any) -> None:
+        known = BOXES.get(kind)
+        if known is None or known.layout is None:
+            raise MessageFormatError(f"there is no Java class for {with_article(kind.__name__)}")
+        self.parts.append(b"\x73")
+        self._class(known)
+        self.parts.append(known.layout.pack(ord(value) if kind is Char else value))
+        self._next += 1
+
+    def _class(self, known: JavaClass | None) -> None:
+        while known is not None:
+            handle = self._handles.get(known.name)
+            if handle is not None:
+                self.parts.append(b"\x71" + LENGTH32.pack(handle))
+                return
+            name = known.name.encode()
+            self.parts += (b"\x72", LENGTH16.pack(len(name)), name, known.description)
+            self._handles[known.name] = self._next
+            self._next += 1
+            known = None if known.parent is None else CLASSES[known.parent]
+        self.parts.append(b"\x70")
+
+
+def _utf(text: str) -> bytes:
+    data = encode_mutf8(text)
+    if len(data) > _MAX_UTF:
+        raise MessageFormatError(f"the name of a map entry holds up to {_MAX_UTF} bytes, not {len(data)}")
+    return LENGTH16.pack(len(data)) + data
+
+
+def write_map(values: Mapping[str, Value]) -> bytes:
+    """Return the stream of a map's canonical values.
+
+    Raises:
+        MessageFormatError: a name above 65535 bytes of modified UTF-8, or a value without a Java class here.
+    """
+    writer = _Writer()
+    data = LENGTH32.pack(len(values))
+    for name, value in values.items():
+        writer.block(data + _utf(name))
+        writer.value(value)
+        data = b""
+    writer.block(data)
+    return b"".join(writer.parts)
+
+
+def write_object(value: Value) -> bytes:
+    """Return the stream of one canonical value. Raises MessageFormatError for a value without a Java class here."""
+    writer = _Writer()
+    writer.value(value)
+    return b"".join(writer.parts)
+
 
 _NULL, _REFERENCE, _CLASS, _OBJECT, _STRING, _ARRAY, _JAVA_CLASS = 0x70, 0x71, 0x72, 0x73, 0x74, 0x75, 0x76
 _BLOCK, _RESET, _LONG_BLOCK, _LONG_STRING, _PROXY, _ENUM = 0x77, 0x79, 0x7A, 0x7C, 0x7D, 0x7E

@@ -11,9 +11,89 @@ from hypothesis import strategies as st
 from jmsaio.codec.javaser import read_map, read_object, write_map, write_object
 from jmsaio.errors import MalformedMessageError, MessageFormatError
 from jmsaio.model.messages.object_message import JavaObject
-from jmsaio.model.values import Value
-from tests.codec.javaser.streams import BOOLEAN, BYTES, INTEGER, LIST, NUMBER, stream
-from tests.codec.strategies import bodies, loose_texts
+from jmsaio.model.values import Long, Value
+from tests.codec.java_streams import BOOLEAN, BYTES, INTEGER, LIST, NUMBER, stream
+from tests.codec.strategies import bodies, loose_texts, same
+
+
+@pytest.mark.parametrize(
+    ("values", "data"),
+    [
+        ({}, "77 04 00000000"),
+        ({"k": "v"}, "77 07 00000001 0001 6b 74 0001 76"),
+        ({"k": None}, "77 07 00000001 0001 6b 70"),
+        ({"k": 1}, f"77 07 00000001 0001 6b 73 {INTEGER} {NUMBER} 00000001"),
+        ({"k": True}, f"77 07 00000001 0001 6b 73 {BOOLEAN} 01"),
+        (
+            {"a": 1, "b": 2},
+            f"77 07 00000002 0001 61 73 {INTEGER} {NUMBER} 00000001 77 03 0001 62 73 71 007e0000 00000002",
+        ),
+        (
+            {"a": b"\1", "b": b""},
+            f"77 07 00000002 0001 61 75 {BYTES} 00000001 01 77 03 0001 62 75 71 007e0000 00000000",
+        ),
+    ],
+)
+def test_a_map_is_written_and_read_as_java_does(values: dict[str, Value], data: str) -> None:
+    assert write_map(values) == stream(data)
+    assert read_map(stream(data)) == values
+
+
+@pytest.mark.parametrize(
+    ("value", "data"), [("foo", "74 0003 666f6f"), (7, f"73 {INTEGER} {NUMBER} 00000007"), (None, "70")]
+)
+def test_an_object_is_written_and_read_as_java_does(value: Value, data: str) -> None:
+    assert write_object(value) == stream(data)
+    assert same(read_object(stream(data)), value)
+
+
+@given(bodies)
+def test_object_round_trip(value: Value) -> None:
+    assert same(read_object(write_object(value)), value)
+
+
+@given(st.dictionaries(loose_texts, bodies, max_size=12))
+def test_map_round_trip(values: dict[str, Value]) -> None:
+    found = read_map(write_map(values))
+    assert list(found) == list(values) and all(map(same, found.values(), values.values()))
+
+
+def test_a_class_above_is_referred_to() -> None:
+    data = write_map({"a": 1, "b": Long(2)})
+    assert data.endswith(bytes.fromhex("0005 76616c7565 78 71 007e0001 0000000000000002"))
+    assert all(map(same, read_map(data).values(), [1, Long(2)]))
+
+
+def test_classes_are_referred_to_past_texts_bytes_and_boxes() -> None:
+    """Each of them takes a number of its own."""
+    values: dict[str, Value] = {
+        "a": "x",
+        "b": b"y",
+        "c": 1,
+        "d": True,
+        "e": "z",
+        "f": Long(2),
+        "g": Long(3),
+        "h": b"w",
+        "i": False,
+    }
+    found = read_map(write_map(values))
+    assert list(found) == list(values) and all(map(same, found.values(), values.values()))
+
+
+def test_long_names_and_texts() -> None:
+    assert write_map({"k" * 1500: None})[4:9].hex() == "7a00000400"
+    assert read_map(write_map({"k" * 65_535: 1})) == {"k" * 65_535: 1}
+    with pytest.raises(MessageFormatError, match="up to 65535 bytes"):
+        write_map({"k" * 65_536: 1})
+    assert write_object("x" * 65_535)[4] == 0x74
+    assert write_object("x" * 65_536)[4:13].hex() == "7c" + "0000000000010000"
+    assert read_object(write_object("é" * 70_000)) == "é" * 70_000
+
+
+def test_values_without_a_class() -> None:
+    with pytest.raises(MessageFormatError, match="no Java class for a list"):
+        write_object([])  # type: ignore[arg-type]  # that is the test
 
 
 @given(st.dictionaries(loose_texts, bodies, min_size=1, max_size=5), st.data())
