@@ -39,10 +39,10 @@ def top(address: str | None, url: str | None, settings: tuple[str, ...], every: 
 
 async def _watch(source: dict[str, object], every: float) -> int:
     """Connect, so that a wrong URL and refused credentials are reported as by other commands, and run the screens."""
-    from jmsaio.cli.top_screens import Broker, Top
+    from jmsaio.cli.top_screens import Top, WatchedBroker
     from jmsaio.maintenance.overview import list_states
 
     config = load(source)
     async with open_admin(config) as admin:
         first = await list_states(admin, config)
-        return await Top(Broker(admin, source, config, every), first).run_to_end()
+        return await Top(WatchedBroker(admin, source, config, every), first).run_to_end()

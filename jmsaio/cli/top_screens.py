@@ -48,7 +48,7 @@ _CHARACTERS: Final = 100_000
 
 
 @attrs.frozen
-class Broker:
+class WatchedBroker:
     """The broker to watch.
 
     Attributes:
@@ -81,7 +81,7 @@ class Top(App[int]):
         Binding("ctrl+c", "interrupt", show=False, priority=True),
     ]
 
-    def __init__(self, broker: Broker, first: Sequence[DestinationState]) -> None:
+    def __init__(self, broker: WatchedBroker, first: Sequence[DestinationState]) -> None:
         """Show ``first`` until the first update."""
         super().__init__()
         self._broker = broker
@@ -166,7 +166,7 @@ class _Page(VerticalScroll):
         self._text.update(Group(*parts))
 
 
-class _View(Screen[None]):
+class _DetailScreen(Screen[None]):
     """A screen with a line of status, ``parts``, and the keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,backspace", "back", "Back")]
@@ -201,10 +201,10 @@ class _View(Screen[None]):
         self.dismiss()
 
 
-class _Updated(_View):
+class _Updated(_DetailScreen):
     """A screen of states that are requested again and again while it is on top."""
 
-    def __init__(self, broker: Broker, *parts: Widget) -> None:
+    def __init__(self, broker: WatchedBroker, *parts: Widget) -> None:
         super().__init__(*parts)
         self._broker = broker
 
@@ -252,7 +252,7 @@ class Destinations(_Updated):
         Binding("escape,backspace", "back", "All", show=False),
     ]
 
-    def __init__(self, broker: Broker, first: Sequence[DestinationState]) -> None:
+    def __init__(self, broker: WatchedBroker, first: Sequence[DestinationState]) -> None:
         self._filter, self._table = Input(placeholder="part of a name"), _Table()
         self._left_out = Static(classes="note", markup=False)
         super().__init__(broker, self._filter, self._table, self._left_out)
@@ -368,12 +368,12 @@ def _key(state: DestinationState) -> str:
     return f"{state.topic} {'' if state.subscription is None else state.subscription.name}"
 
 
-def _destination(broker: Broker, state: DestinationState) -> Queue | Topic:
+def _destination(broker: WatchedBroker, state: DestinationState) -> Queue | Topic:
     is_queue = state.subscription is not None and state.subscription.name == broker.config.queue_subscription_name
     return Queue(state.name) if is_queue else Topic(state.name)
 
 
-def _browse(screen: _View, broker: Broker, destination: Queue | Topic) -> None:
+def _browse(screen: _DetailScreen, broker: WatchedBroker, destination: Queue | Topic) -> None:
     if isinstance(destination, Queue):
         screen.app.push_screen(Messages(broker, destination))
     else:
@@ -385,7 +385,7 @@ class Detail(_Updated):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter,b", "browse", "Messages")]
 
-    def __init__(self, broker: Broker, destination: Queue | Topic) -> None:
+    def __init__(self, broker: WatchedBroker, destination: Queue | Topic) -> None:
         self._page = _Page()
         super().__init__(broker, self._page)
         self._destination = destination
@@ -408,10 +408,10 @@ class Detail(_Updated):
         _browse(self, self._broker, self._destination)
 
 
-class Messages(_View):
+class Messages(_DetailScreen):
     """The first messages of a queue, which stay there."""
 
-    def __init__(self, broker: Broker, queue: Queue) -> None:
+    def __init__(self, broker: WatchedBroker, queue: Queue) -> None:
         self._table = _Table()
         super().__init__(self._table)
         self._broker = broker
@@ -447,7 +447,7 @@ class Messages(_View):
         self.app.push_screen(Whole(self._texts[event.cursor_row]))
 
 
-class Whole(_View):
+class Whole(_DetailScreen):
     """One message: properties, headers, body."""
 
     def __init__(self, text: Text) -> None:

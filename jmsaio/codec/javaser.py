@@ -84,7 +84,7 @@ _MAX_SHORT_BLOCK: Final = 0xFF
 _MAX_UTF: Final = 0xFFFF
 
 
-class _Writer:
+class _StreamWriter:
     """Writes objects as Java does: a class is described once, and referenced from then on."""
 
     __slots__ = ("_handles", "_next", "parts")
@@ -159,7 +159,7 @@ def write_map(values: Mapping[str, Value]) -> bytes:
     Raises:
         MessageFormatError: a name above 65535 bytes of modified UTF-8, or a value without a Java class here.
     """
-    writer = _Writer()
+    writer = _StreamWriter()
     data = LENGTH32.pack(len(values))
     for name, value in values.items():
         writer.block(data + _utf(name))
@@ -171,7 +171,7 @@ def write_map(values: Mapping[str, Value]) -> bytes:
 
 def write_object(value: Value) -> bytes:
     """Return the stream of one canonical value. Raises MessageFormatError for a value without a Java class here."""
-    writer = _Writer()
+    writer = _StreamWriter()
     writer.value(value)
     return b"".join(writer.parts)
 
@@ -188,7 +188,7 @@ class _UnknownClassError(Exception):
         self.name = name
 
 
-class _Reader:
+class _StreamReader:
     """Reads objects and block data. Its work is bounded by the stream's length."""
 
     __slots__ = ("_block", "_data", "_handles", "_position")
@@ -340,7 +340,7 @@ def read_map(data: bytes) -> dict[str, Value]:
         MalformedMessageError: it is not such a stream, is cut off, or has a value of another class.
         MessageFormatError: a text that is not modified UTF-8.
     """
-    reader = _Reader(data)
+    reader = _StreamReader(data)
     size: int = LENGTH32.unpack(reader.primitive(4))[0]
     values: dict[str, Value] = {}
     for _ in range(size):
@@ -360,6 +360,6 @@ def read_object(data: bytes) -> Value | JavaObject:
         MessageFormatError: a text that is not modified UTF-8.
     """
     try:
-        return _Reader(data).value()
+        return _StreamReader(data).value()
     except _UnknownClassError as error:
         return JavaObject(error.name, data)

@@ -24,7 +24,6 @@ from jmsaio.selector.nodes import (
     Between,
     Call,
     Compare,
-    Group,
     In,
     IsNull,
     Like,
@@ -33,6 +32,7 @@ from jmsaio.selector.nodes import (
     Node,
     Not,
     Or,
+    Parentheses,
     Sign,
     bare,
     children,
@@ -122,13 +122,13 @@ def _compare(node: Node, *, exact: bool, negated: bool = False) -> None:
         negated: whether the condition is below a NOT.
     """
     match node:
-        case Group(inner=inner):
+        case Parentheses(inner=inner):
             _compare(inner, exact=exact, negated=negated)
         case And(terms=terms) | Or(terms=terms):
             for term in terms:
                 _compare(term, exact=exact, negated=negated)
         case Not(operand=operand):
-            if not isinstance(operand, Group | Name | Not | Literal):
+            if not isinstance(operand, Parentheses | Name | Not | Literal):
                 raise Refused("the plugin reads NOT as part of the first operand; write NOT (...)", node.at)
             _compare(operand, exact=exact, negated=True)
         case Compare(operator=operator, left=left, right=right):
@@ -180,7 +180,7 @@ def _compare_name(node: Node) -> None:
 def _in_jms(node: Node) -> Node:
     """Return a condition for JMS with the plugin's results: to the plugin, a value of another type is unequal."""
     match node:
-        case Group(inner=inner):
+        case Parentheses(inner=inner):
             return attrs.evolve(node, inner=_in_jms(inner))
         case Not(operand=operand):
             return attrs.evolve(node, operand=_in_jms(operand))

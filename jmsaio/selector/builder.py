@@ -14,7 +14,6 @@ from jmsaio.selector.nodes import (
     Between,
     Call,
     Compare,
-    Group,
     In,
     IsNull,
     Like,
@@ -23,6 +22,7 @@ from jmsaio.selector.nodes import (
     Node,
     Not,
     Or,
+    Parentheses,
     Sign,
     deeper,
 )  # fmt: skip
@@ -152,7 +152,7 @@ class Builder(Transformer[Token, Node]):
 
     def group(self, inner: Node) -> Node:
         """Build parentheses; the node's offset is that of its content."""
-        return _checked(Group(inner, inner.at, deeper((inner,))))
+        return _checked(Parentheses(inner, inner.at, deeper((inner,))))
 
     def call(self, function: Token, *arguments: Node) -> Node:
         """Build a function call (Starlight dialect)."""

@@ -17,7 +17,6 @@ from jmsaio.selector.nodes import (
     Arithmetic,
     Between,
     Compare,
-    Group,
     In,
     IsNull,
     Like,
@@ -26,6 +25,7 @@ from jmsaio.selector.nodes import (
     Node,
     Not,
     Or,
+    Parentheses,
     Sign,
     bare,
 )  # fmt: skip
@@ -64,7 +64,7 @@ def _describe(node: Node) -> str:
 def _condition(node: Node, where: str) -> None:
     """Require ``node`` to be TRUE, FALSE or UNKNOWN."""
     match node:
-        case Group(inner=inner):
+        case Parentheses(inner=inner):
             _condition(inner, where)
         case And(terms=terms) | Or(terms=terms):
             word = "AND" if isinstance(node, And) else "OR"
@@ -134,7 +134,7 @@ def _number(node: Node, where: str) -> None:
 
 def _identifier(node: Node, word: str) -> None:
     if not isinstance(node, Name):
-        what = f"{_describe(node)}{' in parentheses' if isinstance(node, Group) else ''}"
+        what = f"{_describe(node)}{' in parentheses' if isinstance(node, Parentheses) else ''}"
         raise Refused(f"the left side of {word} must be the name of a header or property, this is {what}", node.at)
     _name(node)
 

@@ -35,7 +35,7 @@ class Name:
 
 
 @attrs.frozen
-class Group:
+class Parentheses:
     """An expression in parentheses."""
 
     inner: Node
@@ -157,13 +157,13 @@ class Call:
     depth: int
 
 
-Node = Literal | Name | Group | Sign | Arithmetic | Compare | Between | In | Like | IsNull | Not | And | Or | Call
+Node = Literal | Name | Parentheses | Sign | Arithmetic | Compare | Between | In | Like | IsNull | Not | And | Or | Call
 
 
 def children(node: Node) -> tuple[Node, ...]:
     """Return the direct children of ``node``, in the order of the text."""
     match node:
-        case Group(inner=inner):
+        case Parentheses(inner=inner):
             return (inner,)
         case Sign(operand=operand) | Not(operand=operand):
             return (operand,)
@@ -189,13 +189,13 @@ def deeper(parts: Iterable[Node]) -> int:
 
 def bare(node: Node) -> Node:
     """Return ``node`` without parentheses around it."""
-    while isinstance(node, Group):
+    while isinstance(node, Parentheses):
         node = node.inner
     return node
 
 
 def plain(node: Node) -> Node:
     """Return ``node`` without parentheses and plus signs, which the Java engine's tree does not contain."""
-    while isinstance(node, Group) or (isinstance(node, Sign) and node.sign == "+"):
-        node = node.inner if isinstance(node, Group) else node.operand
+    while isinstance(node, Parentheses) or (isinstance(node, Sign) and node.sign == "+"):
+        node = node.inner if isinstance(node, Parentheses) else node.operand
     return node

@@ -15,7 +15,7 @@ from textual.widgets import Input
 import jmsaio
 from jmsaio.cli.common.output import INTERRUPTED, OK
 from jmsaio.cli.states import open_admin
-from jmsaio.cli.top_screens import Broker, Top
+from jmsaio.cli.top_screens import Top, WatchedBroker
 from jmsaio.config import load
 from jmsaio.maintenance.overview import list_states
 from jmsaio.testing import embedded_broker
@@ -58,7 +58,7 @@ class Watched:
 async def watching(url: str) -> AsyncIterator[Watched]:
     config = load(url)
     async with open_admin(config) as admin:
-        app = Top(Broker(admin, {"brokerServiceUrl": url}, config, 0.1), await list_states(admin, config))
+        app = Top(WatchedBroker(admin, {"brokerServiceUrl": url}, config, 0.1), await list_states(admin, config))
         async with app.run_test(size=(200, 30), notifications=True) as pilot:
             await pilot.pause()
             yield Watched(pilot)

@@ -38,7 +38,7 @@ def test_nodes_know_where_they_stand() -> None:
     assert isinstance(tree, nodes.And) and tree.at == 2
     compare, group = tree.terms
     assert isinstance(compare, nodes.Compare) and compare.operator_at == 4
-    assert isinstance(group, nodes.Group) and group.at == 14
+    assert isinstance(group, nodes.Parentheses) and group.at == 14
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def check_schemas(admin: Admin | None) -> None:
 
 
 @attrs.frozen
-class _Known:
+class _FetchedSchema:
     """The result of fetching one version of a schema.
 
     Attributes:
@@ -101,7 +101,7 @@ class _Known:
 
 
 #: Result for a version that no schema can have.
-_IMPOSSIBLE = _Known(unreadable=IMPOSSIBLE_VERSION)
+_IMPOSSIBLE = _FetchedSchema(unreadable=IMPOSSIBLE_VERSION)
 
 
 @attrs.define(eq=False)
@@ -117,7 +117,7 @@ class Schemas:
     admin: Admin | None
     clock: Clock
     reports: ExceptionReports
-    _known: dict[Key, _Known] = attrs.field(factory=dict, init=False)
+    _known: dict[Key, _FetchedSchema] = attrs.field(factory=dict, init=False)
     _characters: int = attrs.field(default=0, init=False)
     _learning: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _not_before: float = attrs.field(default=-inf, init=False)
@@ -183,7 +183,7 @@ class Schemas:
             await anyio.sleep(_SHORT_PAUSE)
         return found
 
-    def _find(self, key: Key, required: bool) -> _Known | None:
+    def _find(self, key: Key, required: bool) -> _FetchedSchema | None:
         known = self._known.get(key) if is_version(key[1]) else _IMPOSSIBLE
         return None if known is None or (required and known.refused) else known
 
@@ -197,19 +197,19 @@ class Schemas:
             with anyio.fail_after(max(0.0, _LONGEST - spent)):
                 schema = await self.admin.schema(topic, number)
             size = len(schema.definition)
-            known = _Known(schema_reader(schema))
+            known = _FetchedSchema(schema_reader(schema))
             if known.reader is None:
                 left = f"{name} has the type {schema.type}, which jmsaio does not read: its messages are BytesMessages"
-                known = _Known(unsupported=left)
+                known = _FetchedSchema(unsupported=left)
         except MessageFormatError as error:
-            known = _Known(unreadable=f"{name} is not valid: {error}")
+            known = _FetchedSchema(unreadable=f"{name} is not valid: {error}")
         except NotFoundError as error:
-            known = _Known(unreadable=f"its schema is missing: {error}")
+            known = _FetchedSchema(unreadable=f"its schema is missing: {error}")
             self.reports.warn_once(
                 f"{name} is missing, so its messages stay BytesMessages; with useSchema they are malformed: {error}"
             )
         except JMSSecurityError as error:
-            known = _Known(refused=True)
+            known = _FetchedSchema(refused=True)
             self.reports.warn_once(
                 f"{name} can't be read, so its messages stay BytesMessages; with useSchema they wait: {error}"
             )
@@ -225,7 +225,7 @@ class Schemas:
             raise
         self._remember((topic, version), known, size)
 
-    def _remember(self, key: Key, known: _Known, size: int) -> None:
+    def _remember(self, key: Key, known: _FetchedSchema, size: int) -> None:
         self._characters += size
         if len(self._known) >= _MOST or self._characters > _MOST_CHARACTERS:
             self._known.clear()

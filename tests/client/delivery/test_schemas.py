@@ -327,7 +327,7 @@ async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch, bo
     monkeypatch.setattr(module, bound, most)
     schemas = reading(Answers(None), lambda: 0.0, pytest.fail)
     for number in range(10):
-        schemas._remember((str(number), b""), module._Known(), 6)
+        schemas._remember((str(number), b""), module._FetchedSchema(), 6)
         assert len(schemas._known) <= 3
 
 

@@ -48,7 +48,7 @@ from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.native.binding.batch_acker import check_message_ids
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge, Released, close_late, holds_native, wait_for
 from jmsaio.transport.pulsar.native.binding.closing import NativeClient
-from jmsaio.transport.pulsar.native.binding.connecting import Reach, again
+from jmsaio.transport.pulsar.native.binding.connecting import Probe, again
 from jmsaio.transport.pulsar.native.binding.handles import ClientHandle, ProducerHandle
 from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG
 from jmsaio.transport.pulsar.native.binding.options import (
@@ -126,7 +126,7 @@ class PulsarTransport:
         self._opening = ReceiverOpener(self._subscribe, self._admin, config.close_timeout)
         self._letters = LetterKeeping(config, self._admin, self._opening.open)
         self._open: dict[PulsarSender | PulsarReceiver | PulsarReader, None] = {}
-        self._reach = Reach(config)
+        self._probe = Probe(config)
         self._watch = Watch(
             self._bridge,
             config.service_url,
@@ -134,7 +134,7 @@ class PulsarTransport:
             lambda: [part for part in self._open if isinstance(part, PulsarReceiver)],
             self._subscriber.ask_broker,
             self._admin,
-            self._reach.refusal,
+            self._probe.refusal,
         )
         self._rereading = Rereading(
             self._bridge,
@@ -188,7 +188,7 @@ class PulsarTransport:
         """
         loop = self._bridge.loop
         begin, timeout = loop.time(), self._config.connect_timeout
-        asking, looking = loop.create_task(self._ask_broker(timeout)), loop.create_task(self._reach.hopeless())
+        asking, looking = loop.create_task(self._ask_broker(timeout)), loop.create_task(self._probe.hopeless())
         try:
             await asyncio.wait({asking, looking}, return_when=asyncio.FIRST_COMPLETED)
             answered = asking.done()
@@ -196,25 +196,25 @@ class PulsarTransport:
                 await asking
         except (OperationTimeoutError, BrokerUnavailableError, JMSSecurityError) as error:
             refused = error if isinstance(error, JMSSecurityError) else None
-            failure = await self._reach.failure(loop.time() - begin, refused)
+            failure = await self._probe.failure(loop.time() - begin, refused)
             if failure is error:
                 raise
-            raise failure from (self._reach.error or error)
+            raise failure from (self._probe.error or error)
         finally:
             asking.cancel()
             looking.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.gather(asking, looking, return_exceptions=True)
         if not answered:
-            raise await self._reach.failure(loop.time() - begin) from self._reach.error
+            raise await self._probe.failure(loop.time() - begin) from self._probe.error
         await self._check_listener(begin + timeout)
         self._watch.start()
 
     async def _ask_broker(self, timeout: float) -> None:
         what, end = f"connect to {self._config.service_url}", self._bridge.loop.time() + timeout
-        if not await wait_for(self._reach.safe(), timeout):
+        if not await wait_for(self._probe.safe(), timeout):
             raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s")
-        if not self._reach.is_web:  # otherwise the REST interface has just answered
+        if not self._probe.is_web:  # otherwise the REST interface has just answered
             await self._request_answer(what, end - self._bridge.loop.time())
 
     async def _request_answer(self, what: str, timeout: float) -> None:
@@ -334,7 +334,7 @@ class PulsarTransport:
 
             def look() -> None:
                 nonlocal looking
-                looking = self._bridge.loop.create_task(self._reach.until_refused())
+                looking = self._bridge.loop.create_task(self._probe.until_refused())
                 looking.add_done_callback(lambda ended: None if ended.cancelled() else scope.cancel())
 
             timer = self._bridge.loop.call_later(_OPENING, look)
@@ -363,14 +363,14 @@ class PulsarTransport:
         if self._admin is not None:
             with anyio.move_on_after(_OWNER), suppress(JMSError):  # the opening has an error already
                 owner = await self._admin.owner(topic, tls=self._config.scheme == "pulsar+ssl")
-                return await self._reach.refusal_of(owner)
+                return await self._probe.refusal_of(owner)
         return None
 
     async def _with_cause(self, error: OperationTimeoutError | BrokerUnavailableError) -> JMSError:
         """Return ``error``, or an error with its cause if the broker is unreachable."""
-        trouble = await self._reach.trouble()
-        if self._reach.error is not None:
-            return again(str(error), self._reach.error)
+        trouble = await self._probe.trouble()
+        if self._probe.error is not None:
+            return again(str(error), self._probe.error)
         if trouble is None:
             return error
         text = f"{error}: the broker can't be reached: {trouble}"

@@ -166,7 +166,7 @@ _LONG_PAUSE = 5.0
 _SILENT = "no answer to a TCP connection"
 
 
-class Reach:
+class Probe:
     """The addresses of a service URL, and the reasons why they can't be used.
 
     Args:

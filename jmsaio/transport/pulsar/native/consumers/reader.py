@@ -33,7 +33,7 @@ _wire_id: Final[Callable[[tuple[int, int, int, int]], WireId]] = partial(tuple._
 
 @attrs.define(eq=False)
 class _EntryData:
-    """Known data of one entry."""
+    """Repeat data of one entry."""
 
     batch_size: int = 0
     publish_time: object = _UNKNOWN

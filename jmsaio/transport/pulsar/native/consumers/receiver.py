@@ -22,8 +22,8 @@ from jmsaio.transport.pulsar.native.binding.handles import ConsumerHandle, Messa
 from jmsaio.transport.pulsar.native.binding.native_log import NATIVE_LOG, Damage
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.consumers.native_consumers import Answered, NativeConsumers
-from jmsaio.transport.pulsar.native.consumers.sizing import Sizing
-from jmsaio.transport.pulsar.native.consumers.stopping import OpenNative, Stopping
+from jmsaio.transport.pulsar.native.consumers.pausing import OpenNative, Pausing
+from jmsaio.transport.pulsar.native.consumers.prefetch_limit import PrefetchLimit
 from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.native.records.unacked_tracker import UnackedTracker
@@ -105,10 +105,10 @@ class PulsarReceiver:
         self._letters = letters
         self._unacked = UnackedTracker(bridge, subscription, self._woken, prior, return_counts, letters, self.renew)
         self._natives = NativeConsumers(bridge, subscription, self._woken)
-        self._stopping = Stopping(bridge, subscription, self._unacked, self._natives, self._woken)
+        self._pausing = Pausing(bridge, subscription, self._unacked, self._natives, self._woken)
         self._open_native: Callable[[Subscription], OpenNative] | None = None
         self._share = share
-        self._sizing = Sizing(bridge, self._stopping, self._natives, self._share)
+        self._prefetch_limit = PrefetchLimit(bridge, self._pausing, self._natives, self._share)
         self._endings: list[Callable[[], object]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._mixed = MixedBatches(subscription) if subscription.type is SubscriptionType.KEY_SHARED else None
@@ -121,7 +121,7 @@ class PulsarReceiver:
     def add_native_consumer(self, native: ConsumerHandle, topic: str | None) -> None:
         """Receive from another native consumer; ``wake`` is called, because messages might be available."""
         self._share.join(self._natives.add(native, topic))
-        self._stopping.sized()
+        self._pausing.sized()
         self._bridge.loop.call_soon(self._woken)
 
     @property
@@ -152,7 +152,7 @@ class PulsarReceiver:
     @property
     def stopped(self) -> bool:
         """Whether receiving is stopped until ``resume``."""
-        return self._stopping.stopped
+        return self._pausing.stopped
 
     @property
     def closed(self) -> bool:
@@ -162,7 +162,7 @@ class PulsarReceiver:
     def opens_with(self, open_native: Callable[[Subscription], OpenNative], answered: Answered | None = None) -> None:
         """Set the functions that subscribe again after ``stop``, and that wait for an answer of a topic's broker."""
         self._open_native = open_native
-        self._stopping.open_native = open_native(self.subscription)
+        self._pausing.open_native = open_native(self.subscription)
         self._natives.answered = answered
 
     def on_close(self, function: Callable[[], object]) -> None:
@@ -175,7 +175,7 @@ class PulsarReceiver:
 
     def _woken(self) -> None:
         if not self._closed and self._bridge.failure is None:
-            self._sizing.look()
+            self._prefetch_limit.look()
             self._wake()
 
     def _check(self) -> None:
@@ -190,7 +190,7 @@ class PulsarReceiver:
         unacked = self._unacked
         taken = unacked.take(limit)
         most = len(taken) + unacked.room(limit - len(taken))
-        if not self._sizing.waiting and len(taken) < most:
+        if not self._prefetch_limit.waiting and len(taken) < most:
             self._take(taken, most)
         if self._mixed is not None:
             self._mixed.look(taken)
@@ -208,7 +208,7 @@ class PulsarReceiver:
                 wanted = limit - len(taken)
                 natives = native_consumer.take(wanted)
                 if natives:
-                    if self._sizing.too_large(natives):
+                    if self._prefetch_limit.too_large(natives):
                         return  # from no consumer: nothing must reach the application before all are closed
                     self._unacked.admit(native_consumer, natives, taken)
                 if len(natives) < wanted:
@@ -261,7 +261,7 @@ class PulsarReceiver:
 
     def renew(self) -> None:
         """Reopen the native consumers as soon as the application has settled its records, or after 3 seconds."""
-        self._sizing.renew()
+        self._prefetch_limit.renew()
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
         """Wait until the queued acknowledgements are sent. See ``Receiver.settle``.
@@ -273,7 +273,7 @@ class PulsarReceiver:
         acks, loop = self._unacked.acks, self._bridge.loop
         acks.flush()
         deadline = loop.time() + timeout
-        await self._stopping.drain(timeout)
+        await self._pausing.drain(timeout)
         last = acks.last
         if last is None:
             return
@@ -290,8 +290,8 @@ class PulsarReceiver:
         await self._unsubscribe(timeout)
 
     async def _unsubscribe(self, timeout: float) -> None:
-        await self._sizing.settled(timeout)
-        await self._stopping.resume(timeout, prefetch=False)
+        await self._prefetch_limit.settled(timeout)
+        await self._pausing.resume(timeout, prefetch=False)
         await self._natives.unsubscribe(timeout)
 
     async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
@@ -300,8 +300,8 @@ class PulsarReceiver:
         Raises IllegalStateError if the receiver is stopped, so that there is no consumer to move.
         """
         self._check()
-        await self._sizing.settled(timeout)
-        if self._stopping.stopped:
+        await self._prefetch_limit.settled(timeout)
+        if self._pausing.stopped:
             raise IllegalStateError(f"seek {self.subscription.name}: the receiver is stopped; resume it first")
         native_consumers = self._natives.moved_by(position)
         self._unacked.acks.flush()
@@ -311,20 +311,20 @@ class PulsarReceiver:
         self._unacked.clear(lambda topic: bool(moved(topic)))
 
     async def stop(self, timeout: float) -> None:
-        """Stop receiving (see ``Receiver.stop``): the native consumers are closed (see ``Stopping``)."""
+        """Stop receiving (see ``Receiver.stop``): the native consumers are closed (see ``Pausing``)."""
         self._check()
-        await self._sizing.settled(timeout)
+        await self._prefetch_limit.settled(timeout)
         if self._unacked.shared:
-            await self._stopping.stop(timeout)
+            await self._pausing.stop(timeout)
 
     async def resume(self, timeout: float, selector: str | None = None) -> None:
         """Receive records again. See ``Receiver.resume``."""
         self._check()
-        await self._sizing.settled(timeout)
-        if self._stopping.stopped and self._open_native is not None:
+        await self._prefetch_limit.settled(timeout)
+        if self._pausing.stopped and self._open_native is not None:
             self.subscription = self.subscription.showing(selector)
-            self._stopping.open_native = self._open_native(self.subscription)
-        await self._stopping.resume(timeout)
+            self._pausing.open_native = self._open_native(self.subscription)
+        await self._pausing.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
         """Send queued acknowledgements, return unacknowledged records, and close. See ``Receiver.aclose``."""
@@ -363,15 +363,15 @@ class PulsarReceiver:
         """Send acknowledgements and close the native consumers."""
         timeout = deadline - self._bridge.loop.time()
         try:
-            await self._sizing.settled(timeout / 2)
+            await self._prefetch_limit.settled(timeout / 2)
             if self._letters is not None:
                 await self._letters.aclose(timeout / 2)
         finally:
-            self._sizing.give_up()
+            self._prefetch_limit.give_up()
             self._unacked.acks.flush()
             closing = self._natives.close()
             self._unacked.leave()
-        await self._stopping.aclose(deadline - self._bridge.loop.time())
+        await self._pausing.aclose(deadline - self._bridge.loop.time())
         await end(self._tasks, deadline - self._bridge.loop.time())
         try:
             await self._bridge.ask_all(closing, deadline - self._bridge.loop.time())

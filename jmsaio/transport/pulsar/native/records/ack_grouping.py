@@ -14,7 +14,7 @@ from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.records.settled import Settled
-from jmsaio.transport.pulsar.native.records.unsettled import Unsettled
+from jmsaio.transport.pulsar.native.records.unsettled import HELD, RETURNED, Unsettled
 
 #: Seconds between checks of batches waiting for their last record: none waits longer than two intervals.
 HOLD = 0.015
@@ -53,9 +53,10 @@ class AckGrouping:
             given_back: acknowledge returned records instead of those held by the application.
         """
         out, copies, reread = self._out, self._copies, self._reread
+        state = RETURNED if given_back else HELD
         remember, now = self._remember, self._time()
         for record in records:
-            if out.get(record, not given_back) is not given_back:  # type: ignore[call-overload]  # foreign ones are not in it
+            if out.get(record) is not state:  # type: ignore[call-overload]  # foreign ones are not in it
                 continue
             assert isinstance(record, PulsarRecord)
             del out[record]

@@ -17,8 +17,8 @@ from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsume
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord, RecordKey
 from jmsaio.transport.pulsar.native.records.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.native.records.prior_deliveries import Handover
-from jmsaio.transport.pulsar.native.records.settled import Known, Settled
-from jmsaio.transport.pulsar.native.records.unsettled import Unsettled, plain_id
+from jmsaio.transport.pulsar.native.records.settled import Repeat, Settled
+from jmsaio.transport.pulsar.native.records.unsettled import HELD, RETURNED, Unsettled, plain_id
 
 
 @attrs.define(eq=False)
@@ -61,7 +61,7 @@ class Admission:
             for native in together:
                 serial += 1
                 record = PulsarRecord(native, native_consumer, serial, 0, batch)
-                out[record] = False
+                out[record] = HELD
                 taken.append(record)
             native_consumer.serial = serial
             if self._held is not None:
@@ -85,7 +85,7 @@ class Admission:
                 continue
             if self._handover.keep_copy(record):
                 continue
-            self._unsettled.out[record] = False
+            self._unsettled.out[record] = HELD
             if self._held is not None:
                 self._held[record.record_key] = record
             taken.append(record)
@@ -109,13 +109,13 @@ class Admission:
             return True
         counted = record.redelivery_count > 0
         known = settled.look_up(key, published, counted, self._bridge.loop.time())
-        if first is not None or aside is not None or known is Known.FOREIGN:
+        if first is not None or aside is not None or known is Repeat.FOREIGN:
             self.start_over(native_consumer)
             self._held.clear()
-        elif known is Known.DUPLICATE:
+        elif known is Repeat.DUPLICATE:
             native_consumer.native.acknowledge_async(record.native, None)
             return True
-        elif known is Known.REDELIVERED or (not self._counted and native_consumer.is_known(record.native)):
+        elif known is Repeat.REDELIVERED or (not self._counted and native_consumer.is_known(record.native)):
             record.mark_delivered()
             if not counted:
                 settled.was_moved_back(key)
@@ -144,9 +144,9 @@ class Admission:
                 unsettled.reread.add(first)
             elif (
                 self._settled.look_up(record.record_key, published, True, self._bridge.loop.time())
-                is not Known.DUPLICATE
+                is not Repeat.DUPLICATE
             ):
-                unsettled.out[record] = True
+                unsettled.out[record] = RETURNED
                 unsettled.reread.add(record)
                 admitted.append(record)
         return admitted

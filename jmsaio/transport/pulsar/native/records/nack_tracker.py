@@ -30,7 +30,7 @@ from jmsaio.transport.pulsar.native.records.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.native.records.prior_deliveries import Handover
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
 from jmsaio.transport.pulsar.native.records.settled import ENTRIES, Settled
-from jmsaio.transport.pulsar.native.records.unsettled import Unsettled
+from jmsaio.transport.pulsar.native.records.unsettled import HELD, Unsettled
 
 
 def chunk_ids(record: PulsarRecord, chunks: Chunks, unsettled: Unsettled, settled: Settled) -> list[WireId] | None:
@@ -235,7 +235,7 @@ class NackTracker:
         for waiting in (self._again, self._was_early):
             while waiting and len(taken) < limit:
                 record = waiting.popleft()
-                self._unsettled.out[record] = False
+                self._unsettled.out[record] = HELD
                 taken.append(record)
         return taken
 

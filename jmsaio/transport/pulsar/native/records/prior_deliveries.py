@@ -19,14 +19,14 @@ import attrs
 from jmsaio.model.wire import EntryId
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.records.ack_grouping import AckGrouping
-from jmsaio.transport.pulsar.native.records.unsettled import Unsettled
+from jmsaio.transport.pulsar.native.records.unsettled import RETURNED, Unsettled
 
 #: Maximum number of entries stored per subscription, of subscriptions, and of records in total.
 ENTRIES = 10_000
 SUBSCRIPTIONS = 1000
 TOGETHER = 100_000
 #: Seconds in which an acknowledged record might still be in the queues of other receivers.
-CROSSING = 30.0
+IN_QUEUES = 30.0
 
 
 @attrs.define(eq=False)
@@ -127,7 +127,7 @@ class PriorDeliveries:
             delivery = self._delivery(subscription, record)
             if delivery is not None and not delivery.held and not delivery.acknowledged:
                 self._forget(subscription, record)
-            elif delivery is not None and delivery.acknowledged and time.monotonic() - delivery.since >= CROSSING:
+            elif delivery is not None and delivery.acknowledged and time.monotonic() - delivery.since >= IN_QUEUES:
                 self._forget(subscription, record)
                 delivery = None
         if self.given_back is not None:
@@ -241,7 +241,7 @@ class Handover:
             return False
         if not delivery.held and not delivery.acknowledged:
             return False
-        self._unsettled.out[record] = True
+        self._unsettled.out[record] = RETURNED
         if delivery.acknowledged:
             self._acks.acknowledge((record,), given_back=True)
         else:
@@ -251,7 +251,7 @@ class Handover:
     def _settled_elsewhere(self, record: PulsarRecord, acknowledged: bool) -> None:
         if acknowledged:
             self._acks.acknowledge((record,), given_back=True)
-        elif self._unsettled.out.get(record):
+        elif self._unsettled.out.get(record) is RETURNED:
             self._redeliver([record])
 
     def stop(self, seen: Iterable[PulsarRecord], unseen: Iterable[PulsarRecord], *, briefly: bool) -> None:
@@ -270,7 +270,7 @@ class Handover:
             unsettled.remove(self._prior.take_copies(self._name, unsettled.out))
         # After a long stop, records still marked as returned are being moved to the dead letters, and settled from
         # here.
-        kept = [record for record, given_back in unsettled.out.items() if not (briefly and given_back)]
+        kept = [record for record, state in unsettled.out.items() if not (briefly and state is RETURNED)]
         self._prior.add(self._name, kept, held=True)
         self.left = self.left or bool(kept)
 

@@ -28,12 +28,12 @@ from jmsaio.transport.pulsar.native.binding.record import RecordKey
 #: Maximum acknowledged records stored before they are evaluated; maximum entries stored of each kind.
 ENTRIES = 10_000
 #: Seconds in which a negative acknowledgement can have crossed the acknowledgement of the rest.
-CROSSING = 5.0
+CROSSED = 5.0
 #: Seconds after reopening a consumer in which records acknowledged meanwhile are expected to be redelivered.
-AWAY = 30.0
+REOPENED = 30.0
 
 
-class Known(enum.Enum):
+class Repeat(enum.Enum):
     """Whether a redelivered record was acknowledged here."""
 
     NOTHING = enum.auto()
@@ -97,33 +97,33 @@ class Settled:
         self.open.pop(entry, None)
         return True
 
-    def look_up(self, key: RecordKey, published: int, counted: bool, now: float) -> Known:
+    def look_up(self, key: RecordKey, published: int, counted: bool, now: float) -> Repeat:
         """Return whether a redelivered record was acknowledged here; ``counted``: the broker counted the redelivery."""
         ledger, number, index = key
         entry, bits = (ledger, number), 0
         batch = self.open.get(entry)
         if batch is not None:
             if batch.published != published:
-                return Known.FOREIGN
+                return Repeat.FOREIGN
             bits = batch.settled
         part = self._parts.get(entry)
         if part is not None:
             if part[0] != published:
-                return Known.FOREIGN
+                return Repeat.FOREIGN
             bits |= part[1]
         if bits >> max(0, index) & 1:
-            return Known.DUPLICATE
+            return Repeat.DUPLICATE
         complete, moved = self._complete.get(entry), self._moved.get(entry)
         if complete is None and moved is not None and moved[0] == published and moved[1] >> max(0, index) & 1:
-            return Known.REDELIVERED
+            return Repeat.REDELIVERED
         if complete is None:
-            return Known.NOTHING
+            return Repeat.NOTHING
         before, when = complete
         if before != published:
-            return Known.FOREIGN
+            return Repeat.FOREIGN
         closed, opened = self.away
-        crossed = (counted and now - when < CROSSING) or (closed <= when <= opened and now - opened < AWAY)
-        return Known.DUPLICATE if crossed else Known.REDELIVERED
+        crossed = (counted and now - when < CROSSED) or (closed <= when <= opened and now - opened < REOPENED)
+        return Repeat.DUPLICATE if crossed else Repeat.REDELIVERED
 
     def has(self, entry: EntryId) -> bool:
         """Return whether records of an entry were acknowledged here, or are being: call ``fold`` before."""
@@ -133,7 +133,7 @@ class Settled:
         """Deliver records of incomplete entries again, marked: the broker moved the subscription back."""
         complete = self._complete.get(key[:2])
         if complete is not None:
-            self._complete[key[:2]] = (complete[0], -CROSSING)
+            self._complete[key[:2]] = (complete[0], -CROSSED)
         parts = [(entry, published, bits) for entry, (published, bits) in self._parts.items()]
         self._parts.clear()
         for batch in self.open.values():

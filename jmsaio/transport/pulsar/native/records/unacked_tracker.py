@@ -21,8 +21,8 @@ from jmsaio.transport.pulsar.native.records.admission import Admission
 from jmsaio.transport.pulsar.native.records.nack_tracker import DelayedRecords, NackTracker
 from jmsaio.transport.pulsar.native.records.prior_deliveries import Handover, PriorDeliveries
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
-from jmsaio.transport.pulsar.native.records.settled import Known, Settled
-from jmsaio.transport.pulsar.native.records.unsettled import Unsettled
+from jmsaio.transport.pulsar.native.records.settled import Repeat, Settled
+from jmsaio.transport.pulsar.native.records.unsettled import HELD, Unsettled
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 
 #: Types whose records are returned to the broker, one entry at a time.
@@ -96,7 +96,7 @@ class UnackedTracker:
     @property
     def any_delivered(self) -> bool:
         """Whether the application holds a record that it can settle."""
-        return not all(self._unsettled.out.values())
+        return HELD in self._unsettled.out.values()
 
     @property
     def link(self) -> object:
@@ -106,7 +106,7 @@ class UnackedTracker:
     @property
     def held(self) -> list[PulsarRecord]:
         """Records held by the application. For any thread."""
-        return [record for record, given_back in self._unsettled.out.copy().items() if not given_back]
+        return [record for record, state in self._unsettled.out.copy().items() if state is HELD]
 
     def deliverable(self, taken: list[PulsarRecord]) -> list[PulsarRecord]:
         """Return the records of ``taken`` to deliver now. The rest is kept here, or moved to the dead letters."""
@@ -170,7 +170,7 @@ class UnackedTracker:
         Returns:
             Held records, each with the one that is held here, and acknowledged ones.
         """
-        out = {(one.record_key, one.publish_time): one for one, back in self._unsettled.out.copy().items() if not back}
+        out = {(one.record_key, one.publish_time): one for one in self.held}
         self._settled.fold()
         held: dict[PulsarRecord, PulsarRecord] = {}
         settled: list[PulsarRecord] = []
@@ -178,9 +178,9 @@ class UnackedTracker:
             key, published = record.record_key, record.publish_time
             if (key, published) in out:
                 held[record] = out[key, published]
-            elif (known := self._settled.look_up(key, published, True, now)) is Known.DUPLICATE:
+            elif (known := self._settled.look_up(key, published, True, now)) is Repeat.DUPLICATE:
                 settled.append(record)
-            elif known is Known.REDELIVERED:  # acknowledged, but its acknowledgement was lost, or it is replayed
+            elif known is Repeat.REDELIVERED:  # acknowledged, but its acknowledgement was lost, or it is replayed
                 record.mark_delivered()
         return held, settled
 
@@ -248,7 +248,7 @@ class UnackedTracker:
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Count another delivery, in this receiver only: the broker accepts no counts."""
         for record in records:
-            if self._unsettled.out.get(record) is False:  # type: ignore[call-overload]  # foreign ones are not in it
+            if self._unsettled.out.get(record) is HELD:  # type: ignore[call-overload]  # foreign ones are not in it
                 assert isinstance(record, PulsarRecord)
                 record.redelivery_count += 1
 

@@ -7,10 +7,13 @@ from collections.abc import Container, Iterable, Iterator
 import attrs
 
 from jmsaio.model.wire import EntryId, PlainWireId, ReceivedRecord, SetAside, WireId
+from jmsaio.rules.record_life import RecordState
 from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.binding.record import Chunks, PulsarRecord
 
+#: States of the records in ``Unsettled.out``.
+HELD, RETURNED = RecordState.HELD, RecordState.RETURNED
 #: Publish time, redelivery count and chunks of a record that was set aside.
 Aside = tuple[int, int, Chunks | None]
 
@@ -26,15 +29,14 @@ class Unsettled:
     """The received records of one receiver that are not settled.
 
     Attributes:
-        out: records in the order of their delivery: False if held by the application, True if returned and not yet
-            redelivered.
+        out: records in the order of their delivery, HELD by the application, or RETURNED and not yet redelivered.
         aside: records set aside, by native consumer and id. They are not in ``out``. For an entry that was read again,
             the records themselves.
         reread: records in ``out`` or ``aside`` that the broker counts as acknowledged: it will never redeliver them.
         copies: messages that the broker sent again while their record was in ``out``.
     """
 
-    out: dict[PulsarRecord, bool] = attrs.field(factory=dict, init=False)
+    out: dict[PulsarRecord, RecordState] = attrs.field(factory=dict, init=False)
     aside: dict[NativeConsumer, dict[PlainWireId, Aside | PulsarRecord]] = attrs.field(factory=dict, init=False)
     reread: set[PulsarRecord] = attrs.field(factory=set, init=False)
     copies: dict[PulsarRecord, list[MessageHandle]] = attrs.field(factory=dict, init=False)
@@ -44,19 +46,19 @@ class Unsettled:
         out, found = self.out, []
         for one in records:
             if isinstance(one, PulsarRecord):
-                if out.get(one) is False:
+                if out.get(one) is HELD:
                     found.append(one)
             elif isinstance(one, tuple):
                 record = self._take_aside(one)
                 if record is not None:
                     found.append(record)
         for record in found:
-            out[record] = True
+            out[record] = RETURNED
         return found
 
     def remove(self, records: Iterable[PulsarRecord]) -> list[PulsarRecord]:
         """Remove returned records, and return those that were."""
-        removed = [record for record in records if self.out.pop(record, False)]
+        removed = [record for record in records if self.out.pop(record, None) is RETURNED]
         for record in removed:
             self.copies.pop(record, None)
         return removed
@@ -66,7 +68,7 @@ class Unsettled:
         delivered = []
         for record in records:
             another = record.again(record not in uncounted)
-            self.out[another] = True
+            self.out[another] = RETURNED
             if record in self.reread:
                 self.reread.discard(record)
                 self.reread.add(another)
@@ -84,7 +86,7 @@ class Unsettled:
     def _set_aside(self, record: ReceivedRecord) -> SetAside:
         if not isinstance(record, PulsarRecord) or not record.native_consumer.persistent:
             return record
-        if record in self.reread or self.out.get(record) is not False:
+        if record in self.reread or self.out.get(record) is not HELD:
             return record
         del self.out[record]
         self.copies.pop(record, None)

@@ -33,7 +33,7 @@ from jmsaio.transport.pulsar.native.watching.missing import NO_RIGHT, MissingRec
 LOOK = 1.0
 #: Checks without a connection that count as a loss: a single one might coincide with pulsar-client's move to another
 #: broker.
-AWAY = 2
+UNCONNECTED = 2
 #: Seconds without a record before a request is sent to the broker.
 QUIET = 1.5
 #: Maximum seconds for its answer.
@@ -76,7 +76,7 @@ class Watch:
         receivers: returns the open receivers.
         ask_broker: starts a request that needs no consumer, with the native callback.
         admin: admin interface to find out why a subscription is missing, or None.
-        refusal: checks within a second whether the broker refuses the credentials (``Reach.refusal``).
+        refusal: checks within a second whether the broker refuses the credentials (``Probe.refusal``).
 
     Attributes:
         listeners: called with each change.
@@ -157,7 +157,7 @@ class Watch:
             self._dropped = self._dropped or not connected
             if responding or (connected and self._dropped):
                 self._find(now)
-        elif self._away >= AWAY and (self._refused is not None or not self._excused):
+        elif self._away >= UNCONNECTED and (self._refused is not None or not self._excused):
             self._lose(now, "pulsar-client is not connected")
         elif question is not None and now - question.asked >= SILENT:
             self._lose(now, f"the broker has not answered for {SILENT:g} s")

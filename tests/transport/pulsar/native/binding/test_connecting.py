@@ -29,7 +29,7 @@ from jmsaio.transport.pulsar.native.binding import connecting
 from jmsaio.transport.pulsar.native.binding.connecting import (
     ACCEPTED,
     MUTE,
-    Reach,
+    Probe,
     introduce,
 )
 from tests.support.broker import TestBroker
@@ -119,8 +119,8 @@ async def test_another_protocol_is_told_by_its_cause(mute: int) -> None:
 
 async def test_trouble_is_what_keeps_all_addresses_away(mute: int) -> None:
     """One address that takes a connection is enough."""
-    assert await Reach(load(f"pulsar://127.0.0.1:1,127.0.0.1:{mute}")).trouble() is None
-    assert await Reach(load("pulsar://127.0.0.1:1")).trouble() == "127.0.0.1:1: Connection refused"
+    assert await Probe(load(f"pulsar://127.0.0.1:1,127.0.0.1:{mute}")).trouble() is None
+    assert await Probe(load("pulsar://127.0.0.1:1")).trouble() == "127.0.0.1:1: Connection refused"
 
 
 async def test_an_unknown_listener_is_told_by_its_name(pulsar_broker: TestBroker) -> None:

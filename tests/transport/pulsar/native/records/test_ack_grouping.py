@@ -10,6 +10,7 @@ import anyio
 
 from jmsaio.errors import ObjectClosedError
 from jmsaio.transport.pulsar.native.records.ack_grouping import HOLD
+from jmsaio.transport.pulsar.native.records.unsettled import HELD
 from tests.kit.native_fakes import FakeMessage
 from tests.kit.unacked import Desk, batch, whole_batch
 
@@ -64,7 +65,7 @@ async def test_the_same_record_again_counts_once_for_its_batch() -> None:
     desk.unsettled.give_back([first])
     desk.unsettled.remove([first])
     again = first.again(counted=True)
-    desk.unsettled.out[again] = False
+    desk.unsettled.out[again] = HELD
     desk.acks.acknowledge([first, again, again, *others[:2]])
     assert desk.consumer.acknowledged == []
     desk.acks.acknowledge(others)

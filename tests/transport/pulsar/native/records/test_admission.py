@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from jmsaio.transport.pulsar.native.records.ack_grouping import HOLD
+from jmsaio.transport.pulsar.native.records.unsettled import HELD, RETURNED
 from tests.kit.native_fakes import FakeMessage
 from tests.kit.unacked import Desk, batch, whole_batch
 
@@ -24,7 +25,7 @@ async def test_an_entry_that_comes_again(shared: bool, count: int) -> None:
     assert desk.consumer.acknowledged == [acknowledged.native, copies[0]]
     desk.acks.acknowledge([held])
     assert desk.consumer.acknowledged[2:] == [held.native, copies[1]]
-    assert desk.unsettled.out == {given_back: True, again[0]: False}
+    assert desk.unsettled.out == {given_back: RETURNED, again[0]: HELD}
 
 
 async def test_new_records_after_the_repeated_ones() -> None:

@@ -24,6 +24,7 @@ from jmsaio.transport.pulsar.native.records.nack_tracker import (
     DelayedRecords,
     early_until,
 )
+from jmsaio.transport.pulsar.native.records.unsettled import HELD
 from tests.kit.native_fakes import FakeMessage
 from tests.kit.records import Outcomes, Record, UnreadableRecord, texts
 from tests.kit.records import record as outgoing
@@ -200,7 +201,7 @@ async def test_an_ordered_subscription_redelivers_in_the_order_of_the_records() 
     again = await taken(desk, 4)
     assert places(again) == [0, 1, 2, 3] and desk.consumer.returned == []
     assert {one.redelivery_count for one in again} == {1}
-    assert desk.unsettled.out == dict.fromkeys(again, False)
+    assert desk.unsettled.out == dict.fromkeys(again, HELD)
     assert desk.woken > 0
 
 

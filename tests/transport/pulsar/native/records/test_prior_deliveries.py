@@ -54,7 +54,7 @@ def test_what_was_acknowledged_is_known_for_a_while(monkeypatch: pytest.MonkeyPa
     for _ in range(2):
         delivery = known.find("s", make_record(5))
         assert delivery is not None and delivery.acknowledged and not delivery.held
-    monkeypatch.setattr(prior_deliveries, "CROSSING", 0.0)
+    monkeypatch.setattr(prior_deliveries, "IN_QUEUES", 0.0)
     assert known.find("s", record) is None
     assert len(known) == 0
 

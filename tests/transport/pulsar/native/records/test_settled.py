@@ -12,7 +12,7 @@ import pytest
 from jmsaio.transport.base import StartPosition, SubscriptionType
 from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker
 from jmsaio.transport.pulsar.native.records import settled
-from jmsaio.transport.pulsar.native.records.settled import CROSSING, Known, Settled
+from jmsaio.transport.pulsar.native.records.settled import CROSSED, Repeat, Settled
 from tests.kit.native_fakes import FakeMessage
 from tests.kit.records import texts
 from tests.support.broker import TestBroker
@@ -23,7 +23,7 @@ def acknowledge(known: Settled, entry: int, index: int = -1, size: int = 0, when
     known.recent.append((FakeMessage(entry, index, batch_size=size).message_id(), 1, when))
 
 
-def look_up(known: Settled, entry: int, index: int = -1, counted: bool = False, published: int = 1) -> Known:
+def look_up(known: Settled, entry: int, index: int = -1, counted: bool = False, published: int = 1) -> Repeat:
     known.fold()
     return known.look_up((1, entry, index), published, counted, 100.0)
 
@@ -32,9 +32,15 @@ def test_remembers_each_place_of_an_incomplete_batch() -> None:
     known = Settled()
     acknowledge(known, 5, 0, size=5)
     acknowledge(known, 5, 3, size=5)
-    expected = [Known.DUPLICATE, Known.NOTHING, Known.NOTHING, Known.DUPLICATE, Known.NOTHING]
+    expected = [
+        Repeat.DUPLICATE,
+        Repeat.NOTHING,
+        Repeat.NOTHING,
+        Repeat.DUPLICATE,
+        Repeat.NOTHING,
+    ]
     assert [look_up(known, 5, index) for index in range(5)] == expected
-    assert look_up(known, 6) is Known.NOTHING
+    assert look_up(known, 6) is Repeat.NOTHING
 
 
 @pytest.mark.parametrize("size", [0, 3])
@@ -45,17 +51,20 @@ def test_a_complete_entry_is_no_duplicate(size: int) -> None:
         acknowledge(known, 5, index, size)
     if size == 0:
         acknowledge(known, 5)
-    assert {look_up(known, 5, index) for index in range(size)} <= {Known.REDELIVERED}
-    assert look_up(known, 5) is Known.REDELIVERED
+    assert {look_up(known, 5, index) for index in range(size)} <= {Repeat.REDELIVERED}
+    assert look_up(known, 5) is Repeat.REDELIVERED
 
 
 def test_a_return_that_crossed_with_the_acknowledgement_is_a_duplicate_for_a_moment() -> None:
     known = Settled()
-    acknowledge(known, 5, when=100 - CROSSING / 2)
-    acknowledge(known, 6, when=100 - 2 * CROSSING)
-    assert [look_up(known, entry, counted=True) for entry in (5, 6)] == [Known.DUPLICATE, Known.REDELIVERED]
+    acknowledge(known, 5, when=100 - CROSSED / 2)
+    acknowledge(known, 6, when=100 - 2 * CROSSED)
+    assert [look_up(known, entry, counted=True) for entry in (5, 6)] == [
+        Repeat.DUPLICATE,
+        Repeat.REDELIVERED,
+    ]
     known.was_moved_back((1, 5, -1))  # it was delivered, so a later redelivery is about that
-    assert look_up(known, 5, counted=True) is Known.REDELIVERED
+    assert look_up(known, 5, counted=True) is Repeat.REDELIVERED
 
 
 @pytest.mark.parametrize(("when", "opened"), [(90.0, 95.0), (80.0, 95.0), (50.0, 60.0)])
@@ -65,17 +74,17 @@ def test_what_was_acknowledged_while_no_consumer_was_open_is_a_duplicate(when: f
     acknowledge(known, 5, when=when)
     known.away = (opened - 10, opened)
     expected = when == 90.0
-    assert (look_up(known, 5) is Known.DUPLICATE) == expected
+    assert (look_up(known, 5) is Repeat.DUPLICATE) == expected
 
 
 def test_open_batches_tell_what_is_acknowledged_of_them() -> None:
     known, batch = Settled(), BatchAcker(1, 5, -1, 4, 1)
     known.begin(batch)
     batch.settled = 0b0101
-    assert [look_up(known, 5, index) is Known.DUPLICATE for index in range(4)] == [True, False, True, False]
+    assert [look_up(known, 5, index) is Repeat.DUPLICATE for index in range(4)] == [True, False, True, False]
     acknowledge(known, 5, 1, size=4)  # from a copy of the entry
     acknowledge(known, 5, 3, size=4)
-    assert [look_up(known, 5, index) for index in range(4)] == [Known.REDELIVERED] * 4
+    assert [look_up(known, 5, index) for index in range(4)] == [Repeat.REDELIVERED] * 4
     assert not known.open
 
 
@@ -86,8 +95,8 @@ def test_the_same_place_of_another_time_is_another_record(kind: str) -> None:
         known.begin(BatchAcker(1, 5, -1, 4, 1))
     else:
         acknowledge(known, 5, 0, size=4 if kind == "part" else 1)
-    assert look_up(known, 5, 0, published=2) is Known.FOREIGN
-    assert look_up(known, 5, 0, published=2, counted=True) is Known.FOREIGN
+    assert look_up(known, 5, 0, published=2) is Repeat.FOREIGN
+    assert look_up(known, 5, 0, published=2, counted=True) is Repeat.FOREIGN
 
 
 def test_a_broker_that_moved_back_delivers_parts_too_marked() -> None:
@@ -97,11 +106,11 @@ def test_a_broker_that_moved_back_delivers_parts_too_marked() -> None:
     acknowledge(known, 5, 0, size=4)
     known.fold()
     known.was_moved_back((1, 4, -1))
-    assert [look_up(known, entry, 0) for entry in (5, 6)] == [Known.REDELIVERED] * 2
-    assert [look_up(known, entry, 1) for entry in (5, 6)] == [Known.NOTHING] * 2  # not acknowledged
+    assert [look_up(known, entry, 0) for entry in (5, 6)] == [Repeat.REDELIVERED] * 2
+    assert [look_up(known, entry, 1) for entry in (5, 6)] == [Repeat.NOTHING] * 2  # not acknowledged
     acknowledge(known, 5, 0, size=4)
     known.fold()
-    assert look_up(known, 5, 0) is Known.DUPLICATE
+    assert look_up(known, 5, 0) is Repeat.DUPLICATE
 
 
 def test_memory_is_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,8 +121,13 @@ def test_memory_is_bounded_and_the_oldest_go_first(monkeypatch: pytest.MonkeyPat
         acknowledge(known, entry + 10, 0, size=2)
         known.begin(BatchAcker(1, entry + 20, -1, 2, 1))
         known.fold()
-    assert [look_up(known, entry) is Known.REDELIVERED for entry in (1, 2, 3, 4)] == [True, False, True, True]
-    assert [look_up(known, entry, 0) is Known.DUPLICATE for entry in (11, 12, 13, 14)] == [True, False, True, True]
+    assert [look_up(known, entry) is Repeat.REDELIVERED for entry in (1, 2, 3, 4)] == [True, False, True, True]
+    assert [look_up(known, entry, 0) is Repeat.DUPLICATE for entry in (11, 12, 13, 14)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
     assert len(known.open) == 3
 
 
@@ -124,7 +138,7 @@ def test_after_clear_no_record_is_known_as_settled() -> None:
     known.fold()
     acknowledge(known, 2)
     known.clear()
-    assert [look_up(known, entry) for entry in (1, 2, 3)] == [Known.NOTHING] * 3
+    assert [look_up(known, entry) for entry in (1, 2, 3)] == [Repeat.NOTHING] * 3
     assert not known.open
 
 

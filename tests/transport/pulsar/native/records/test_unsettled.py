@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 
+from jmsaio.transport.pulsar.native.records.unsettled import HELD
 from tests.kit.unacked import Desk, batch
 
 
@@ -15,7 +16,7 @@ async def test_only_the_place_is_kept_of_what_was_set_aside() -> None:
     assert aside == [(1, 0, -1, index) for index in range(4)]
     gc.collect()
     assert not any(gc.is_tracked(place) for place in aside), "the garbage collector would look at each of very many"
-    assert desk.unsettled.out == dict.fromkeys(records[4:], False)
+    assert desk.unsettled.out == dict.fromkeys(records[4:], HELD)
     desk.acks.acknowledge(records[:1])
     assert desk.consumer.acknowledged == []
     assert desk.admit(*batch(count=1)) == []

@@ -1,4 +1,4 @@
-"""``Stopping``: stops receiving while the application can still settle the records that it holds.
+"""``Pausing``: stops receiving while the application can still settle the records that it holds.
 
 pulsar-client can't pause: it fills its queue as long as a consumer is open, and only closing the consumer returns
 prefetched records uncounted. Closing also returns the records held by the application. Other receivers of this
@@ -123,7 +123,7 @@ OpenNative = Callable[[str | None, int], Coroutine[Any, Any, ConsumerHandle]]
 _CLOSE = 10.0
 
 
-class Stopping:
+class Pausing:
     """Stops and resumes one receiver.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""``Sizing``: limits the bytes that pulsar-client prefetches for one receiver.
+"""``PrefetchLimit``: limits the bytes that pulsar-client prefetches for one receiver.
 
 pulsar-client counts messages: a receiver queue of 1000 holds 4 GB of messages of 4 MB. The queue of a consumer can't be
 changed, so a receiver with large messages subscribes again with a smaller queue, and with a larger one when they are
@@ -18,7 +18,7 @@ from jmsaio.rules.share import Share
 from jmsaio.transport.pulsar.native.binding.bridge import LINGER, Bridge, wait_for
 from jmsaio.transport.pulsar.native.binding.handles import MessageHandle
 from jmsaio.transport.pulsar.native.consumers.native_consumers import NativeConsumers
-from jmsaio.transport.pulsar.native.consumers.stopping import Stopping
+from jmsaio.transport.pulsar.native.consumers.pausing import Pausing
 from jmsaio.transport.waiting import end
 
 _log = logging.getLogger(__name__)
@@ -34,11 +34,11 @@ _TIMEOUT = 30.0
 
 
 @attrs.define(eq=False)
-class Sizing:
+class PrefetchLimit:
     """The receiver queue of one receiver."""
 
     _bridge: Bridge
-    _stopping: Stopping
+    _pausing: Pausing
     _native_consumers: NativeConsumers
     _share: Share
     _largest: int = attrs.field(default=0, init=False)
@@ -51,10 +51,10 @@ class Sizing:
 
     def look(self) -> None:
         """Check each native consumer's first message, so that its size is known before the application receives."""
-        if self._stopping.stopped:
+        if self._pausing.stopped:
             return
         for native_consumer in self._native_consumers:
-            if self._stopping.size > 1 and native_consumer.failure is None:
+            if self._pausing.size > 1 and native_consumer.failure is None:
                 message = native_consumer.peek()
                 if message is not None and self.too_large([message]):
                     return
@@ -67,8 +67,8 @@ class Sizing:
         """
         largest = max(natives[0].length(), natives[-1].length(), natives[len(natives) // 2].length())
         self._largest = largest = max(largest, self._largest - (self._largest >> 4))
-        size, now = self._stopping.size, self._bridge.loop.time()
-        wanted = max(1, min(self._stopping.usual_size, self._share.each // (largest + 1)))
+        size, now = self._pausing.size, self._bridge.loop.time()
+        wanted = max(1, min(self._pausing.usual_size, self._share.each // (largest + 1)))
         shrinks = size > 1 and wanted < size // 2
         if (not shrinks and wanted < 4 * size) or now < self._not_before or self._wanted:
             return False
@@ -77,7 +77,7 @@ class Sizing:
             for native_consumer in self._native_consumers
         ):
             return False
-        if self._stopping.can_move():
+        if self._pausing.can_move():
             self._begin(wanted)
             return True
         if shrinks:
@@ -93,31 +93,31 @@ class Sizing:
             return True
         if not self._wanted:
             return False
-        if self._stopping.stopped:  # it subscribes again on resume
+        if self._pausing.stopped:  # it subscribes again on resume
             self._wanted, self._must = 0, False
             return False
         impatient = self._bridge.loop.time() > self._patient_until
-        if self._stopping.can_move() or (self._must and impatient):
+        if self._pausing.can_move() or (self._must and impatient):
             self._begin(self._wanted)
         elif impatient:
             self._wanted = 0
             return False
         else:
-            self._bridge.loop.call_later(PATIENCE / 20, self._stopping.woken)
+            self._bridge.loop.call_later(PATIENCE / 20, self._pausing.woken)
         return True
 
     def renew(self) -> None:
         """Subscribe again soon, with the same queue: pulsar-client lost permits, so the broker sends too little."""
-        if self._stopping.stopped or self._changing or self._must:
+        if self._pausing.stopped or self._changing or self._must:
             return
-        self._wanted = self._wanted or self._stopping.size
+        self._wanted = self._wanted or self._pausing.size
         self._patient_until, self._must = self._bridge.loop.time() + RENEWAL, True
-        self._stopping.woken()
+        self._pausing.woken()
 
     def _begin(self, size: int) -> None:
         self._wanted, self._must = 0, False
         self._not_before = self._bridge.loop.time() + PAUSE
-        self._stopping.size = size
+        self._pausing.size = size
         self._changing = True
         self._task = self._bridge.task(self._change())
 
@@ -131,10 +131,10 @@ class Sizing:
             for native_consumer in self._native_consumers:
                 native_consumer.failure = native_consumer.failure or error
             self._changing = False
-            self._stopping.woken()
+            self._pausing.woken()
         finally:
             self._changing = False
-            self._stopping.flush()
+            self._pausing.flush()
 
     async def _attempt(self) -> bool:
         """Stop and resume; return False if the broker is unreachable, or has not noticed the old consumer's end.
@@ -142,11 +142,11 @@ class Sizing:
         pulsar-client's own consumers would survive that, too.
         """
         try:
-            await self._stopping.stop(_TIMEOUT, briefly=True)
+            await self._pausing.stop(_TIMEOUT, briefly=True)
         except JMSError as error:  # it is closed all the same; the broker returns everything when it notices
             _log.warning("a consumer was closed without the broker's answer: %s", error)
         try:
-            await self._stopping.resume(_TIMEOUT)
+            await self._pausing.resume(_TIMEOUT)
         except (BrokerUnavailableError, ConsumerBusyError, OperationTimeoutError) as error:
             _log.warning("receiving pauses, and is tried again: %s", error)
             return False

@@ -1,4 +1,4 @@
-"""``Sizing``: what is prefetched is bounded in bytes."""
+"""``PrefetchLimit``: what is prefetched is bounded in bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from jmsaio.errors import (
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
-from jmsaio.transport.pulsar.native.consumers import sizing
+from jmsaio.transport.pulsar.native.consumers import prefetch_limit
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
@@ -96,13 +96,13 @@ def numbers(records: list[Any]) -> list[int]:
 
 
 def size_of(box: Box) -> int:
-    return int(box.receiver._stopping.size)
+    return int(box.receiver._pausing.size)
 
 
 @pytest.fixture
 def small_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Share, "each", property(lambda self: 4 * LARGE))
-    monkeypatch.setattr(sizing, "PAUSE", 0.5)
+    monkeypatch.setattr(prefetch_limit, "PAUSE", 0.5)
 
 
 @pytest.mark.broker
@@ -247,7 +247,7 @@ async def test_what_comes_again_while_the_application_settles_has_its_time() -> 
     with anyio.fail_after(HANG):
         while not (again := desk.receiver.receive(1)):
             await anyio.lowlevel.checkpoint()
-        assert desk.receiver._sizing.waiting
+        assert desk.receiver._prefetch_limit.waiting
         desk.receiver.acknowledge(got)
         while not (once_more := desk.receiver.receive(1)):
             await anyio.sleep(0.001)
@@ -278,7 +278,7 @@ async def test_a_broker_that_is_away_delays_the_change(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As it delays pulsar-client's own consumers: the receiver does not end."""
-    monkeypatch.setattr(sizing, "PAUSE", 0.01)
+    monkeypatch.setattr(prefetch_limit, "PAUSE", 0.01)
     desk = Desk(SubscriptionType.SHARED)
     desk.refusals = [OperationTimeoutError("no answer"), BrokerUnavailableError("gone")]
     desk.consumers[0].queue.extend(map(large_message, (1, 2, 3)))

@@ -1,4 +1,4 @@
-"""``Stopping``: what the contract suite can't see of receivers that stop."""
+"""``Pausing``: what the contract suite can't see of receivers that stop."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.share import Share
 from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
+from jmsaio.transport.pulsar.native.consumers.pausing import LateAcker, queue_size
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
-from jmsaio.transport.pulsar.native.consumers.stopping import LateAcker, queue_size
 from jmsaio.transport.pulsar.native.records.prior_deliveries import PriorDeliveries
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
 from tests.kit.native_fakes import FakeConsumer, FakeMessage
@@ -69,7 +69,7 @@ async def test_a_second_stop_changes_nothing() -> None:
 
 
 @pytest.mark.broker
-async def test_stopping_and_resuming_with_a_pattern(kit: Kit) -> None:
+async def test_pausing_and_resuming_with_a_pattern(kit: Kit) -> None:
     """Late acknowledgements find their topic."""
     topics = [f"{kit.topic}-{letter}" for letter in "ab"]
     for topic in topics:
