@@ -46,21 +46,13 @@ REDRIVE_CURSOR: Final = f"{JOB_PREFIX}redrive"
 
 
 def origin_of(wire: Mapping[str, str]) -> str | None:
-    """Return the full name of the topic or partition that a dead letter comes from; None if it is unknown.
-
-    Args:
-        wire: the record's properties.
-    """
+    """Return the full name of the topic or partition that a dead letter comes from; None if it is unknown."""
     topic = wire.get(REAL_TOPIC, "")
     return topic if topic.startswith(("persistent://", "non-persistent://")) else None
 
 
 def redrive_count(wire: Mapping[str, str]) -> int:
-    """Return a message's number of redrives; 0 if the property is not a number.
-
-    Args:
-        wire: the record's properties.
-    """
+    """Return a message's number of redrives; 0 if the property is not a number."""
     text = wire.get(REDRIVE_COUNT, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
 
@@ -91,11 +83,7 @@ def redriven(letter: ReceivedRecord, now: int) -> OutgoingRecord:
 
 
 def require_admin(transport: Transport) -> Admin:
-    """Return the administration of a broker.
-
-    Raises:
-        ConfigurationError: it is switched off.
-    """
+    """Return the administration of a broker. Raises ConfigurationError if it is switched off."""
     if transport.admin is None:
         reason = "subscriptions are listed by the administration only; set jms.usePulsarAdmin=true and webServiceUrl"
         raise ConfigurationError(reason, key="jms.usePulsarAdmin")
@@ -135,8 +123,6 @@ async def report_topics(
     """Return the full names of the topics to report on, and the subscription that a redrive created there.
 
     Args:
-        admin: admin client of the broker.
-        resolved: destination with the dead letters, or where messages failed.
         of: name of the subscription where they failed; None: ``resolved`` has the dead letters.
         pending: leave out messages that the queue's subscription has acknowledged.
 

@@ -50,12 +50,7 @@ def check_name(subscription: str) -> None:
 
 
 async def find_job_cursors(admin: Admin, topics: Iterable[str], subscription: str | None = None) -> list[JobCursor]:
-    """Find the subscriptions that jobs created on topics.
-
-    Args:
-        admin: admin client of the broker.
-        topics: full names of topics; for partitions, the name of the whole.
-        subscription: only this one; None: all of them.
+    """Find the subscriptions that jobs created on topics, or only one; partitions are named as a whole.
 
     Raises:
         ConfigurationError: no job creates a subscription with that name.
@@ -78,10 +73,6 @@ async def find_job_cursors(admin: Admin, topics: Iterable[str], subscription: st
 
 async def delete_job_cursors(admin: Admin, cursors: Iterable[JobCursor]) -> dict[JobCursor, JMSError | None]:
     """Delete subscriptions without consumers; the broker also refuses if one has connected meanwhile.
-
-    Args:
-        admin: admin client of the broker.
-        cursors: subscriptions as found.
 
     Returns:
         None for each deleted subscription, the reason for each other one.
@@ -125,8 +116,6 @@ async def clean_up(
     """Delete subscriptions created by jobs, with their backlog; a subscription with consumers is kept.
 
     Args:
-        transport: client of the broker.
-        configuration: configuration of the transport.
         destination: also several: ``multi:``, ``regex:``.
         of: name of a subscription: clean its dead letter topics instead of the destination.
         subscription: only this one; None: all whose name begins with ``jmsaio-spark-``, except

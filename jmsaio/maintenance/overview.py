@@ -1,4 +1,8 @@
-"""State of queues and topics: their backlogs, rates and consumers, and why messages are not being received."""
+"""State of queues and topics: their backlogs, rates and consumers, and why messages are not being received.
+
+Functions that ask the broker raise TransportError if it does not answer, and JMSSecurityError without permission.
+Cancelling them changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -57,19 +61,8 @@ async def list_states(
 ) -> list[DestinationState]:  # fmt: skip
     """Return the state of queues, or of all other subscriptions and topics, of ``jms.systemNamespace`` by name.
 
-    A queue is a topic's subscription named ``jms.queueSubscriptionName``. Pulsar counts a batch as one message. The
-    topic on which jmsaio checks the REST interface is left out.
-
-    Args:
-        admin: admin client of the broker.
-        configuration: names the namespace and the subscription.
-        queues: whether to return queues, or else topics; None: both.
-
-    Raises:
-        TransportError: the broker does not answer.
-        JMSSecurityError: no permission.
-
-    Cancelling changes nothing.
+    A queue is a topic's subscription named ``jms.queueSubscriptionName``; without ``queues``, both are returned. Pulsar
+    counts a batch as one message. The topic on which jmsaio checks the REST interface is left out.
     """
     namespace = configuration.system_namespace
     limiter = anyio.CapacityLimiter(_AT_ONCE)
@@ -105,10 +98,6 @@ async def read_states(
 
     Raises:
         NotFoundError: the topic does not exist, or has no subscription of the queue.
-        TransportError: the broker does not answer.
-        JMSSecurityError: no permission.
-
-    Cancelling changes nothing.
     """
     resolved = resolve(destination, configuration.system_namespace)
     named = _subscription_of(destination, resolved, configuration)
@@ -136,28 +125,14 @@ def _subscription_of(destination: Queue | Topic, resolved: Resolved, configurati
 
 
 async def list_names(admin: Admin, configuration: Configuration) -> list[str]:
-    """Return the names of the topics of ``jms.systemNamespace``, sorted, without namespace and partitions.
-
-    Raises:
-        TransportError: the broker does not answer.
-        JMSSecurityError: no permission.
-
-    Cancelling changes nothing.
-    """
+    """Return the names of the topics of ``jms.systemNamespace``, sorted, without namespace and partitions."""
     namespace = configuration.system_namespace
     names = {short_name(split_partition(topic)[0], namespace) for topic in await admin.topics(namespace)}
     return sorted(name for name in names if not name.endswith(PROBE_TOPIC))
 
 
 async def exists(admin: Admin, configuration: Configuration, destination: Queue | Topic) -> bool:
-    """Return whether all topics of a destination exist, and for a queue its subscription; a pattern always does.
-
-    Raises:
-        TransportError: the broker does not answer.
-        JMSSecurityError: no permission.
-
-    Cancelling changes nothing.
-    """
+    """Return whether all topics of a destination exist, and for a queue its subscription; a pattern always does."""
     resolved = resolve(destination, configuration.system_namespace)
     named = _subscription_of(destination, resolved, configuration)
     for topic in resolved.topics:
@@ -174,11 +149,6 @@ async def find_shared(admin: Admin, topics: Iterable[str]) -> dict[str, list[str
     """Return the subscriptions of each topic that has several: each of them delivers what is sent to the topic.
 
     Subscriptions in which jmsaio's jobs and copies record their progress, and those of readers, are left out.
-
-    Raises:
-        TransportError: the broker does not answer.
-
-    Cancelling changes nothing.
     """
     found = {}
     for topic in topics:
@@ -198,19 +168,8 @@ async def list_letters(
     A topic has dead letters if its name ends with -DLQ, or if one of the first messages of a backlog says where it
     failed (REAL_TOPIC). Messages are counted, as by ``read_states``.
 
-    Args:
-        transport: client of the broker; its administration is required.
-        configuration: names the namespace and the subscription.
-
-    Returns:
-        The states, and the errors of topics that can't be read.
-
     Raises:
         ConfigurationError: there is no administration.
-        TransportError: the broker does not answer.
-        JMSSecurityError: no permission.
-
-    Cancelling changes nothing.
     """
     admin, limiter = require_admin(transport), anyio.CapacityLimiter(_AT_ONCE)
     waiting: dict[str, list[DestinationState]] = {}
