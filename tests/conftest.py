@@ -117,6 +117,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="run every test, not only the default tier; takes long")
+    parser.addoption("--wire", action="store_true", help="run over wire what runs on each kind of broker")
 
 
 @pytest.hookimpl(tryfirst=True)

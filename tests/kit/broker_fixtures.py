@@ -81,18 +81,18 @@ def own_broker(_second_broker: LaunchedBroker) -> TestBroker:
 def each_kind_of_broker(metafunc: pytest.Metafunc) -> None:
     """Run a test on both kinds of broker, unless it says that Pulsar can't keep what it shows; some over wire, too.
 
-    One that needs transactions of the broker runs over wire instead of pulsar-client, which has none.
+    One that needs transactions of the broker runs over wire instead of pulsar-client, which has none; with ``--wire``
+    all do.
 
     With ``-m fast``, which has no test on a real broker, those are not even made: there are more than a thousand.
     """
     if "broker_kind" in metafunc.fixturenames:
         kinds: list[object] = ["memory"]
-        fast = metafunc.config.option.markexpr == "fast"
-        if not fast and metafunc.definition.get_closest_marker("not_emulated") is not None:
-            kinds.append(pytest.param("wire", marks=pytest.mark.broker))
-        elif not fast and metafunc.definition.get_closest_marker("not_on_pulsar") is None:
-            kinds.append(pytest.param("pulsar", marks=pytest.mark.broker))
-            if runs_over_wire(metafunc.definition.path):
+        config, marked = metafunc.config, metafunc.definition.get_closest_marker
+        if config.option.markexpr != "fast" and marked("not_on_pulsar") is None:
+            native = config.option.wire or marked("not_emulated") is not None
+            kinds.append(pytest.param("wire" if native else "pulsar", marks=pytest.mark.broker))
+            if not native and runs_over_wire(metafunc.definition.path):
                 kinds.append(pytest.param("wire", marks=[pytest.mark.broker, pytest.mark.slow]))
         metafunc.parametrize("broker_kind", kinds)
 
