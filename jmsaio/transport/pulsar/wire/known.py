@@ -105,13 +105,21 @@ class Known:
             del self.entries[key]
 
     def leave(self, entry: Entry) -> None:
-        """Remove an entry whose consumer is closed; the next consumer in this process continues its counts."""
+        """Remove an entry whose consumer is closed; the next consumer in this process continues its counts.
+
+        A record in an open transaction arrives again only if that is rolled back, which the broker counts as well.
+        """
         self.forget(entry)
-        if self._name is not None and (entry.failures or entry.returns):
+        failures, returns = dict(entry.failures), entry.returns
+        for index, state in enumerate(entry.states):
+            if state == life.IN_TRANSACTION:
+                failures[index] = failures.get(index, 0) + 1
+        if life.IN_TRANSACTION in entry.states and not entry.returned:
+            returns += 1
+        if self._name is not None and (failures or returns):
             with _lock:
-                _past[self._name, (entry.ledger, entry.number)] = _Past(
-                    entry.metadata.publish_time, entry.failures, entry.returns
-                )
+                past = _Past(entry.metadata.publish_time, failures, returns)
+                _past[self._name, (entry.ledger, entry.number)] = past
                 if len(_past) > _MOST_PAST:
                     del _past[next(iter(_past))]
 

@@ -373,6 +373,23 @@ async def test_a_commit_that_is_cancelled_before_the_broker_is_asked_rolls_back(
     assert ended["txn_action"] == TxnAction.ABORT
 
 
+@pytest.mark.parametrize("way", [0.3, ServerError.NotAllowedError])
+@pytest.mark.parametrize("command", [ADD_SUBSCRIPTION, Command.ACK])
+async def test_what_a_consumer_had_that_closes_before_the_end_of_a_cancelled_commit_comes_again_marked(
+    world: World, command: Command, way: float | ServerError
+) -> None:
+    world.server.answer(command, way)
+    world.server.answer(Command.END_TXN, 0.3)
+    transaction, box = await world.both()
+    committing = asyncio.ensure_future(transaction.commit())
+    await world.server.seen(command)
+    committing.cancel()
+    await asyncio.wait({committing})
+    await box.receiver.aclose(0.1)
+    [again] = await (await world.box()).take(1)
+    assert (texts([again]), again.redelivery_count) == (["in"], 1)
+
+
 @pytest.mark.parametrize("outcome", TransactionOutcome)
 async def test_topics_and_subscriptions_decide_a_commit_without_an_answer(
     world: World, monkeypatch: pytest.MonkeyPatch, outcome: TransactionOutcome
