@@ -51,7 +51,8 @@ class Answer:
     Attributes:
         fields: its fields; empty for an error.
         error: the error, or None.
-        lost: whether the request was also sent before, without an answer: it might have been carried out then.
+        lost: whether the request was also sent before, without an answer, or with an error that passes: it might have
+            been carried out then.
     """
 
     fields: dict[str, Any]
@@ -137,20 +138,21 @@ class Coordinators:
                         connection = await self._connected(number, what)
                         asked = True
                         found = await connection.start_request(command, **fields)
-                        asked = False
                         if "error" not in found:
                             return Answer(found, lost=lost)
                         error: JMSError = connection.error_of(what, found)
+                        asked = passes(error, again=False)  # the broker can continue with it
                     except JMSError as raised:
                         error = raised
-                        lost, asked = lost or asked, False
+                    lost, asked = lost or asked, False
                     failures, last = failures + 1, error
-                    if error.error_code == _NOT_FOUND:
+                    away = error.error_code == _NOT_FOUND
+                    if away:
                         self._connections.pop(number, None)
                         missed += 1
-                    if missed >= _ATTEMPTS or not (missed or passes(error, again=False)):
+                    if missed >= _ATTEMPTS or not (away or passes(error, again=False)):
                         return Answer({}, error, lost)
-                    await asyncio.sleep(_PAUSE if missed else self._backoff.delay(failures, random()))
+                    await asyncio.sleep(_PAUSE if away else self._backoff.delay(failures, random()))
         except TimeoutError:
             return Answer({}, last, lost or asked)
 

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import attrs
 
+from jmsaio.errors import ObjectClosedError
+
 #: What a task returns.
 Result = TypeVar("Result")
 
@@ -35,3 +37,17 @@ class Tasks:
                 task.cancel()
             cancelled |= found
             await asyncio.wait(found, timeout=max(0.0, deadline - loop.time()))
+
+
+async def shielded(task: asyncio.Task[Result]) -> Result:
+    """Wait for one of these tasks, which continues if the wait is cancelled.
+
+    Raises ObjectClosedError if closing the transport has cancelled the task: its caller was not.
+    """
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        caller = asyncio.current_task()
+        if task.cancelled() and caller is not None and not caller.cancelling():
+            raise ObjectClosedError("the connection to the broker was closed before the answer arrived") from None
+        raise

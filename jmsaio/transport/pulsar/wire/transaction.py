@@ -11,6 +11,7 @@ import attrs
 
 from jmsaio.errors import (
     JMSError,
+    ObjectClosedError,
     OperationTimeoutError,
     TransactionInDoubtError,
     TransactionRolledBackError,
@@ -24,6 +25,7 @@ from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.coordinators import LONGER, Answer, Coordinators
 from jmsaio.transport.pulsar.wire.record import Entry
+from jmsaio.transport.pulsar.wire.tasks import shielded
 from jmsaio.transport.waiting import Waiters
 
 #: Codes of an answer to END for a transaction that has ended, or that the coordinator has forgotten.
@@ -243,7 +245,11 @@ class WireTransaction:
             self._on_ending()
             self._ending = self._client.tasks.start(self._finish())
         try:
-            return await asyncio.shield(self._ending)
+            return await shielded(self._ending)
+        except ObjectClosedError as error:
+            if self._state.state is State.COMMITTING:
+                self._state.take(Event.UNKNOWN)
+            return error
         except asyncio.CancelledError:
             self._commit = False  # no effect once END is sent
             raise

@@ -9,6 +9,7 @@ from functools import partial
 
 from jmsaio.transport.pulsar.wire.client import Client
 from jmsaio.transport.pulsar.wire.coordinators import Coordinators
+from jmsaio.transport.pulsar.wire.tasks import shielded
 from jmsaio.transport.pulsar.wire.transaction import FindOutcome, WireTransaction
 
 #: Seconds for which a transaction that was begun ahead is kept, and that part of its time at most.
@@ -48,7 +49,7 @@ class Transactions:
         ahead = self._ahead[timeout]
         task = ahead.pop() if ahead else self._start(timeout)
         try:
-            return await asyncio.shield(task)
+            return await shielded(task)
         except asyncio.CancelledError:
             self._keep(timeout, task)
             raise

@@ -27,6 +27,7 @@ from jmsaio.protocol.commands import Command
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.base import Sender, SenderOptions, StartPosition, Subscription, SubscriptionType, Transaction
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome
+from jmsaio.transport.pulsar.wire import coordinators
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from jmsaio.transport.registry import connected
 from tests.kit.records import Outcomes, record, tell_each, texts
@@ -208,6 +209,43 @@ async def test_a_transaction_that_has_ended_before_the_commit_was_rolled_back(wo
     world.server.answer(Command.END_TXN, error)
     with pytest.raises(TransactionRolledBackError):
         await transaction.commit()
+    world.server.open.clear()
+
+
+@pytest.mark.parametrize(
+    ("first", "kind"),
+    [
+        (ServerError.TransactionCoordinatorNotFound, TransactionRolledBackError),
+        (ServerError.ServiceNotReady, TransactionInDoubtError),
+        (ServerError.PersistenceError, TransactionInDoubtError),
+    ],
+)
+async def test_not_found_tells_nothing_after_an_error_with_which_the_broker_might_go_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, first: ServerError, kind: type[JMSError]
+) -> None:
+    """It does after an unloaded topic, for example, and has then ended the transaction."""
+    monkeypatch.setattr(coordinators, "_PAUSE", 0.01)
+    transaction = await world.transport.begin(60)
+    world.server.answer(Command.END_TXN, first, NOT_FOUND)
+    with pytest.raises(kind):
+        await transaction.commit()
+    assert len(world.server.all(Command.END_TXN)) == 2
+    world.server.open.clear()
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"), [(Command.END_TXN, TransactionInDoubtError), (ADD_SUBSCRIPTION, TransactionRolledBackError)]
+)
+async def test_a_commit_that_the_close_of_the_connection_ends_raises_its_outcome(
+    world: World, command: Command, kind: type[JMSError]
+) -> None:
+    world.server.answer(command, "never")
+    transaction, _ = await world.both()
+    committing = asyncio.ensure_future(transaction.commit())
+    await world.server.seen(command)
+    await world.transport.aclose(0.2)
+    with pytest.raises(kind, match="connection to the broker was closed"):
+        await committing
     world.server.open.clear()
 
 

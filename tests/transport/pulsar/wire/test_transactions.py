@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from jmsaio.config import load
-from jmsaio.errors import TransactionRolledBackError
+from jmsaio.errors import ObjectClosedError, TransactionRolledBackError
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.protocol.codes import TxnAction
 from jmsaio.protocol.commands import Command
@@ -97,3 +97,12 @@ async def test_closing_the_transport_rolls_back_what_is_being_begun(peer: Peer, 
     beginning.cancel()
     await transport.aclose(5)
     assert peer.open == {}
+
+
+async def test_a_begin_that_the_close_of_the_connection_ends_is_told(peer: Peer, transport: WireTransport) -> None:
+    peer.answer(Command.NEW_TXN, "never")
+    beginning = asyncio.ensure_future(transport.begin(60))
+    await peer.seen(Command.NEW_TXN)
+    await transport.aclose(0.2)
+    with pytest.raises(ObjectClosedError):
+        await beginning
