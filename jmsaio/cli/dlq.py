@@ -42,8 +42,7 @@ from jmsaio.cli.states import MESSAGES, open_admin, write_states
 from jmsaio.cli.transfer import perform, transfer_options
 from jmsaio.codec.properties import EXPIRED_AT
 from jmsaio.config import Configuration, load
-from jmsaio.model.destination_text import parse_destination_text
-from jmsaio.model.destinations import Queue, Topic, resolve, short_name
+from jmsaio.model.destinations import Queue, Topic, parse_destination_text, resolve, short_name
 from jmsaio.model.messages.message import Message
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, REAL_SUBSCRIPTION, REAL_TOPIC

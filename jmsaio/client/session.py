@@ -13,8 +13,7 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer, SendOptions
-from jmsaio.client.producers.stamper import Stamper
-from jmsaio.client.producers.targets import Targets, target_for
+from jmsaio.client.producers.stamper import Stamper, Targets, target_for
 from jmsaio.client.request import RequestReply
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.open_inbox import open_inbox

@@ -25,8 +25,7 @@ from jmsaio.errors import (
     SendError,
     SendInDoubtError,
 )
-from jmsaio.model.destination_text import parse_destination_text
-from jmsaio.model.destinations import Queue, resolve
+from jmsaio.model.destinations import Queue, parse_destination_text, resolve
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId

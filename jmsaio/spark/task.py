@@ -13,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from jmsaio.model.destination_text import destination_text
+from jmsaio.model.destinations import destination_text
 from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import OnDecodeError, SourceOptions
 from jmsaio.spark.planning.plan import share_tasks

@@ -22,8 +22,7 @@ from jmsaio.config.options import Section, Status
 from jmsaio.config.sources import is_url, read_file, split_url
 from jmsaio.errors import AdminError, BrokerUnavailableError, JMSError, NotFoundError
 from jmsaio.model.arguments import shown
-from jmsaio.model.destination_text import with_kind
-from jmsaio.model.destinations import Queue, Topic
+from jmsaio.model.destinations import Queue, Topic, with_kind
 from jmsaio.model.durations import TEN_YEARS
 from jmsaio.transport.causes import cause_of
 

@@ -10,7 +10,7 @@ from jmsaio.cli.common.connecting import broker_options, full_name, of_option, t
 from jmsaio.cli.common.output import NOTHING, OK, PARTLY, json_option, make_output, printable
 from jmsaio.cli.spark.options import needs_extra, read_source
 from jmsaio.cli.spark.running import write_summary
-from jmsaio.model.destination_text import parse_destination_text
+from jmsaio.model.destinations import parse_destination_text
 
 
 @click.command()

@@ -21,7 +21,7 @@ from jmsaio.cli.spark.letter_table import markdown_of, panels_of, samples_of, ta
 from jmsaio.cli.spark.options import pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
 from jmsaio.model.arguments import shown
-from jmsaio.model.destination_text import parse_destination_text
+from jmsaio.model.destinations import parse_destination_text
 
 P = ParamSpec("P")
 T = TypeVar("T")

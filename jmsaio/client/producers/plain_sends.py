@@ -31,8 +31,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from jmsaio.client.producers.stamper import SendSettings, Stamper
-from jmsaio.client.producers.targets import Targets
+from jmsaio.client.producers.stamper import SendSettings, Stamper, Targets
 from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.pool import PooledSender
 from jmsaio.client.senders.stats import SendCounts

@@ -18,8 +18,7 @@ from jmsaio.maintenance.dead_letters import REDRIVE_COUNT, describe_group, repor
 from jmsaio.maintenance.transfer import TransferRange, TransferRequest, plan_transfer
 from jmsaio.maintenance.transferring import TransferResult, transfer_range
 from jmsaio.maintenance.transfers import describe, transfer_all
-from jmsaio.model.destination_text import parse_destination_text
-from jmsaio.model.destinations import resolve
+from jmsaio.model.destinations import parse_destination_text, resolve
 from jmsaio.model.wire import REAL_SUBSCRIPTION, REAL_TOPIC
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options

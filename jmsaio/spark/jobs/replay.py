@@ -17,8 +17,7 @@ from pyspark.sql import functions as f
 from jmsaio.codec.properties import value_of
 from jmsaio.config import Configuration
 from jmsaio.errors import ConfigurationError, NotFoundError
-from jmsaio.model.destination_text import parse_destination_text, with_kind
-from jmsaio.model.destinations import resolve
+from jmsaio.model.destinations import parse_destination_text, resolve, with_kind
 from jmsaio.model.headers import FIELDS, Holds
 from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector

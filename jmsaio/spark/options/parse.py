@@ -16,8 +16,7 @@ from jmsaio.config.schemes import SCHEMES
 from jmsaio.config.sources import split_url
 from jmsaio.errors import ConfigurationError, InvalidDestinationError
 from jmsaio.model.arguments import shown
-from jmsaio.model.destination_text import KINDS, join_names, parse_destination_text
-from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
+from jmsaio.model.destinations import KINDS, Queue, Resolved, Topic, join_names, parse_destination_text, resolve
 from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector
 from jmsaio.spark.model.folder import folder_at

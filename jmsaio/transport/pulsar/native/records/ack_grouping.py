@@ -13,8 +13,7 @@ from jmsaio.transport.pulsar.native.binding.batch_acker import BatchAcker
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsumer
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
-from jmsaio.transport.pulsar.native.records.settled import Settled
-from jmsaio.transport.pulsar.native.records.unsettled import HELD, RETURNED, Unsettled
+from jmsaio.transport.pulsar.native.records.received import HELD, RETURNED, Settled, Unsettled
 
 #: Seconds between checks of batches waiting for their last record: none waits longer than two intervals.
 HOLD = 0.015

@@ -17,8 +17,7 @@ from jmsaio.transport.pulsar.native.binding.native_consumer import NativeConsume
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord, RecordKey
 from jmsaio.transport.pulsar.native.records.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.native.records.prior_deliveries import Handover
-from jmsaio.transport.pulsar.native.records.settled import Repeat, Settled
-from jmsaio.transport.pulsar.native.records.unsettled import HELD, RETURNED, Unsettled, plain_id
+from jmsaio.transport.pulsar.native.records.received import HELD, RETURNED, Repeat, Settled, Unsettled, plain_id
 
 
 @attrs.define(eq=False)

@@ -28,9 +28,8 @@ from jmsaio.transport.pulsar.native.binding.options import NATIVE_NACK_DELAY, na
 from jmsaio.transport.pulsar.native.binding.record import Chunks, PulsarRecord
 from jmsaio.transport.pulsar.native.records.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.native.records.prior_deliveries import Handover
+from jmsaio.transport.pulsar.native.records.received import ENTRIES, HELD, Settled, Unsettled
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
-from jmsaio.transport.pulsar.native.records.settled import ENTRIES, Settled
-from jmsaio.transport.pulsar.native.records.unsettled import HELD, Unsettled
 
 
 def chunk_ids(record: PulsarRecord, chunks: Chunks, unsettled: Unsettled, settled: Settled) -> list[WireId] | None:

@@ -19,7 +19,7 @@ import attrs
 from jmsaio.model.wire import EntryId
 from jmsaio.transport.pulsar.native.binding.record import PulsarRecord
 from jmsaio.transport.pulsar.native.records.ack_grouping import AckGrouping
-from jmsaio.transport.pulsar.native.records.unsettled import RETURNED, Unsettled
+from jmsaio.transport.pulsar.native.records.received import RETURNED, Unsettled
 
 #: Maximum number of entries stored per subscription, of subscriptions, and of records in total.
 ENTRIES = 10_000

@@ -20,9 +20,8 @@ from jmsaio.transport.pulsar.native.records.ack_grouping import AckGrouping
 from jmsaio.transport.pulsar.native.records.admission import Admission
 from jmsaio.transport.pulsar.native.records.nack_tracker import DelayedRecords, NackTracker
 from jmsaio.transport.pulsar.native.records.prior_deliveries import Handover, PriorDeliveries
+from jmsaio.transport.pulsar.native.records.received import HELD, Repeat, Settled, Unsettled
 from jmsaio.transport.pulsar.native.records.return_counts import ReturnCounts
-from jmsaio.transport.pulsar.native.records.settled import Repeat, Settled
-from jmsaio.transport.pulsar.native.records.unsettled import HELD, Unsettled
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 
 #: Types whose records are returned to the broker, one entry at a time.

@@ -10,7 +10,7 @@ import anyio
 
 from jmsaio.errors import ObjectClosedError
 from jmsaio.transport.pulsar.native.records.ack_grouping import HOLD
-from jmsaio.transport.pulsar.native.records.unsettled import HELD
+from jmsaio.transport.pulsar.native.records.received import HELD
 from tests.kit.native_fakes import FakeMessage
 from tests.kit.unacked import Desk, batch, whole_batch
 

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from jmsaio.transport.pulsar.native.records.ack_grouping import HOLD
-from jmsaio.transport.pulsar.native.records.unsettled import HELD, RETURNED
+from jmsaio.transport.pulsar.native.records.received import HELD, RETURNED
 from tests.kit.native_fakes import FakeMessage
 from tests.kit.unacked import Desk, batch, whole_batch
 

@@ -24,7 +24,7 @@ from jmsaio.transport.pulsar.native.records.nack_tracker import (
     DelayedRecords,
     early_until,
 )
-from jmsaio.transport.pulsar.native.records.unsettled import HELD
+from jmsaio.transport.pulsar.native.records.received import HELD
 from tests.kit.native_fakes import FakeMessage
 from tests.kit.records import Outcomes, Record, UnreadableRecord, texts
 from tests.kit.records import record as outgoing
