@@ -222,7 +222,7 @@ class WireTransaction:
         """Commit the transaction. See ``Transaction.commit``.
 
         Takes up to ``operation_timeout`` for the answers to what was sent in it, as long for that to the commit, and as
-        long to find out how it ended without that.
+        long to find out how it ended without that; as long again, before a rollback, until nothing of it can arrive.
         Cancelling before the broker is asked rolls it back; else the commit continues.
         """
         self._commit = self._commit or self._ending is None
