@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from functools import partial
 from itertools import count
 from typing import Any
 from unittest.mock import patch
@@ -13,8 +14,8 @@ from jmsaio.protocol.messages import SendReceipt
 from jmsaio.protocol.producing import Producing, State
 from jmsaio.protocol.transacting import Move, Transacting
 from jmsaio.rules import record_life as life
+from jmsaio.transport.pulsar.wire.acknowledging import Acknowledging
 from jmsaio.transport.pulsar.wire.connection import Connection
-from jmsaio.transport.pulsar.wire.consumer import Consumer
 from jmsaio.transport.pulsar.wire.permits import Permits
 from jmsaio.transport.pulsar.wire.producer import Producer
 from jmsaio.transport.pulsar.wire.record import WireRecord
@@ -136,14 +137,14 @@ def end_too_early() -> AbstractContextManager[Any]:
 
 def acknowledge_outside() -> AbstractContextManager[Any]:
     """What is acknowledged in a transaction is acknowledged outside of it, too."""
-    usual = Consumer._send_acks_in
+    usual = Acknowledging._send
 
-    def send(self: Consumer, transaction: WireTransaction, places: Any, *rest: Any) -> None:
-        usual(self, transaction, places, *rest)
-        if self._connection is not None:
-            self._send_acks(self._connection, places)
+    def send(self: Acknowledging, connection: Connection, places: Any, answered: Any, txn: Any = None) -> None:
+        usual(self, connection, places, answered, txn)
+        if txn is not None:
+            usual(self, connection, places, partial(self._confirmed, places))
 
-    return patch.object(Consumer, "_send_acks_in", send)
+    return patch.object(Acknowledging, "_send", send)
 
 
 def commit_what_failed() -> AbstractContextManager[Any]:

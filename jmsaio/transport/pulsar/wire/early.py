@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 import attrs
 
-from jmsaio.transport.pulsar.wire.permits import Permits
 from jmsaio.transport.pulsar.wire.record import WireRecord
 
 _log = logging.getLogger(__name__)
@@ -23,20 +22,21 @@ class Early:
     Args:
         topic: for the log.
         loop: the event loop with the timers.
-        permits: held while too many are kept.
         due: called with each record when it is due.
-        resumed: called when fewer are kept, and permits can be given again.
+        resumed: called when fewer are kept again.
+
+    Attributes:
+        full: whether too many are kept: the broker is to send none.
     """
 
     _topic: str
     _loop: asyncio.AbstractEventLoop
-    _permits: Permits
     _due: Callable[[WireRecord], object]
     _resumed: Callable[[], object]
     _records: dict[int, list[WireRecord]] = attrs.field(factory=dict, init=False)  # by their delivery times
     _count: int = attrs.field(default=0, init=False)
     _bytes: int = attrs.field(default=0, init=False)
-    _paused: bool = attrs.field(default=False, init=False)
+    full: bool = attrs.field(default=False, init=False)
 
     def keep(self, record: WireRecord, due: int, delay: float) -> None:
         """Keep a record until its delivery time ``due`` (ms), in ``delay`` seconds."""
@@ -46,8 +46,8 @@ class Early:
         self._records[due].append(record)
         self._count += 1
         self._bytes += record.size
-        if not self._paused and (self._count >= _MOST or self._bytes >= _MOST_BYTES):
-            self._paused = self._permits.held = True
+        if not self.full and (self._count >= _MOST or self._bytes >= _MOST_BYTES):
+            self.full = True
             _log.warning(
                 "receiving from %s pauses: %d delayed messages of %d bytes are kept in the client, the maximum; later "
                 "messages wait until some are due. The broker itself delays on shared subscriptions (for simple topic "
@@ -60,8 +60,8 @@ class Early:
             self._count -= 1
             self._bytes -= record.size
             self._due(record)
-        if self._paused and 2 * self._count < _MOST and 2 * self._bytes < _MOST_BYTES:
-            self._paused = self._permits.held = False
+        if self.full and 2 * self._count < _MOST and 2 * self._bytes < _MOST_BYTES:
+            self.full = False
             self._resumed()
 
     def take_all(self) -> list[WireRecord]:
@@ -69,6 +69,5 @@ class Early:
         found = [record for records in self._records.values() for record in records]
         self._records.clear()
         self._count = self._bytes = 0
-        if self._paused:
-            self._paused = self._permits.held = False
+        self.full = False
         return found

@@ -21,14 +21,10 @@ class Permits:
     Args:
         size: maximum number of records sent ahead; 0: one, while a receive waits.
         share: maximum bytes, shared with others.
-
-    Attributes:
-        held: whether no more are given until further notice.
     """
 
     _size: int
     _share: Share
-    held: bool = attrs.field(default=False, init=False)
     _connection: Connection | None = attrs.field(default=None, init=False)
     _consumer: int = attrs.field(default=0, init=False)
     _given: int = attrs.field(default=0, init=False)  # that the broker has; below 0 after a large batch
@@ -68,18 +64,19 @@ class Permits:
         largest = self._largest
         self._largest = size if size >= largest else max(size, largest - (largest >> 4))
 
-    def fill(self, queued: int, waiting: bool | None = None) -> None:
+    def fill(self, queued: int, waiting: bool | None = None, held: bool = False) -> None:
         """Give the permits that are missing, unless they are few.
 
         Args:
             queued: number of records that have arrived and were not taken.
             waiting: whether a receive found too few, and waits from now on; None: as before.
+            held: whether none are to be given now.
         """
         if waiting is not None:
             self._waiting = waiting
         connection, size = self._connection, self._size or self._waiting
         missing = size - queued - self._given
-        if missing <= 0 or 2 * missing < size or self.held or connection is None or not size:
+        if missing <= 0 or 2 * missing < size or held or connection is None or not size:
             return  # 0 permits would end the connection
         if size > 1:
             size = min(size, max(1, self._share.each // (self._largest or connection.max_message_size)))

@@ -75,7 +75,6 @@ class WireReader:
         self._receiving = receiving
         self._joins = joins
         self._permits = Permits(max(1, options.config.receiver_queue_size), client.share)
-        self._permits.held = not receiving
         self._partition = split_partition(options.topic)[1]
         self._id = next(client.ids)
         self._keeper = Keeper(self, client.topics, client.tasks, client.backoff)
@@ -216,7 +215,7 @@ class WireReader:
             self._fill()
 
     def _fill(self) -> None:
-        self._permits.fill(len(self._ready))
+        self._permits.fill(len(self._ready), held=not self._receiving)
 
     def _add(self, delivery: Delivery, arrival: Arrival) -> None:
         """Add the records of an entry that are wanted."""

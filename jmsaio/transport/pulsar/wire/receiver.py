@@ -16,6 +16,7 @@ from jmsaio.errors import IllegalStateError, JMSError, ObjectClosedError, Operat
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import ReceivedRecord, SetAside, WireId
+from jmsaio.rules.record_life import RecordEvent
 from jmsaio.transport.base import LinkChange, StartPosition, Subscription, Transaction, Wake
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
 from jmsaio.transport.pulsar.wire.answers import passes
@@ -91,7 +92,7 @@ class WireReceiver:
         total = config.max_total_receiver_queue_size_across_partitions
         size = min(config.receiver_queue_size, max(1, total // max(1, len(names))))
         consumers = [
-            Consumer(self._client, name, self.subscription, size, self._woken, self._bury, self._refused)
+            Consumer(self._client, name, self.subscription, size, self._woken, self._letters, self._refused)
             for name in names
         ]
         try:
@@ -197,11 +198,11 @@ class WireReceiver:
             self._acknowledge_in(transaction, records)  # type: ignore[arg-type]  # of this transport
             return
         if len(self._consumers) == 1:
-            self._consumers[0].acknowledge(records)  # type: ignore[arg-type]  # of this receiver
+            self._consumers[0].acks.acknowledge(records)  # type: ignore[arg-type]  # of this receiver
             return
         for consumer, some in groupby(records, self._of):
             if consumer is not None:
-                consumer.acknowledge(some)  # type: ignore[arg-type]  # of this receiver
+                consumer.acks.acknowledge(some)  # type: ignore[arg-type]  # of this receiver
 
     def _acknowledge_in(self, transaction: WireTransaction, records: Sequence[ReceivedRecord]) -> None:
         by_consumer: dict[Consumer, list[WireRecord]] = {}
@@ -212,7 +213,7 @@ class WireReceiver:
                 return
             by_consumer.setdefault(consumer, []).append(record)  # type: ignore[arg-type]  # of this receiver
         for consumer, some in by_consumer.items():
-            consumer.acknowledge_in(transaction, some)
+            consumer.acks.acknowledge_in(transaction, some)
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
         """Return records. See ``Receiver.negative_acknowledge``."""
@@ -227,8 +228,9 @@ class WireReceiver:
         """Keep only the ids of records that are returned later."""
         kept: list[SetAside] = []
         for record in records:
-            consumer = self._of(record)
-            kept.append(record if consumer is None else consumer.set_aside(record))  # type: ignore[arg-type]  # of this receiver
+            assert isinstance(record, WireRecord)
+            record.entry.step(record.index, RecordEvent.SET_ASIDE)
+            kept.append(tuple(record.message_id))  # type: ignore[arg-type]  # of these four
         return kept
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
@@ -238,34 +240,21 @@ class WireReceiver:
             self.acknowledge((record,))
             return
         consumer = self._of(record)
-        if consumer is None:
-            return
-        assert isinstance(record, WireRecord)  # of this receiver
-        failures = consumer.failures_of(record.entry, record.index)
-        if consumer.dead_letter(record):
-            self._letters.put([(record, failures)], self._letter_ended, properties)
-
-    def _bury(self, consumer: Consumer, record: WireRecord, failures: int) -> None:
-        assert self._letters is not None  # a consumer with a policy
-        self._letters.put([(record, failures)], self._letter_ended)
-
-    def _letter_ended(self, record: ReceivedRecord, stored: bool) -> None:
-        consumer = self._of(record)
         if consumer is not None:
-            consumer.letter_ended(record, stored)  # type: ignore[arg-type]  # of this receiver
+            consumer.dead_letter(record, properties)  # type: ignore[arg-type]  # of this receiver
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
         """Count another delivery, in this client only; others learn the count when a record is returned."""
         for record in records:
-            consumer = self._of(record)
-            if consumer is not None:
-                consumer.count_delivery(record)  # type: ignore[arg-type]  # of this receiver
+            assert isinstance(record, WireRecord)
+            if record.entry.step(record.index, RecordEvent.DELIVERED_AGAIN).counted:
+                record.redelivery_count += 1
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
         """Wait until the queued acknowledgements are sent. See ``Receiver.settle``."""
         self._check()
         wait = receipt or self.subscription.config.ack_receipt_enabled
-        await together(consumer.settle(timeout, wait) for consumer in self._consumers)
+        await together(consumer.acks.settle(timeout, wait) for consumer in self._consumers)
 
     async def unsubscribe(self, timeout: float) -> None:
         """Delete the subscription. See ``Receiver.unsubscribe``."""
@@ -328,10 +317,10 @@ class WireReceiver:
         if self._letters is not None:
             await self._letters.aclose((deadline - loop.time()) / 2)
         for consumer in self._consumers:
-            consumer.flush()
+            consumer.acks.flush()
         deleted = self.subscription.durable
         try:
-            await together(consumer.settle((deadline - loop.time()) / 2, True) for consumer in self._consumers)
+            await together(consumer.acks.settle((deadline - loop.time()) / 2, True) for consumer in self._consumers)
             if not deleted:
                 await self._unsubscribe((deadline - loop.time()) / 2)
                 deleted = True

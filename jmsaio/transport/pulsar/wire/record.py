@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Protocol
 
 from jmsaio.errors import MalformedMessageError, MessageFormatError
@@ -26,8 +27,25 @@ _NAME: Final = EXPIRATION.encode()
 _OVERHEAD = 300
 
 
+class OwnerAcks(Protocol):
+    """The acknowledgements of a consumer, as other consumers of its subscription see them."""
+
+    def settle_later(self, entry: Entry) -> None:
+        """Send the acknowledgements of an entry in the next group, if it arrived on the current link."""
+
+    def acknowledge_in(self, transaction: Any, records: Iterable[WireRecord]) -> None:  # WireTransaction is above this
+        """Acknowledge records in a transaction."""
+
+    def flush(self) -> None:
+        """Send the acknowledgements that wait."""
+
+
 class Owner(Protocol):
-    """The consumer that received an entry last, as other consumers of its subscription see it."""
+    """The consumer that received an entry last, as others see it: its acknowledgements, and consumers beside it."""
+
+    @property
+    def acks(self) -> OwnerAcks:
+        """Its acknowledgements."""
 
     def release(self, entry: Entry) -> None:
         """Remove its records from the queue, because the broker gives it to another consumer."""
@@ -35,20 +53,17 @@ class Owner(Protocol):
     def redelivered(self, entry: Entry) -> None:
         """Take that the broker redelivers an entry by itself, to any consumer."""
 
-    def settle_later(self, entry: Entry) -> None:
-        """Send the acknowledgements of an entry in the next group, if it arrived on the current link."""
-
     def redeliver(self, entries: Iterable[Entry]) -> None:
         """Have the broker redeliver entries."""
 
     def due_here(self, record: WireRecord) -> None:
         """Queue a record that waited in this process, in the topic's order."""
 
-    def acknowledge_in(self, transaction: Any, records: Iterable[WireRecord]) -> None:  # WireTransaction is above this
-        """Acknowledge records in a transaction."""
+    def subscribe_again(self, why: str) -> None:
+        """Close it at the broker, which then sends everything again on the next registration."""
 
-    def flush(self) -> None:
-        """Send the acknowledgements that wait."""
+    def reopened(self) -> AbstractAsyncContextManager[None]:
+        """Register for a block, although it is stopped. Raises as ``Transport.open_receiver``."""
 
 
 class Entry:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import weakref
 from typing import Any
 
@@ -11,11 +10,10 @@ import attrs
 import pytest
 
 from jmsaio.config import ConsumerConfig, DeadLetterPolicy
-from jmsaio.errors import OperationTimeoutError, TransactionRolledBackError, TransportError
+from jmsaio.errors import TransportError
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.protocol.codes import ServerError
 from jmsaio.protocol.commands import Command, encode_command
-from jmsaio.rules.record_life import TABLE, RecordEvent, RecordState
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     Receiver,
@@ -68,53 +66,12 @@ async def test_permits_are_given_back_for_what_is_taken(peer: Peer, transport: W
     assert 0 not in [fields["message_permits"] for fields in peer.all(Command.FLOW)]
 
 
-@pytest.mark.parametrize("at", ["sent", "queued", "lost"])
-async def test_a_receipt_is_awaited_over_the_loss_of_the_consumer(
-    peer: Peer, transport: WireTransport, at: str
-) -> None:
-    """A broker does not answer a consumer that it closed; what it redelivers is acknowledged again."""
-    box = await subscribe(transport, acknowledgements_group_time=60 if at == "queued" else 0)
-    records = await _batch(peer, box, 2)
-    closing = encode_command(Command.CLOSE_CONSUMER, consumer_id=peer.consumer, request_id=0)
-    if at == "sent":
-        peer.script(Command.ACK, lambda link, fields: closing)
-        box.receiver.acknowledge(records)
-    else:
-        if at == "queued":
-            box.receiver.acknowledge(records)
-        peer.links[-1].write(closing)
-        await peer.seen(Command.SUBSCRIBE, 2)
-        await transport.ping(5)
-        if at == "lost":
-            box.receiver.acknowledge(records)
-    settling = asyncio.ensure_future(box.receiver.settle(60, receipt=True))
-    await peer.seen(Command.SUBSCRIBE, 2)
-    await transport.ping(5)
-    assert not settling.done()
-    peer.deliver(0, "0", "1", count=1)
-    await settling
-    assert len(peer.all(Command.ACK)) == (2 if at == "sent" else 1)
-    assert box.receiver.receive(10) == []
-
-
-async def test_a_receipt_that_can_t_come_is_awaited_for_the_time_out_once(peer: Peer, transport: WireTransport) -> None:
-    """Whether the broker had the acknowledgement is not known; it can have no receipt if it had."""
-    box = await subscribe(transport)
-    records = await _batch(peer, box, 2)
-    closing = encode_command(Command.CLOSE_CONSUMER, consumer_id=peer.consumer, request_id=0)
-    peer.script(Command.ACK, lambda link, fields: closing)
-    box.receiver.acknowledge(records)
-    with pytest.raises(OperationTimeoutError, match="no receipt within"):
-        await box.receiver.settle(0.3, receipt=True)
-    await box.receiver.settle(5, receipt=True)
-
-
 async def test_what_was_acknowledged_of_a_batch_is_marked_if_another_consumer_receives_it(
     peer: Peer, transport: WireTransport
 ) -> None:
     """Without acknowledgements by index the broker does not know of it."""
     box = await subscribe(transport, batch_index_ack_enabled=False)
-    first, second = await _batch(peer, box, 2)
+    first, second = await batch_of(peer, box, 2)
     box.receiver.acknowledge([first])
     box.receiver.negative_acknowledge([second], 0.0)
     await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
@@ -127,7 +84,7 @@ async def test_what_was_acknowledged_of_a_batch_is_marked_if_another_consumer_re
 async def test_an_entry_is_returned_once_for_all_its_records(peer: Peer, transport: WireTransport) -> None:
     """The broker counts one return, and more would hide the count of what another client had."""
     box = await subscribe(transport)
-    box.receiver.negative_acknowledge((await _batch(peer, box, 3))[1:], 0.0)
+    box.receiver.negative_acknowledge((await batch_of(peer, box, 3))[1:], 0.0)
     await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
     peer.deliver(0, "0", "1", "2", count=1)
     records = await box.take(2)
@@ -137,48 +94,10 @@ async def test_an_entry_is_returned_once_for_all_its_records(peer: Peer, transpo
     assert len(peer.all(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)) == 2
 
 
-async def _batch(peer: Peer, box: Box, size: int) -> list[ReceivedRecord]:
+async def batch_of(peer: Peer, box: Box, size: int) -> list[ReceivedRecord]:
     """Receive a batch of numbers as entry 0."""
     peer.deliver(0, *map(str, range(size)))
     return await box.take(size)
-
-
-async def test_acknowledgements_are_grouped_and_parts_of_a_batch_have_their_set(
-    peer: Peer, transport: WireTransport
-) -> None:
-    box = await subscribe(transport)
-    peer.deliver(0, "a", "b", "c")
-    peer.deliver(1, "d")
-    records = await box.take(4)
-    box.receiver.acknowledge([records[0], records[2], records[3]])
-    await box.receiver.settle(5, receipt=True)
-    [ack] = peer.all(Command.ACK)
-    assert [(one["entry_id"], one["ack_set"], one.get("batch_size")) for one in ack["message_id"]] == [
-        (0, [0b010], 3), (1, [], None),
-    ]  # fmt: skip
-
-
-async def test_the_plain_path_does_what_the_table_says_in_every_state(peer: Peer, transport: WireTransport) -> None:
-    """Handing out and acknowledging compare the states and assign them, without the table."""
-    box = await subscribe(transport)
-    peer.deliver(0, *map(str, RecordState))
-    [first] = await box.take(1)
-    assert isinstance(first, WireRecord)
-    entry = first.entry
-    every = [WireRecord(entry, index, None, 0, False) for index in range(len(entry.states))]
-    for event, call in (
-        (RecordEvent.HANDED_OUT, lambda: box.receiver.receive(20)),
-        (RecordEvent.ACKNOWLEDGED, lambda: box.receiver.acknowledge(every)),
-    ):
-        entry.states[:] = bytes(RecordState)
-        call()
-        assert list(entry.states) == [TABLE[state, event].state for state in RecordState]
-    await box.receiver.settle(5, receipt=True)
-    [sent] = [one["ack_set"][0] for ack in peer.all(Command.ACK) for one in ack["message_id"]]
-    assert [sent >> state & 1 for state in RecordState] == [
-        TABLE[state, RecordEvent.ACKNOWLEDGED].state not in (RecordState.ACKED, RecordState.SETTLED)
-        for state in RecordState
-    ]
 
 
 async def test_what_the_application_holds_is_recognised_when_it_comes_again(
@@ -377,7 +296,7 @@ async def test_what_is_returned_just_before_the_close_is_returned_by_it(peer: Pe
     assert not peer.all(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
 
 
-async def _two(peer: Peer, transport: WireTransport) -> tuple[Box, Box, list[ReceivedRecord]]:
+async def two_consumers(peer: Peer, transport: WireTransport) -> tuple[Box, Box, list[ReceivedRecord]]:
     """A stopped receiver that handed out the first record of an entry, and another that received the entry then."""
     first = await subscribe(transport)
     peer.deliver(0, "held", "other")
@@ -389,7 +308,7 @@ async def _two(peer: Peer, transport: WireTransport) -> tuple[Box, Box, list[Rec
 
 
 async def test_consumers_of_a_connection_know_what_each_other_holds(peer: Peer, transport: WireTransport) -> None:
-    first, second, held = await _two(peer, transport)
+    first, second, held = await two_consumers(peer, transport)
     [other] = await second.take(1)
     assert texts([other]) == ["other"] and other.redelivery_count == 0
     first.receiver.acknowledge(held)
@@ -405,7 +324,7 @@ async def test_consumers_of_a_connection_know_what_each_other_holds(peer: Peer, 
 async def test_what_a_stopped_consumer_returns_later_comes_through_the_one_that_has_its_entry(
     peer: Peer, transport: WireTransport
 ) -> None:
-    first, second, _ = await _two(peer, transport)
+    first, second, _ = await two_consumers(peer, transport)
     await second.take(1)
     await first.receiver.aclose(5)
     again = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES, 2)
@@ -413,37 +332,6 @@ async def test_what_a_stopped_consumer_returns_later_comes_through_the_one_that_
     peer.deliver(0, "held", "other", count=2)
     [back] = await second.take(1)
     assert texts([back]) == ["held"] and back.redelivery_count == 1
-
-
-async def test_a_stopped_consumer_acknowledges_when_the_one_that_had_its_entry_is_closed(
-    peer: Peer, transport: WireTransport
-) -> None:
-    first, second, held = await _two(peer, transport)
-    await second.take(1)
-    await second.receiver.aclose(5)
-    first.receiver.acknowledge(held)
-    await first.receiver.settle(5, receipt=True)
-    [ack] = peer.all(Command.ACK)
-    assert ack["consumer_id"] == peer.all(Command.SUBSCRIBE)[0]["consumer_id"]
-
-
-async def test_a_stopped_key_shared_consumer_leaves_its_keys_and_still_acknowledges(
-    peer: Peer, transport: WireTransport
-) -> None:
-    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
-    peer.deliver(0, "held", "beside")
-    held = await box.take(1)
-    await box.receiver.stop(5)
-    assert len(peer.all(Command.CLOSE_CONSUMER)) == 1
-    box.receiver.acknowledge(held)
-    await box.receiver.settle(5, receipt=True)
-    [ack] = peer.all(Command.ACK)
-    assert ack["message_id"][0]["ack_set"] == [0b10]
-    assert len(peer.all(Command.FLOW)) == 1 and len(peer.all(Command.CLOSE_CONSUMER)) == 2
-    await box.receiver.resume(5)
-    peer.deliver(0, "held", "beside")
-    assert texts(await box.take(1)) == ["beside"]
-    assert len(peer.all(Command.SUBSCRIBE)) == 3
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -594,17 +482,6 @@ async def test_what_is_lost_while_it_is_stopped_receives_again_after_resume(
     assert {"key": CLIENT_SELECTOR, "value": "n = 2"} in again["metadata"], "statistics show it"
 
 
-async def test_acknowledgements_wait_for_others_as_configured(peer: Peer, transport: WireTransport) -> None:
-    box = await subscribe(transport, acknowledgements_group_time=1000.0, priority_level=2)
-    assert peer.all(Command.SUBSCRIBE)[-1]["priority_level"] == 2
-    for entry in range(2):
-        peer.deliver(entry, "x")
-        box.receiver.acknowledge(await box.take(1))
-        await asyncio.sleep(0.01)  # longer than they wait by default
-    await box.receiver.settle(5, receipt=True)
-    assert [len(fields["message_id"]) for fields in peer.all(Command.ACK)] == [2]
-
-
 async def test_a_seek_into_a_batch_that_fails_acknowledges_nothing_of_it(peer: Peer, transport: WireTransport) -> None:
     box = await subscribe(transport)
     peer.script(
@@ -631,72 +508,6 @@ async def test_what_an_overtaken_attempt_still_brings_is_dropped(peer: Peer, tra
     peer.deliver(1, "in time")
     assert texts(await box.take(1)) == ["in time"] and box.receiver.receive(10) == []
     assert len(peer.all(Command.SUBSCRIBE)) == 2
-
-
-async def test_what_another_client_s_transaction_has_comes_when_that_is_rolled_back(
-    peer: Peer, transport: WireTransport
-) -> None:
-    """The broker reports it as acknowledged until then."""
-    box = await subscribe(transport)
-    peer.deliver(0, "a", "b", left=0b10)
-    [b] = await box.take(1)
-    box.receiver.acknowledge([b])
-    await peer.seen(Command.ACK)
-    peer.deliver(0, "a", "b", count=1, left=0b01)
-    assert texts(await box.take(1)) == ["a"]
-    assert len(peer.all(Command.ACK)) == 1
-
-
-@pytest.mark.parametrize("committed", [True, False])
-async def test_a_key_shared_consumer_that_is_stopped_acknowledges_in_a_transaction(
-    peer: Peer, transport: WireTransport, committed: bool
-) -> None:
-    box = await subscribe(transport, SubscriptionType.KEY_SHARED)
-    peer.deliver(0, "a")
-    records = await box.take(1)
-    await box.receiver.stop(5)
-    transaction = await transport.begin(60)
-    if not committed:
-        peer.answer(Command.SUBSCRIBE, ServerError.AuthorizationError)
-    box.receiver.acknowledge(records, transaction)
-    with contextlib.nullcontext() if committed else pytest.raises(TransactionRolledBackError):
-        await transaction.commit()
-    assert len(peer.all(Command.SUBSCRIBE)) == 2
-    assert ["txnid_least_bits" in fields for fields in peer.all(Command.ACK)] == [True] * committed
-
-
-async def test_what_a_broker_rolled_back_by_itself_is_asked_for_again(peer: Peer, transport: WireTransport) -> None:
-    """The record arrived while the transaction still had it, and was not handed out."""
-    box = await subscribe(transport)
-    peer.deliver(0, "a")
-    transaction = await transport.begin(60)
-    box.receiver.acknowledge(await box.take(1), transaction)
-    await peer.seen(Command.ACK)
-    peer.deliver(0, "a", count=1)
-    peer.answer(Command.END_TXN, ServerError.TransactionNotFound)
-    with pytest.raises(TransactionRolledBackError):
-        await transaction.commit()
-    [asked] = await peer.seen(Command.REDELIVER_UNACKNOWLEDGED_MESSAGES)
-    assert [place["entry_id"] for place in asked["message_ids"]] == [0]
-    peer.deliver(0, "a", count=2)
-    [again] = await box.take(1)
-    assert again.redelivery_count == 1
-
-
-async def test_a_part_of_a_batch_has_an_acknowledgement_of_its_own_in_a_transaction(
-    peer: Peer, transport: WireTransport
-) -> None:
-    """A broker that recovers ignores what is in one command with an entry that is acknowledged."""
-    box = await subscribe(transport)
-    peer.deliver(0, "a", "b")
-    peer.deliver(1, "c")
-    peer.deliver(2, "d", "e")
-    records = await box.take(5)
-    transaction = await transport.begin(60)
-    box.receiver.acknowledge([records[0], *records[2:]], transaction)
-    await transaction.commit()
-    asked = [[place["entry_id"] for place in fields["message_id"]] for fields in peer.all(Command.ACK)]
-    assert asked == [[1, 2], [0]]
 
 
 async def test_an_entry_that_arrives_with_another_number_of_records_is_another_one(

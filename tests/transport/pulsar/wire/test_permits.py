@@ -98,10 +98,8 @@ def test_the_bytes_of_a_connection_are_divided_and_follow_the_sizes_that_arrive(
 
 def test_while_held_and_without_a_connection_none_are_given() -> None:
     given, connection = permits(4)
-    given.held = True
-    given.fill(0)
+    given.fill(0, held=True)
     given.end()
-    given.held = False
     given.fill(0)
     assert connection.flows == []
     begin(given, connection)
@@ -119,6 +117,7 @@ def test_whatever_happens_it_goes_on_and_no_more_than_the_queue_is_sent_ahead(
     """The broker of this model sends entries of up to 5 records while it has permits."""
     given, connection = permits(size, total)
     queued = sent = lost = 0
+    held = False
     for step, number in [*steps, ("release", 1), ("take", 10**6)]:
         if step == "arrive" and sum(connection.flows) > sent:
             sent, queued = sent + number, queued + number
@@ -133,8 +132,8 @@ def test_whatever_happens_it_goes_on_and_no_more_than_the_queue_is_sent_ahead(
             sent = queued = lost = 0
             begin(given, connection)
         elif step in ("hold", "release"):
-            given.held = step == "hold"
-        given.fill(queued, not queued if step == "take" else None)
+            held = step == "hold"
+        given.fill(queued, not queued if step == "take" else None, held)
         assert 0 not in connection.flows
         assert queued + sum(connection.flows) - sent <= max(1, size) + lost
     assert sum(connection.flows) > sent
