@@ -275,14 +275,12 @@ class RestAdmin:
         return await self._entry(topic, message_id, read_transaction)
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
-        """Return the ledgers of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
         what = f"ledgers of {topic}"
         internal = await self._internal(topic, what)
         with understanding(what):
             return tuple(Ledger(*one) for one in read_ledgers(internal))
 
     async def entry_filters(self, topic: str) -> frozenset[str]:
-        """Return the names of the entry filters that the broker applies to a topic. See ``Admin.entry_filters``."""
         path, what = f"{topic_path(split_partition(topic)[0])}/entryFilters", f"filters of {topic}"
         found = await self._call("GET", path, query={"applied": "true"}, what=what)
         with understanding(what):
@@ -290,7 +288,6 @@ class RestAdmin:
             return frozenset(filter(None, names.replace(" ", "").split(",")))
 
     async def schemas(self, topic: str) -> list[Schema]:
-        """Return all versions of a topic's schema. See ``Admin.schemas``."""
         what = f"schemas of {topic}"
         try:
             found = await self._call("GET", schema_path(topic), what=what)
@@ -300,26 +297,21 @@ class RestAdmin:
             return [_schema(one) for one in found["getSchemaResponses"]]
 
     async def schema(self, topic: str, version: int) -> Schema:
-        """Return a version of a topic's schema. See ``Admin.schema``."""
         what = f"schema {version} of {topic}"
         found = await self._call("GET", schema_path(topic, version), what=what)
         with understanding(what):
             return _schema(found)
 
     async def is_incomplete(self, topic: str, message_id: WireId) -> bool:
-        """Return whether an entry is a chunk other than the last one. See ``Admin.is_incomplete``."""
         return await self._entry(topic, message_id, is_chunk_before_last)
 
     async def is_last_chunk(self, topic: str, message_id: WireId) -> bool:
-        """Return whether an entry is the last one of several chunks. See ``Admin.is_last_chunk``."""
         return await self._entry(topic, message_id, is_last_chunk)
 
     async def is_message(self, topic: str, message_id: WireId) -> bool:
-        """Return whether an entry is a message or a batch. See ``Admin.is_message``."""
         return await self._entry(topic, message_id, is_message)
 
     async def publish_time(self, topic: str, message_id: WireId) -> int:
-        """Return the publish time of an entry. See ``Admin.publish_time``."""
         return await self._entry(topic, message_id, read_publish_time)
 
     async def first_since(self, topic: str, time: int) -> WireId:

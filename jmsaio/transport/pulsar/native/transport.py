@@ -413,7 +413,6 @@ class PulsarTransport:
         self._open.pop(part, None)
 
     async def aclose(self, timeout: float) -> None:
-        """Close everything opened by this transport. See ``Transport.aclose``."""
         if self._bridge.failure is not None:
             return
         deadline = self._bridge.loop.time() + timeout

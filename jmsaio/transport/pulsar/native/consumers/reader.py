@@ -185,7 +185,6 @@ class PulsarReader:
             raise ObjectClosedError(f"the reader of {self._topic} is closed")
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
-        """Return the next records. See ``Reader.read``."""
         self._check()
         end = self._bridge.loop.time() + timeout
         taken = self._take(limit)
@@ -222,7 +221,6 @@ class PulsarReader:
         return taken
 
     async def at_end(self) -> bool:
-        """Return whether no records are stored after the last record read. See ``Reader.at_end``."""
         return await self._is_at_end(_ASK)
 
     async def _is_at_end(self, patience: float) -> bool:

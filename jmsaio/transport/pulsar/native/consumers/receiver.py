@@ -70,7 +70,7 @@ ACK_GROUP_TIME = 0.1
 
 
 class PulsarReceiver:
-    """Receives records of one subscription. Created by ``Subscriber``.
+    """A ``Receiver`` of one subscription. Created by ``Subscriber``.
 
     Args:
         bridge: bridge to the native threads.
@@ -185,7 +185,6 @@ class PulsarReceiver:
             raise ObjectClosedError(f"the receiver of subscription {self.subscription.name} is closed")
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
-        """Return available records. See ``Receiver.receive``."""
         self._check()
         unacked = self._unacked
         taken = unacked.take(limit)
@@ -237,7 +236,6 @@ class PulsarReceiver:
         return self._unacked.set_aside(records)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
-        """Move a record to the dead letters. See ``Receiver.dead_letter``."""
         self._check()
         self._unacked.dead_letter(record, properties)
 
@@ -285,7 +283,6 @@ class PulsarReceiver:
         acks.sent(last)
 
     async def unsubscribe(self, timeout: float) -> None:
-        """Delete the subscription. See ``Receiver.unsubscribe``."""
         self._check()
         await self._unsubscribe(timeout)
 
@@ -318,7 +315,6 @@ class PulsarReceiver:
             await self._pausing.stop(timeout)
 
     async def resume(self, timeout: float, selector: str | None = None) -> None:
-        """Receive records again. See ``Receiver.resume``."""
         self._check()
         await self._prefetch_limit.settled(timeout)
         if self._pausing.stopped and self._open_native is not None:
@@ -327,7 +323,6 @@ class PulsarReceiver:
         await self._pausing.resume(timeout)
 
     async def aclose(self, timeout: float) -> None:
-        """Send queued acknowledgements, return unacknowledged records, and close. See ``Receiver.aclose``."""
         if self._closed:
             return
         NATIVE_LOG.read()  # learn of all entries that arrived damaged until now

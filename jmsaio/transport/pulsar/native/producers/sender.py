@@ -46,7 +46,7 @@ _Builder = _pulsar.MessageBuilder
 
 
 class PulsarSender:
-    """Sends to one topic. Created by ``PulsarTransport.open_sender``.
+    """A ``Sender`` to one topic. Created by ``PulsarTransport.open_sender``.
 
     Attributes:
         topic: full topic name.
@@ -135,7 +135,6 @@ class PulsarSender:
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:
-        """Last sequence id of each partition. See ``Sender.last_sequence_ids``."""
         return self._sequence_ids.last
 
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
@@ -246,7 +245,6 @@ class PulsarSender:
             self._growth = None
 
     async def ready(self) -> None:
-        """Wait until the window has room. See ``Sender.ready``."""
         if self._refusal is not None:
             raise self._unsent(self._refusal)
         timeout = self._options.config.send_timeout
@@ -259,7 +257,6 @@ class PulsarSender:
             )
 
     async def drain(self, timeout: float) -> None:
-        """Wait until every record sent has an outcome. See ``Sender.drain``."""
         for partition_producer in self._partition_producers:
             partition_producer.flush()
         if not await wait_for(self._window.all_reported(), timeout):
@@ -268,7 +265,6 @@ class PulsarSender:
             )
 
     async def aclose(self, timeout: float) -> None:
-        """Wait for records in flight, fail the rest, and close. See ``Sender.aclose``."""
         if self._failure is not None:
             return
         self._failure = ObjectClosedError("closed")
