@@ -23,6 +23,8 @@ from jmsaio.transport.pulsar.wire.answers import error_of
 
 #: Bytes that wait for the network before writing pauses.
 _HIGH_WATER: Final = 4 * 1024 * 1024
+#: Bytes of a frame that does not wait for others.
+_LARGE: Final = 32 * 1024
 _PONG: Final = encode_command(Command.PONG)
 _PING: Final = encode_command(Command.PING)
 
@@ -208,9 +210,12 @@ class Connection(asyncio.Protocol):
     # the way out
 
     def write(self, data: bytes) -> None:
-        """Write a frame. The frames of one turn of the loop leave in one system call."""
+        """Write a frame. The frames of one turn of the loop leave in one system call, a large one ends it at once."""
         self._out.append(data)
-        self._schedule()
+        if len(data) >= _LARGE:  # the broker works on it meanwhile
+            self._send()
+        else:
+            self._schedule()
 
     def at_next_turn(self, call: Callable[[], object]) -> None:
         """Have a function called in the loop's next turn; what it writes leaves in this turn."""
@@ -230,6 +235,9 @@ class Connection(asyncio.Protocol):
             self._scheduled = False
             if self._calls:
                 self._schedule()
+        self._send()
+
+    def _send(self) -> None:
         if self._out and not self._paused and self.error is None:
             out, self._out = self._out, []
             self._transport.write(b"".join(out) if len(out) > 1 else out[0])

@@ -139,6 +139,7 @@ class Producer:
         self._count = 0  # records of these batches
         self._bytes = 0  # of their entries' payloads
         self._scheduled = False
+        self._busy: asyncio.TimerHandle | None = None  # while the next answer, or the delay, is awaited
         self._seen = 0
         self._latest = 0.0
         self._expiry: asyncio.TimerHandle | None = None
@@ -223,8 +224,9 @@ class Producer:
             ledger, entry = (-1, -1) if batch.duplicate else (receipt.ledger, receipt.entry)
             index = 0 if len(tokens) > 1 else -1
             self._report(batch, WireId(ledger, entry, self._partition, index), None)
-        if self._count and not self._scheduled:
-            self.flush()
+        if self._busy is not None:
+            self._busy.cancel()
+            self._late()
 
     def refused(self, sequence: int, error: JMSError) -> None:
         """Take the broker's error about a batch.
@@ -332,12 +334,12 @@ class Producer:
             self._at_next_turn()
             return
         if count and self._producing.unanswered >= _BUSY:
-            loop.call_later(self._config.batching_max_publish_delay, self._late)
+            self._busy = loop.call_later(self._config.batching_max_publish_delay, self._late)
             return
         self._late()
 
     def _late(self) -> None:
-        self._scheduled = False
+        self._scheduled, self._busy = False, None
         self.flush()
 
     def flush(self, compressed: _Compressed | None = None) -> None:

@@ -214,4 +214,7 @@ async def test_frames_of_one_turn_or_of_a_pause_leave_together(peer: Peer) -> No
     connection.resume_writing()
     await asyncio.gather(*waiting)
     assert len(writes) == 2
+    connection.write(encode_command(Command.PING))
+    connection.write(encode_command(Command.PARTITIONED_METADATA, topic="x" * 40_000, request_id=99))
+    assert len(writes) == 3, "a large one does not wait"
     connection.close(TransportError("done"))

@@ -25,6 +25,7 @@ from jmsaio.protocol.codes import CompressionType, ServerError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.compression import expand
 from jmsaio.transport.base import Sender, SenderOptions
+from jmsaio.transport.pulsar.wire import producer
 from jmsaio.transport.pulsar.wire.transport import WireTransport, open_transport
 from tests.kit.records import record
 from tests.support.broker import TestBroker
@@ -434,6 +435,24 @@ async def test_a_batch_waits_as_long_as_configured(peer: Peer, transport: WireTr
     assert [metadata.num_messages_in_batch for metadata, _ in peer.entries.values()] == [3]
     await sender.drain(5)
     assert [metadata.num_messages_in_batch for metadata, _ in peer.entries.values()] == [3, None]
+
+
+async def test_a_batch_grows_until_the_next_answer_while_the_broker_is_busy(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "_USUAL_DELAY", 60.0)
+    sender = await open_sender(transport, [], batching_max_publish_delay=60.0)
+    peer.script(Command.SEND, *[silent] * 8)
+    for number in range(8):
+        sender.send(record("x"), None)
+        await peer.seen(Command.SEND, number + 1)
+    for _ in range(2):
+        sender.send(record("y"), None)
+        await asyncio.sleep(0.01)
+    first, *others = peer.all(Command.SEND)
+    assert len(others) == 7
+    peer.links[-1].write(peer.receipt(first, 0))
+    assert (await peer.seen(Command.SEND, 9))[8]["num_messages"] == 2
 
 
 async def test_a_delayed_record_leaves_alone_and_in_order(peer: Peer, transport: WireTransport) -> None:
