@@ -22,17 +22,12 @@ _NO_SHAPE: Final = Shape({}, 0, (), lambda data, place: (b"",))
 
 
 class Batch:
-    """The payload of a batch, message by message.
+    """The payload of a batch, message by message."""
 
-    Attributes:
-        size: bytes that the messages take.
-    """
-
-    __slots__ = ("_last", "_parts", "_tail", "size")
+    __slots__ = ("_last", "_parts", "_tail")
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
-        self.size = 0
         self._last: tuple[object, ...] | None = None
         self._tail = b""
 
@@ -73,9 +68,7 @@ class Batch:
         tail = self._tail
         head = len(packed) + len(tail)
         self._parts += (_SIZES[head] if head < 1024 else _U32.pack(head), packed, tail, payload or b"")
-        taken = 4 + head + (size if size > 0 else 0)
-        self.size += taken
-        return taken
+        return 4 + head + (size if size > 0 else 0)
 
     def body(self) -> bytes:
         """Return the payload of the entry, not compressed."""

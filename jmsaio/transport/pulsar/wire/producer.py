@@ -66,6 +66,8 @@ _LONGEST_WAIT: Final = 0.005
 _USUAL_DELAY: Final = ProducerConfig().batching_max_publish_delay
 #: Bytes of an entry besides the payload and properties of its records, at most.
 _OVERHEAD: Final = 10 * 1024
+#: Bytes of a record in a batch besides its payload, properties and key, at least.
+_LEAST: Final = 8
 #: Error codes of records without an answer in time, and of those whose sender was closed before.
 _LATE, _CLOSED = "Timeout", "AlreadyClosed"
 _SCHEMAS: Final = {"STRING": SchemaType.String, "JSON": SchemaType.Json, "AVRO": SchemaType.Avro}
@@ -81,8 +83,15 @@ class _Filling:
     key: bytes | None
     deadline: float
     transaction: WireTransaction | None
-    body: Body = attrs.field(factory=Body)
-    tokens: list[Token] = attrs.field(factory=list)
+    tokens: list[Token]
+    size: int  # of its entry's payload
+    body: Body | None = attrs.field(default=None, init=False)  # unless it has one record, which might stay alone
+
+    def begin(self) -> Body:
+        """Return the body, with the first record."""
+        body = self.body = Body()
+        body.add(self.packed, self.first.payload, self.first.event_time, self.key)
+        return body
 
 
 class Producer:
@@ -280,9 +289,15 @@ class Producer:
         if batch is None:
             timeout = self._config.send_timeout
             deadline = self._client.loop.time() + timeout if timeout > 0 else math.inf
-            batch = self._filling[group] = _Filling(record, packed, key, deadline, transaction)
-        taken = batch.body.add(packed, payload, record.event_time, key)
-        batch.tokens.append(token)
+            taken = size + _LEAST
+            self._filling[group] = _Filling(record, packed, key, deadline, transaction, [token], taken)
+        else:
+            body = batch.body
+            if body is None:
+                body = batch.begin()
+            taken = body.add(packed, payload, record.event_time, key)
+            batch.tokens.append(token)
+            batch.size += taken
         self._window.add(taken)
         self._bytes += taken
         self._count += 1
@@ -366,7 +381,7 @@ class Producer:
         sequence = self._sequence + 1 if first.sequence_id is None else first.sequence_id
         self._sequence = max(self._sequence, sequence + count - 1)
         entries, frame = self._frame(filled, sequence, compressed)
-        batch = Batch(sequence, filled.tokens, filled.body.size, frame, filled.deadline, entries, transaction)
+        batch = Batch(sequence, filled.tokens, filled.size, frame, filled.deadline, entries, transaction)
         if transaction is not None:
             transaction.producers.add(self)
         data = self._producing.add(batch)
@@ -378,8 +393,8 @@ class Producer:
     def _frame(self, batch: _Filling, sequence: int, compressed: _Compressed | None) -> tuple[int, bytes]:
         """Return the SEND of a batch, or of a record that is alone, or of each chunk of it, and their number."""
         record, count = batch.first, len(batch.tokens)
-        alone = count == 1
-        payload = record.payload or b"" if alone else batch.body.body()
+        alone = batch.body is None
+        payload = record.payload or b"" if batch.body is None else batch.body.body()
         compression, data = compressed or self._compressed(payload)
         highest = 0 if alone else sequence + count - 1
         metadata = Metadata(
@@ -468,7 +483,7 @@ class Producer:
         if filled in self._waiting and filled.transaction is not None:
             del self._waiting[filled]
             filled.transaction.fail(error)
-            self._tell(filled.tokens, filled.body.size, None, self._failure_of(State.UNSENT, error))
+            self._tell(filled.tokens, filled.size, None, self._failure_of(State.UNSENT, error))
 
     def _failure_of(self, state: State, error: JMSError) -> JMSError:
         """Return the error of records whose batch ended in ``state``; one for want of an answer names an outage."""
