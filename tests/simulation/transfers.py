@@ -17,8 +17,8 @@ from tests.client.helpers import text
 from tests.simulation.applications import NAMES, OPEN, REQUEST, SILENCE, Case, Received, Simulation, opened
 from tests.simulation.storage import Topic
 
-#: Seconds after which the client rolls a transaction back, and those of a commit: for what is sent in it, and its end.
-TIMEOUT, COMMIT = 20.0, 2 * REQUEST
+#: Seconds of a commit or rollback: for the sends, all answers, those left once it has failed, and its end.
+END = 4 * REQUEST
 _AMOUNTS, _AMOUNT = 20, 100
 _Ends = list[tuple[jmsaio.MessageConsumer, jmsaio.MessageProducer]]
 
@@ -112,7 +112,7 @@ class Transfers(Simulation):
                     await target.send_async(each, properties=key)
                 await self._pause()
                 committed = None
-                await self.bounded("end", 3 * REQUEST, session.rollback() if back else session.commit())
+                await self.bounded("end", END, session.rollback() if back else session.commit())
                 committed = not back
         except jmsaio.TransactionRolledBackError:
             committed = False
@@ -120,7 +120,7 @@ class Transfers(Simulation):
             pass
         except TimeoutError:  # it was cancelled
             with contextlib.suppress(jmsaio.JMSError):
-                await self.bounded("rollback", 3 * REQUEST, session.rollback())
+                await self.bounded("rollback", END, session.rollback())
         except jmsaio.JMSError:
             committed = False if back else committed
             return False
