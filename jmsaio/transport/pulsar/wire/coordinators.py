@@ -6,6 +6,7 @@ A coordinator is a partition of a system topic, and serves the transactions that
 from __future__ import annotations
 
 import asyncio
+import math
 from itertools import count
 from random import random
 from typing import Any, Final
@@ -53,11 +54,13 @@ class Answer:
         error: the error, or None.
         lost: whether the request was also sent before, without an answer, or with an error that passes: it might have
             been carried out then.
+        since: loop time at which it was sent; infinity for an error.
     """
 
     fields: dict[str, Any]
     error: JMSError | None = None
     lost: bool = False
+    since: float = math.inf
 
 
 class Coordinators:
@@ -98,8 +101,8 @@ class Coordinators:
         if not self._count:
             raise IllegalStateError(_NONE)
 
-    async def begin(self, timeout: float, deadline: float) -> TxnId:
-        """Begin a transaction at the next coordinator in turn.
+    async def begin(self, timeout: float, deadline: float) -> tuple[TxnId, float]:
+        """Begin a transaction at the next coordinator in turn; return its id, and the loop time from which it counts.
 
         Args:
             timeout: seconds after which the caller rolls it back; the broker does 5 seconds later.
@@ -116,7 +119,7 @@ class Coordinators:
         )
         if answer.error is not None:
             raise answer.error
-        return TxnId(answer.fields["txnid_most_bits"], answer.fields["txnid_least_bits"])
+        return TxnId(answer.fields["txnid_most_bits"], answer.fields["txnid_least_bits"]), answer.since
 
     async def ask(self, number: int, what: str, deadline: float, command: Command, **fields: Any) -> Answer:
         """Send a request to a coordinator, again if its answer is lost.
@@ -128,6 +131,7 @@ class Coordinators:
             command: the request.
             fields: its fields.
         """
+        loop = asyncio.get_running_loop()
         lost = asked = False
         failures = missed = 0
         last: JMSError = OperationTimeoutError(f"{what}: the transaction coordinator does not answer in time")
@@ -136,10 +140,10 @@ class Coordinators:
                 while True:
                     try:
                         connection = await self._connected(number, what)
-                        asked = True
+                        asked, since = True, loop.time()
                         found = await connection.start_request(command, **fields)
                         if "error" not in found:
-                            return Answer(found, lost=lost)
+                            return Answer(found, lost=lost, since=since)
                         error: JMSError = connection.error_of(what, found)
                         asked = passes(error, again=False)  # the broker can continue with it
                     except JMSError as raised:

@@ -61,14 +61,13 @@ class Transactions:
         return task
 
     async def _begin(self, timeout: float) -> WireTransaction:
-        loop = self._client.loop
-        now = loop.time()
-        txn = await self._coordinators.begin(timeout, now + self._client.config.operation_timeout)
+        deadline = self._client.loop.time() + self._client.config.operation_timeout
+        txn, since = await self._coordinators.begin(timeout, deadline)
         made = WireTransaction(
             self._client,
             self._coordinators,
             txn,
-            now + timeout,
+            since + timeout,
             self._find,
             partial(self._begin_ahead, timeout),
             self._open.discard,

@@ -9,7 +9,7 @@ from jmsaio.protocol.codes import ServerError, TxnAction
 from jmsaio.protocol.commands import Command
 from jmsaio.transport.pulsar.wire import coordinators
 from jmsaio.transport.pulsar.wire.transport import WireTransport
-from tests.transport.pulsar.wire.peer import Peer
+from tests.transport.pulsar.wire.peer import Peer, listening
 
 MISSING = ServerError.TransactionCoordinatorNotFound
 
@@ -31,6 +31,28 @@ async def test_a_coordinator_that_has_moved_is_found_again(
     peer.answer(Command.NEW_TXN, MISSING, MISSING, "cut")
     await transport.begin(60)
     assert len(peer.all(Command.TC_CLIENT_CONNECT_REQUEST)) == 4
+
+
+async def test_a_commit_follows_its_coordinator_to_another_broker(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinators, "_PAUSE", 0.01)
+    transaction = await transport.begin(60)
+    async with listening() as other:
+        other.open = peer.open
+        peer.answer(Command.END_TXN, MISSING)
+        peer.script(Command.LOOKUP, lambda link, fields: other.usual(link, Command.LOOKUP, fields))
+        await transaction.commit()
+        assert (list(peer.outcomes.values()), list(other.outcomes.values())) == ([], [TxnAction.COMMIT])
+        await transport.aclose(2)
+
+
+async def test_the_time_of_a_transaction_begins_with_the_request_that_is_answered(
+    peer: Peer, transport: WireTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinators, "_PAUSE", 0.5)
+    peer.answer(Command.NEW_TXN, MISSING, MISSING)
+    await (await transport.begin(0.9)).commit()
 
 
 @pytest.mark.parametrize("coordinators", [0, 1])
