@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from struct import Struct
 from typing import Final, NamedTuple
 
@@ -16,9 +17,10 @@ _U32: Final = Struct(">I")
 _SIZES: Final = tuple(_U32.pack(size) for size in range(1024))
 _TAG: Final = b"\x0a"
 _PROPERTY: Final = _TAG[0]
-#: Messages of a batch for each shape of properties that is looked for: one takes as long as stepping over eight.
+#: Messages of a batch for each new shape: decoding one takes as long as stepping over the properties of eight.
 _MESSAGES_A_SHAPE: Final = 8
-_NO_SHAPE: Final = Shape({}, 0, (), lambda data, place: (b"",))
+#: Shapes that are remembered.
+_MOST_SHAPES: Final = 100
 
 
 class Batch:
@@ -84,7 +86,7 @@ class Span(NamedTuple):
         payload: where its payload starts.
         stop: where it ends.
         single: what it has besides properties and payload; messages with the same bytes share one.
-        places: where the value of each property is, see ``Shape``; None if its shape was not seen before in the batch.
+        places: where the value of each property is, see ``Shape``; None if its shape was not seen before.
     """
 
     start: int
@@ -95,11 +97,17 @@ class Span(NamedTuple):
     places: Mapping[str, tuple[int, int]] | None = None
 
 
-def split(data: bytes, start: int, count: int) -> list[Span]:
+def split(data: bytes, start: int, count: int, shapes: dict[int, Shape] | None = None) -> list[Span]:
     """Find the messages of a batch, which is ``data`` from ``start``; nothing is copied.
 
-    Most messages of a batch have properties of the same shape, and the same few bytes behind them: each distinct shape
-    and sequence is decoded once. Other properties are stepped over, not looked into.
+    Most messages have properties of the same shape, and the same few bytes behind them: each distinct shape and
+    sequence is decoded once. Other properties are stepped over, not looked into.
+
+    Args:
+        data: bytes with the batch at their end.
+        start: where it starts.
+        count: number of its messages.
+        shapes: shapes of earlier batches, by the size of the metadata that has them; new ones are added.
 
     Raises:
         ProtocolError: the bytes are not ``count`` messages. None of them can be read then.
@@ -108,7 +116,10 @@ def split(data: bytes, start: int, count: int) -> list[Span]:
         raise ProtocolError(f"a batch of {count} messages")
     spans: list[Span] = []
     known: dict[bytes, SingleMetadata] = {}
-    shapes: dict[int, Shape] = {}  # by the size of the metadata
+    shapes = {} if shapes is None else shapes
+    if len(shapes) > _MOST_SHAPES:
+        shapes.clear()
+    left = (count + _MESSAGES_A_SHAPE // 2) // _MESSAGES_A_SHAPE  # new shapes to decode
     place, end = start, len(data)
     read, find, add, new = _U32.unpack_from, known.get, spans.append, tuple.__new__
     for index in range(count):
@@ -124,11 +135,10 @@ def split(data: bytes, start: int, count: int) -> list[Span]:
             middle, places = first + shape.size, shape.places
         else:
             middle, places = _after_properties(data, first, body, index), None
-            if shape is None and len(shapes) < count // _MESSAGES_A_SHAPE:
-                try:
+            if left > 0:
+                left -= 1
+                with suppress(MessageFormatError):  # reading the properties raises it
                     shapes[size] = shape_of(data, first, middle)
-                except MessageFormatError:
-                    shapes[size] = _NO_SHAPE  # reading the properties raises the error
         rest = data[middle:body]
         single = find(rest)
         if single is None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jmsaio.errors import ProtocolError
-from jmsaio.model.packed import pack, unpack
+from jmsaio.model.packed import Shape, pack, unpack
 from jmsaio.protocol.batch import Batch, Span, split
 from jmsaio.protocol.fields import walk
 from jmsaio.protocol.metadata import SingleMetadata, decode_single, encode_single
@@ -67,6 +67,13 @@ def test_properties_of_one_shape_are_found_once() -> None:
     places = [span.places for span in split(body, 0, 17)]
     assert [number for number, each in enumerate(places, 8) if each is None] == [8, 10]  # with one digit, and with two
     assert len({id(each) for each in places}) == 3
+    shapes: dict[int, Shape] = {}
+    for count, known in ((3, False), (4, False), (3, True)):  # too few messages are not worth to learn from
+        spans = split(encoded([({"a": "1"}, SingleMetadata(3))] * count), 0, count, shapes)
+        assert (spans[0].places is not None) == known
+    shapes |= dict.fromkeys(range(200), shapes.popitem()[1])
+    split(encoded([({"a": "1"}, SingleMetadata(3))]), 0, 1, shapes)
+    assert not shapes
 
 
 def body_read_by_protobuf(data: bytes, place: int, count: int) -> None:

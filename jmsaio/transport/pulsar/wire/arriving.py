@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from jmsaio.errors import ProtocolError
+from jmsaio.model.packed import Shape
 from jmsaio.protocol.batch import Span, split
 from jmsaio.protocol.chunks import Whole
 from jmsaio.protocol.compression import expand
@@ -40,8 +41,8 @@ def assembled(whole: Whole) -> Arrival:
     return Arrival(metadata, expand(metadata.compression, whole.payload, metadata.uncompressed_size), None)
 
 
-def read_arrival(frame: Frame) -> Arrival:
-    """Read the entry of a MESSAGE.
+def read_arrival(frame: Frame, shapes: dict[int, Shape] | None = None) -> Arrival:
+    """Read the entry of a MESSAGE; ``shapes`` as for ``split``.
 
     Raises:
         ProtocolError: it is damaged; or this transport can't read it: it is encrypted, or compressed without the
@@ -56,7 +57,7 @@ def read_arrival(frame: Frame) -> Arrival:
         return Arrival(metadata, data, None)
     data = expand(metadata.compression, data, metadata.uncompressed_size)
     count = metadata.num_messages_in_batch
-    return Arrival(metadata, data, None if count is None else split(data, 0, count))
+    return Arrival(metadata, data, None if count is None else split(data, 0, count, shapes))
 
 
 def is_as_sent(frame: Frame) -> bool:

@@ -20,6 +20,7 @@ from jmsaio.errors import (
     ProtocolError,
     TransportError,
 )
+from jmsaio.model.packed import Shape
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import EntryId, ReceivedRecord, SetAside, WireId
 from jmsaio.protocol.batch import Span, split
@@ -117,6 +118,7 @@ class Consumer:
         self._damages = Damages(topic, subscription.name, self._at.persistent, client.report)
         self._known = client.known(topic, subscription.name)
         self._entries = self._known.entries
+        self._shapes: dict[int, Shape] = {}  # of properties
         self._numbers = 0  # entries of a non-persistent topic so far
         self.acks = Acknowledging(self, self._at, self._known, subscription.config)
         config = subscription.config
@@ -299,7 +301,7 @@ class Consumer:
         """Read an entry, which can be the last chunk of a message; return None if nothing is complete with it."""
         key = delivery.ledger, delivery.entry
         try:
-            arrival = read_arrival(frame)
+            arrival = read_arrival(frame, self._shapes)
             self._chunks.damaged.discard(key)
             if not is_chunk(arrival.metadata):
                 return arrival, None

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError, ProtocolError, TransportError
+from jmsaio.model.packed import Shape
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import EntryId, ReceivedRecord, WireId
 from jmsaio.protocol.chunks import Assembly
@@ -73,6 +74,7 @@ class WireReader:
         self._options = options
         self._on_closed = closed
         self._receiving = receiving
+        self._shapes: dict[int, Shape] = {}  # of properties
         self._joins = joins
         self._permits = Permits(max(1, options.config.receiver_queue_size), client.share)
         self._partition = split_partition(options.topic)[1]
@@ -201,7 +203,7 @@ class WireReader:
         """Take an entry."""
         place = delivery.ledger, delivery.entry
         try:
-            found = read_arrival(frame)
+            found = read_arrival(frame, self._shapes)
             arrival = self._assemble(place, found) if is_chunk(found.metadata) else found
         except ProtocolError as error:
             self._permits.used(announced(frame), 0)
