@@ -12,7 +12,6 @@ from benchmarks.spark.messages import PERCENT, SOURCE, queues_of, work_of
 from benchmarks.spark.session import metered, ready, run_query, the_session
 from benchmarks.workload import Task
 from jmsaio.spark.jobs import archive as archiving
-from jmsaio.spark.jobs.extent import ArchiveOrder
 
 
 def to_noop(frame: DataFrame) -> None:
@@ -93,7 +92,9 @@ def archive(task: Task) -> Metrics:
     work = work_of(task)
     with tempfile.TemporaryDirectory(prefix="jmsaio-bench-") as folder:
         connection = {"url": task.url, "minPartitions": "2"}
-        order = ArchiveOrder(connection=connection, destination=f"queue://{task.extra[SOURCE]}", folder=Path(folder))
+        order = archiving.ArchiveOrder(
+            connection=connection, destination=f"queue://{task.extra[SOURCE]}", folder=folder
+        )
         with metered() as costs:
             summary = archiving.archive(the_session(), order, archiving.Pace(entries=None))
         size = sum(path.stat().st_size for path in Path(folder).rglob("*.parquet"))

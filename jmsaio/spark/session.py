@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Final, TypeAlias
+from typing import Any, Final, cast
 
 from pyspark.sql import SparkSession
 
 import jmsaio.spark
 
-#: A session, or a function that starts one.
-Session: TypeAlias = SparkSession | Callable[[], SparkSession]
 #: Master of a session created here: two tasks at a time on this machine.
 MASTER: Final = "local[2]"
 
@@ -31,11 +29,6 @@ _LOCAL: Final[Mapping[str, str]] = {
     "spark.driver.host": "127.0.0.1",
     "spark.sql.shuffle.partitions": "8",
 }
-
-
-def is_started() -> bool:
-    """Return whether Spark runs already: there is an active session, or ``spark-submit`` runs this process."""
-    return SparkSession.getActiveSession() is not None or _SUBMITTED in os.environ
 
 
 @contextmanager
@@ -94,3 +87,32 @@ def tasks_done(session: SparkSession) -> tuple[int, int]:
     stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
     known = [stage for stage in stages if stage is not None]
     return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+
+def located(folder: str, *names: str) -> str:
+    """Return the URL of a folder, or of a file there, for Spark, whose default file system need not be this machine's.
+
+    Args:
+        folder: an absolute path on this machine, or a URL.
+        names: names below it.
+    """
+    return "/".join((folder if "://" in folder else f"file:{folder}", *names))
+
+
+def hadoop_path(session: SparkSession, url: str) -> tuple[Any, Any]:
+    """Return the file system of a URL, with the session's settings, and the path there: objects of the JVM."""
+    context: Any = session.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path(url)
+    return path.getFileSystem(context._jsc.hadoopConfiguration()), path
+
+
+def read_text(session: SparkSession, url: str) -> str | None:
+    """Return the content of a small file; None if it does not exist."""
+    system, path = hadoop_path(session, url)
+    if not system.exists(path):
+        return None
+    stream, context = system.open(path), cast("Any", session.sparkContext)
+    try:
+        return str(context._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+    finally:
+        stream.close()

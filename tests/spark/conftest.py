@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +13,9 @@ import pytest
 
 from jmsaio.config import load
 from jmsaio.spark import worker as workers
-from jmsaio.spark.model.folder import AnyPath, StorePath, folder_at
 from jmsaio.testing import FaultProxy, FaultScript, embedded_broker
 from jmsaio.transport.registry import connected
-from tests.spark.gcs import start_gcs
-from tests.spark.hdfs import start_hdfs
 from tests.spark.seam import Breakable, Seam
-from tests.spark.store import make_bucket, start_server, variables
 from tests.support.broker import TestBroker
 
 if TYPE_CHECKING:
@@ -67,64 +62,6 @@ async def pulsar(pulsar_broker: TestBroker) -> AsyncIterator[Seam]:
     """A client at the seam, on a real broker."""
     async with connected(load(pulsar_broker.url)) as transport:
         yield Seam(transport)
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[None]:
-    """A server with the interface of S3, for this process and for processes that it starts."""
-    with start_server() as port, pytest.MonkeyPatch.context() as patch:
-        for name, value in variables(port).items():
-            patch.setenv(name, value)
-        yield
-
-
-@pytest.fixture(scope="session")
-def gcs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a bucket in GCS."""
-    with start_gcs(tmp_path_factory.mktemp("gcs")) as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        yield "gs://bucket"
-
-
-@pytest.fixture(scope="session")
-def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of HDFS."""
-    with start_hdfs(tmp_path_factory.mktemp("hdfs")) as url:
-        yield url
-
-
-#: Kinds of stores: a server with the interface of S3, and HDFS.
-STORES = ("s3", pytest.param("hdfs", marks=pytest.mark.java))
-
-
-@pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest) -> StorePath:
-    """A folder in each kind of store, which the driver and the tasks of ``spark`` reach."""
-    return new_folder(request)
-
-
-@pytest.fixture(params=["local", *STORES])
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> AnyPath:
-    """A folder for an archive, on this machine and in each kind of store."""
-    return tmp_path if request.param == "local" else new_folder(request)
-
-
-def new_folder(request: pytest.FixtureRequest) -> StorePath:
-    """A new folder in the store that is the fixture's parameter."""
-    if request.param in ("gcs", "hdfs"):
-        root = request.getfixturevalue(request.param)
-    else:
-        request.getfixturevalue("server")
-        root = make_bucket()
-        if "spark" in request.fixturenames:
-            session: SparkSession = request.getfixturevalue("spark")
-            session.sparkContext.environment.update(
-                {name: value for name, value in os.environ.items() if name.startswith("AWS_")}
-            )
-    folder = folder_at(f"{root}/{uuid.uuid4().hex}")
-    assert isinstance(folder, StorePath)
-    return folder
 
 
 @pytest.fixture(scope="session")

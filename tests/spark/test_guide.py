@@ -60,7 +60,7 @@ def test_an_example_that_is_not_run_compiles(block: Block) -> None:
 
 
 def test_examples_of_each_document_are_found() -> None:
-    names = ["README.md", "spark-kafka.md", "spark-tutorial.md", "spark.md"]
+    names = ["README.md", "spark-kafka.md", "spark-operation.md", "spark-tutorial.md", "spark.md"]
     assert [block.path.name for block in whole(BLOCKS)] == names
 
 

@@ -10,15 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from jmsaio.spark.jobs.files import files_of, open_file
-from jmsaio.spark.jobs.manifest import require_manifest
-from jmsaio.spark.jobs.report import report_archive
-from jmsaio.spark.model.folder import AnyPath
-from jmsaio.spark.planning.plan import SMALL_ENTRIES
+from jmsaio.spark.jobs.archive import ArchiveOrder, archive, read_archive
 from tests.spark.kill import run_rounds
 from tests.spark.kill_driver import end_session, processes_of
-from tests.spark.session import environment
+from tests.spark.session import environment, patiently
 from tests.spark.use import send
 from tests.support.broker import TestBroker
 
@@ -34,46 +31,49 @@ def test_a_killed_stream_loses_and_repeats_nothing(pulsar_broker: TestBroker, tr
     assert [one for one in rounds if not one.good] == []
 
 
-def staged(folder: AnyPath) -> bool:
-    """Whether a run writes."""
-    staging = folder / "_writing"
-    return any(staging.rglob("*.parquet") if isinstance(staging, Path) else staging.files())
-
-
-def moved(folder: AnyPath) -> bool:
-    """Whether a run has files at their place."""
+def written(folder: Path) -> bool:
+    """Whether a run has written a file that no log lists."""
     return any(folder.glob("destination=*/*/*.parquet"))
+
+
+def listed(folder: Path) -> bool:
+    """Whether the file sink has listed the files of a run that is not committed."""
+    logs = (folder / "_spark_metadata", folder / "_checkpoint" / "commits")
+    last, known = (max((int(each.name) for each in log.glob("[0-9]")), default=-1) for log in logs)
+    return last > known
+
+
+def committed(folder: Path) -> bool:
+    """Whether a run is committed and the next one has begun."""
+    return (folder / "_checkpoint" / "offsets" / "1").exists()
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(
-    ("has_come", "entries", "count"),
-    [(staged, 8, 40), (moved, 8, 40), (staged, 1100, 1200)],
-    ids=["staged", "moved", "staged by Spark"],
-)
+@pytest.mark.parametrize("has_come", [written, listed, committed])
 def test_a_killed_archive_loses_and_repeats_nothing(
-    pulsar_broker: TestBroker, name: Callable[[str], str], folder: AnyPath,
-    has_come: Callable[[AnyPath], bool], entries: int, count: int,
+    spark: SparkSession, pulsar_broker: TestBroker, name: Callable[[str], str], tmp_path: Path,
+    has_come: Callable[[Path], bool],
 ) -> None:  # fmt: skip
-    """Small runs are those of the command's own process, as all are that clear away what the killed one left."""
-    queue = name("killed")
-    ids = send(pulsar_broker.url, queue, [str(number) for number in range(count)])
+    queue, folder = name("killed"), tmp_path / "archive"
+    ids = send(pulsar_broker.url, queue, [str(number) for number in range(40)])
     command = [sys.executable, "-m", "jmsaio", "spark", "archive", queue, str(folder), "--once"]
-    command += ["-u", pulsar_broker.url, "--entries"]
-    first, again = ([*command, f"{size}"] for size in (entries, min(entries, SMALL_ENTRIES)))
-    with subprocess.Popen(first, env=environment(), start_new_session=True, stdout=subprocess.DEVNULL) as killed:
-        while not has_come(folder):
-            assert killed.poll() is None
-            time.sleep(0.01)
-        end_session(killed)
-    subprocess.run(again, env=environment(), check=True, stdout=subprocess.DEVNULL)
-    manifest = require_manifest(folder)
-    files = files_of(folder, manifest)
-    assert set(folder.glob("*/*/*.parquet")) == set(files)
-    found = [row for path in files for row in open_file(path).read(["JMSMessageID", "position"]).to_pylist()]
-    assert [row["JMSMessageID"] for row in sorted(found, key=lambda row: tuple(row["position"].values()))] == ids
-    assert report_archive(folder)["problems"] == []
+    command += ["-u", pulsar_broker.url, "--entries", "8"]
+    has_failed = True
+    while has_failed:  # as where Spark did not wait long enough for one of its Python processes
+        with subprocess.Popen(command, env=environment(), start_new_session=True, stdout=subprocess.DEVNULL) as killed:
+            while not has_come(folder) and killed.poll() is None:
+                time.sleep(0.001)
+            has_failed = bool(killed.poll())
+            end_session(killed)
+    assert killed.returncode < 0, "the archive was faster than the kill"
+    order = ArchiveOrder(connection={"url": pulsar_broker.url}, destination=f"queue://{queue}", folder=str(folder))
+    summary = patiently(lambda: archive(spark, order))
+    while "failed to connect back" in summary.get("stopped", ""):
+        summary = patiently(lambda: archive(spark, order))
+    assert "stopped" not in summary
+    rows = read_archive(spark, str(folder)).orderBy("position").collect()
+    assert [row.JMSMessageID for row in rows] == ids
 
 
 #: Starts processes in groups of their own as long as it lives, as Spark's JVM may.

@@ -44,8 +44,6 @@ OWNERS = {
     "matplotlib": ("jmsaio.cli.spark.drawing",),
     "textual": ("jmsaio.cli.top", "jmsaio.cli.top_screens"),
     "pyarrow": ("jmsaio.spark",),
-    "hdfs_native": ("jmsaio.spark.model.folder",),
-    "obstore": ("jmsaio.spark.model.folder",),
     "pyspark": ("jmsaio.spark",),
     "threading": ("jmsaio.transport", "jmsaio.launcher"),
     "subprocess": ("jmsaio.launcher",),

@@ -12,7 +12,6 @@ import pytest
 
 from jmsaio import launcher
 from jmsaio.launcher.maven import fetch_jars
-from tests.spark.hdfs import HADOOP
 from tests.support.broker import external_broker
 from tests.support.workers import is_worker, once, shared_folder
 
@@ -67,7 +66,7 @@ def _unfetched(session: pytest.Session) -> list[str]:
 
     try:
         launcher.fetch(progress)
-        fetch_jars(launcher.JAVA_CLIENT if lacking_for_spark() else (*launcher.JAVA_CLIENT, *HADOOP), progress)
+        fetch_jars(launcher.JAVA_CLIENT, progress)
     except launcher.LauncherError as error:
         return [error.reason]
     return []

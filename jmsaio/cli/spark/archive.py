@@ -1,4 +1,4 @@
-"""``jmsaio spark archive`` and ``verify``."""
+"""``jmsaio spark archive``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import attrs
 import click
@@ -15,9 +15,6 @@ from jmsaio.cli.common.connecting import Number, broker_options, full_name, sele
 from jmsaio.cli.common.output import DATA_LOSS, OK, PARTLY, Output, make_output, printable
 from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
-
-if TYPE_CHECKING:
-    from jmsaio.spark.model.folder import AnyPath
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -106,22 +103,20 @@ def stop_by_signal() -> Iterator[Stop]:
 )
 @session_options
 def archive(
-    destination: str, folder: AnyPath, topic: bool, url: str | None, settings: tuple[str, ...], once: bool,
+    destination: str, folder: str, topic: bool, url: str | None, settings: tuple[str, ...], once: bool,
     entries: int, interval: float, dry_run: bool, selector: str | None, since: str | None,
     until: str | None, accept_loss: bool, consume: str | None, master: str, conf: tuple[str, ...],
     as_json: bool | None,
 ) -> int:  # fmt: skip
     """Archive the messages of DESTINATION in Parquet files in FOLDER. Nothing is acknowledged without --consume.
 
-    Runs until interrupted; with --once, archives what is stored now and exits. Each run resumes where the previous one
-    ended; every message is archived exactly once. After a failure, repeat the command to resume. Ctrl-C or SIGTERM
-    finishes the current run; a second signal aborts it. Driver and workers must share FOLDER, or reach its URL, such as
-    s3a://bucket/folder. Spark starts for the first run of more than 1,000 entries or 4 MB.
+    Runs until interrupted; with --once, archives what is stored now and exits. Each run, a micro-batch of Spark,
+    resumes where the previous one ended; every message is archived exactly once. After a failure, repeat the command to
+    resume. Ctrl-C or SIGTERM finishes the current run; a second signal aborts it. Driver and workers must share FOLDER,
+    or reach its URL, such as s3a://bucket/folder.
     """
-    from jmsaio.spark.jobs.archive import Pace, describe_archive
+    from jmsaio.spark.jobs.archive import ArchiveOrder, Pace, describe_archive, subscription_of
     from jmsaio.spark.jobs.archive import archive as archive_messages
-    from jmsaio.spark.jobs.extent import ArchiveOrder, subscription_of
-    from jmsaio.spark.session import is_started
 
     if until is not None and not (once or dry_run):
         raise click.UsageError("--until needs --once: without it the archive runs until interrupted")
@@ -130,74 +125,50 @@ def archive(
         selector=selector, since=since, until=until, fail_on_data_loss=not accept_loss,
         consume=subscription_of(folder) if consume == "" else consume,
     )  # fmt: skip
-    output, chosen = make_output(as_json), pairs("--conf", conf)
+    output = make_output(as_json)
     if dry_run:
-        return _write_archive(output, describe_archive(order))
+        summary = describe_archive(order)
+        if not output.as_json:
+            for each in summary["partitions"]:
+                line = f"{each['topic']}: {each['start']} to {each['end']}, {each['entries']} entries"
+                output.line(printable(line))
+        write_summary(output, summary, f"{summary['entries']} entries, about {summary['bytes']} bytes to archive")
+        return OK
     pace = Pace(entries=entries, interval=None if once else interval)
-    with stop_by_signal() as stop, running(output, master, chosen) as (start, show):  # starting takes seconds
-
-        def start_and_listen() -> Any:
-            session = start()
-            stop.listen()
-            return session
-
-        report = (lambda record: None) if once else _reporter(output, show)
-        session = start_and_listen() if is_started() else start_and_listen
+    with stop_by_signal() as stop, running(output, master, pairs("--conf", conf)) as (start, show):
+        session = start()
+        stop.listen()  # again: Spark has installed its own handler
+        report = _reporter(output, show, once)
         summary = archive_messages(session, order, pace, stop=stop, report=report)
     return _write_archive(output, summary)
 
 
-def _reporter(output: Output, show: Callable[[str], None]) -> Callable[[Mapping[str, Any]], None]:
-    """Return a function that writes the JSON record of a run, or shows the total in the progress line."""
+def _reporter(output: Output, show: Callable[[str], None], once: bool) -> Callable[[Mapping[str, Any]], None]:
+    """Return a function that shows the total in the progress line, and without ``once`` writes a JSON record."""
     from jmsaio.spark.jobs.archive import pace_text
 
     def report(record: Mapping[str, Any]) -> None:
-        if output.as_json:
+        if output.as_json and not once:
             output.record(record)
         show(printable(pace_text(record)))
 
-    output.remark("press Ctrl-C to stop")
+    if not once:
+        output.remark("press Ctrl-C to stop")
     return report
 
 
 def _write_archive(output: Output, summary: Mapping[str, Any]) -> int:
     """Write the summary and return the exit code."""
-    if summary.get("dry_run"):
-        text = f"{summary['entries']} entries, about {summary['bytes']} bytes to archive"
-    else:
-        text = f"{summary['rows']} messages archived in {summary['files']} files, {summary['archived']} in all"
     if not output.as_json:
-        _write_partitions(output, summary)
+        for each in summary["partitions"]:
+            output.line(printable(f"{each['topic']}: archived up to {each['place']}"))
+        for sentence in summary["lost"]:
+            output.line(printable(f"lost: {sentence}"))
     stopped, unmoved = summary.get("stopped"), summary.get("unmoved")
+    text = f"{summary['rows']} messages archived"
     if stopped:
         text += f"; stopped, repeat the command to resume: {stopped}"
     if unmoved:
         text += f"; {summary['subscription']} was not moved, repeat the command to move it"
     write_summary(output, summary, text)
     return DATA_LOSS if summary["lost"] else PARTLY if stopped or unmoved else OK
-
-
-@click.command()
-@click.argument("folder", type=FOLDER)
-@session_options
-def verify(folder: AnyPath, master: str, conf: tuple[str, ...], as_json: bool | None) -> int:
-    """Count the messages in the archive in FOLDER, and compare the counts with its manifest."""
-    from jmsaio.spark.jobs.verify import verify as verify_archive
-
-    output = make_output(as_json)
-    with running(output, master, pairs("--conf", conf)) as (start, _):
-        summary = verify_archive(start, folder)
-    if not output.as_json:
-        for sentence in summary["problems"]:
-            output.line(printable(sentence))
-    verdict = f"{len(summary['problems'])} problems" if summary["problems"] else "all there"
-    write_summary(output, summary, f"{summary['rows']} messages, {verdict}")
-    return DATA_LOSS if summary["problems"] else OK
-
-
-def _write_partitions(output: Output, summary: Mapping[str, Any]) -> None:
-    for each in summary["partitions"]:
-        amount = f"{each['entries']} entries" if summary.get("dry_run") else f"{each['rows']} messages"
-        output.line(printable(f"{each['topic']}: {each['start']} to {each['end']}, {amount}"))
-    for sentence in summary["lost"]:
-        output.line(printable(f"lost: {sentence}"))

@@ -5,19 +5,18 @@ from __future__ import annotations
 import click
 
 from jmsaio.cli.common.output import show_help_alone
-from jmsaio.cli.spark.archive import archive, verify
+from jmsaio.cli.spark.archive import archive
 from jmsaio.cli.spark.check import check
 from jmsaio.cli.spark.cleanup import cleanup
 from jmsaio.cli.spark.dlq import dlq
 from jmsaio.cli.spark.replay import replay
-from jmsaio.cli.spark.report import report
 from jmsaio.cli.spark.status import status
 
 
 @click.group(invoke_without_command=True)
 @click.pass_context
 def spark(context: click.Context) -> None:
-    """Archive messages in Parquet files, report on and replay archives, and redrive dead letters, with Apache Spark.
+    """Archive messages in Parquet files, replay archives, and redrive dead letters, with Apache Spark.
 
     Needs Java and pip install 'jmsaio[spark]'; 'jmsaio spark check' reports what is missing. Runs on this machine by
     default, or on a cluster under spark-submit or with --master.
@@ -27,5 +26,5 @@ def spark(context: click.Context) -> None:
     show_help_alone(context)
 
 
-for command in (check, archive, status, verify, report, replay, dlq, cleanup):
+for command in (check, archive, status, replay, dlq, cleanup):
     spark.add_command(command)

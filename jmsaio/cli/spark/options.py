@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 import click
 
@@ -22,17 +23,22 @@ T = TypeVar("T")
 _EXTRA: Final = ("pyspark", "pyarrow")
 
 
-class _Folder(click.Path):
-    """The folder of an archive, or its URL; URLs that archives can't use are refused before Spark starts."""
-
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
-        from jmsaio.spark.model.folder import folder_at
-
-        folder = folder_at(str(value))
-        return super().convert(value, parameter, context) if isinstance(folder, Path) else folder
+#: A URL whose credentials would be shown, in one of its parts.
+_SECRET: Final = re.compile(r"[^:]+://[^/]*:[^/]*@|[^:]+://.*[?#]", re.DOTALL)
 
 
-FOLDER: Final = _Folder(file_okay=False, path_type=Path)
+class _Folder(click.ParamType[str]):
+    """A folder: the absolute path, or the URL in a file system that Spark reaches."""
+
+    name = "folder"
+
+    def convert(self, value: str, parameter: click.Parameter | None, context: click.Context | None) -> str:
+        if _SECRET.match(value):
+            self.fail("a URL has no credentials and no options: give them to Spark with --conf, or in the environment")
+        return value.rstrip("/") if "://" in value else os.path.abspath(value)
+
+
+FOLDER: Final = _Folder()
 
 
 def needs_extra(command: Callable[P, T]) -> Callable[P, T]:

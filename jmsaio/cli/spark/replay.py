@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from jmsaio.cli.common.connecting import Number, broker_options, selector_option
 from jmsaio.cli.common.output import OK, PARTLY, make_output, printable
 from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
-
-if TYPE_CHECKING:
-    from jmsaio.spark.model.folder import AnyPath
 
 
 @click.command()
@@ -33,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Only report what would be sent.")
 @session_options
 def replay(
-    folder: AnyPath, url: str | None, settings: tuple[str, ...], as_new: bool, dedup: bool, selector: str | None,
+    folder: str, url: str | None, settings: tuple[str, ...], as_new: bool, dedup: bool, selector: str | None,
     rate: float | None, moves: tuple[str, ...], allow_same: bool, dry_run: bool, master: str, conf: tuple[str, ...],
     as_json: bool | None,
 ) -> int:  # fmt: skip
@@ -52,7 +47,7 @@ def replay(
     )  # fmt: skip
     output = make_output(as_json)
     with running(output, master, pairs("--conf", conf)) as (start, _):
-        summary = replay_archive(start, order, dry_run=dry_run)
+        summary = replay_archive(start(), order, dry_run=dry_run)
     if not output.as_json:
         for each in summary["destinations"]:
             output.line(printable(f"{each['source']} to {each['target']}: {each['rows']}"))

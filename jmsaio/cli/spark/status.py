@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from jmsaio.cli.common.connecting import broker_options
 from jmsaio.cli.common.output import DATA_LOSS, OK, json_option, make_output, printable
 from jmsaio.cli.spark.options import FOLDER, needs_extra, read_source
 from jmsaio.cli.spark.running import write_summary
-
-if TYPE_CHECKING:
-    from jmsaio.spark.model.folder import AnyPath
 
 
 @click.command()
@@ -22,7 +17,7 @@ if TYPE_CHECKING:
 @json_option
 @needs_extra
 def status(
-    folder: AnyPath, url: str | None, settings: tuple[str, ...], losses: AnyPath | None, as_json: bool | None
+    folder: str, url: str | None, settings: tuple[str, ...], losses: str | None, as_json: bool | None
 ) -> int:  # fmt: skip
     """Report the unread messages of a stream or an archive. FOLDER is a checkpoint, or an archive. Needs no Java.
 

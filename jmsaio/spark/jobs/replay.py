@@ -23,13 +23,12 @@ from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector
 from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
 from jmsaio.spark.dedup import with_dedup
+from jmsaio.spark.jobs.archive import read_archive
 from jmsaio.spark.jobs.failures import own_errors
-from jmsaio.spark.jobs.files import read_archive
-from jmsaio.spark.jobs.manifest import Manifest, require_manifest
-from jmsaio.spark.model.folder import AnyPath
+from jmsaio.spark.jobs.status import CHECKPOINT
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.batch_planning import list_sources
-from jmsaio.spark.session import Session, set_for_now
+from jmsaio.spark.session import located, read_text, set_for_now
 from jmsaio.spark.worker import configuration_of
 from jmsaio.transport.registry import connected
 
@@ -52,6 +51,7 @@ class ReplayOrder:
 
     Attributes:
         connection: connection options of the data source, including ``url``.
+        folder: absolute path or URL of the archive's folder.
         mapping: target by archived destination, both as ``queue://name``, ``topic://name`` or a bare name; messages of
             other destinations are sent to their origin.
         selector: selector that messages must match; None: all match.
@@ -62,7 +62,7 @@ class ReplayOrder:
     """
 
     connection: Mapping[str, str]
-    folder: AnyPath
+    folder: str
     mapping: Mapping[str, str] = attrs.field(factory=dict)
     selector: str | None = None
     rate: float | None = None
@@ -73,15 +73,18 @@ class ReplayOrder:
         """Return the options of the data source."""
         return {**self.connection, **({"dedup": "columns"} if self.dedup else {})}
 
-    def job(self, archived: Manifest) -> str | None:
+    def job(self, archive: str) -> str | None:
         """Return the prefix of the producer names of a deduplicating replay; None for another replay.
 
         The broker drops messages up to the last number of a producer. So an archive that can have other messages, or
         another selector, needs other producers: otherwise messages would be lost.
+
+        Args:
+            archive: unique id of the archive.
         """
         if not self.dedup:
             return None
-        whole = json.dumps([archived.id or str(self.folder.resolve()), self.selector])
+        whole = json.dumps([archive, self.selector])
         return f"jmsaio-replay-{hashlib.sha256(whole.encode()).hexdigest()[:16]}"
 
 
@@ -106,7 +109,7 @@ class ReplayTarget:
     target: str = attrs.field(default=attrs.Factory(lambda self: self.source, takes_self=True))
 
 
-def replay(session: Session, order: ReplayOrder, *, dry_run: bool = False) -> dict[str, Any]:
+def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) -> dict[str, Any]:
     """Send the messages of an archive as new ones, at least once; with ``dedup``, once even if it is repeated.
 
     Each message has its old JMSMessageID in the property ``jmsaio_original_id``, and its original time to live,
@@ -115,8 +118,7 @@ def replay(session: Session, order: ReplayOrder, *, dry_run: bool = False) -> di
     remember the producers (``brokerDeduplicationProducerInactivityTimeoutMinutes``).
 
     Args:
-        session: a session with ``format("jms")`` registered, or a function that starts one, called if the folder has
-            an archive.
+        session: a session with ``format("jms")`` registered.
         order: archive, targets and filters.
         dry_run: only report what would be sent.
 
@@ -124,35 +126,34 @@ def replay(session: Session, order: ReplayOrder, *, dry_run: bool = False) -> di
         The summary. With ``deduplicated``, ``rows`` includes messages that the broker drops as duplicates.
 
     Raises:
-        ConfigurationError: the folder has no archive; or a message would be sent to its origin, and ``allow_same`` is
-            not set; or ``mapping`` names a destination that is not archived; or ``dedup`` is set, and a target does not
-            exist, or does not deduplicate.
+        ConfigurationError: the folder does not exist, or has files of something else; or a message would be sent to its
+            origin, and ``allow_same`` is not set; or ``mapping`` names a destination that is not archived; or ``dedup``
+            is set, and a target does not exist, or does not deduplicate.
         JMSError: a message can't be sent; earlier ones can be sent already.
     """
     began = time.monotonic()
-    archived = require_manifest(order.folder)
     configuration = configuration_of(parse_options(order.options(), Use.WRITE))
-    session = session() if callable(session) else session
-    frame = read_archive(session, order.folder, archived)
-    targets: list[ReplayTarget] = []
     with own_errors():
-        if frame is not None:
-            frame = frame if order.selector is None else select_rows(frame, order.selector)
-            bad, partitions = f.count("decode_error"), f.coalesce(f.max("partition") + 1, f.lit(0))
-            counted = frame.groupBy("destination").agg(f.count("*") - bad, bad, partitions, f.min("topic"))
-            origins = [ReplayTarget(*row) for row in counted.orderBy("destination").collect()]
-            targets = map_targets(origins, order.mapping)
-            if not order.allow_same:
-                check_targets(targets, configuration.system_namespace)
-            look = order.dedup or not dry_run
-            same = asyncio.run(same_partitions(configuration, targets, order.dedup)) if look else []
-            if not dry_run:
-                _send(session, frame, order, targets, same, order.job(archived))
+        frame = read_archive(session, order.folder)
+        frame = frame if order.selector is None else select_rows(frame, order.selector)
+        bad, partitions = f.count("decode_error"), f.coalesce(f.max("partition") + 1, f.lit(0))
+        counted = frame.groupBy("destination").agg(f.count("*") - bad, bad, partitions, f.min("topic"))
+        rows = counted.orderBy("destination").collect()
+        if any(row.destination is None for row in rows):
+            raise ConfigurationError(f"{order.folder} has rows without a destination: it is no archive")
+        targets = map_targets([ReplayTarget(*row) for row in rows], order.mapping)
+        if not order.allow_same:
+            check_targets(targets, configuration.system_namespace)
+        look = order.dedup or not dry_run
+        same = asyncio.run(same_partitions(configuration, targets, order.dedup)) if look else []
+        if targets and not dry_run:
+            archive = read_text(session, located(order.folder, CHECKPOINT, "metadata")) or order.folder
+            _send(session, frame, order, targets, same, order.job(archive))
     return {
         "job": "replay",
         "dry_run": dry_run,
         "deduplicated": order.dedup,
-        "folder": str(order.folder),
+        "folder": order.folder,
         "rows": sum(each.rows for each in targets),
         "undecodable": sum(each.undecodable for each in targets),
         "destinations": [attrs.asdict(each) for each in targets],

@@ -11,46 +11,69 @@ import attrs
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.topic_names import split_partition
-from jmsaio.spark.jobs.extent import locate_all
-from jmsaio.spark.jobs.manifest import Manifest, read_manifest
-from jmsaio.spark.model.folder import AnyPath
 from jmsaio.spark.model.places import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.options.values import time_text
 from jmsaio.spark.planning.batch_planning import Backlog, list_sources, look, source_of
-from jmsaio.spark.planning.losses import read_losses
+from jmsaio.spark.planning.losses import folder_at, names_in, read_bytes, read_losses
 from jmsaio.spark.planning.offsets import Behind, from_json
+from jmsaio.spark.planning.plan import Stored, locate
+from jmsaio.spark.planning.ranges import Loss
 from jmsaio.spark.worker import connected_by
 
+#: Folders in an archive's folder: the checkpoint of its stream, and accepted losses. The underscore hides them from
+#: readers of its files.
+CHECKPOINT: Final = "_checkpoint"
+LOSSES: Final = "_losses"
 _OFFSETS: Final = "offsets"
-_Read = tuple[dict[str, Place], dict[str, Any]]
+_GONE: Final = "the topic, or the partition, no longer exists"
 
 
-def status(connection: Mapping[str, str], folder: AnyPath, losses: AnyPath | None = None) -> dict[str, Any]:
+@attrs.frozen
+class Checkpoint:
+    """Checkpoint of a stream.
+
+    Attributes:
+        places: places up to which micro-batches are committed.
+        last: the newest micro-batch.
+    """
+
+    places: Mapping[str, Place]
+    last: Mapping[str, Any]
+
+
+def status(connection: Mapping[str, str], folder: str, losses: str | None = None) -> dict[str, Any]:
     """Return how far a stream or an archive has read, and what the broker stores after that.
 
     Args:
         connection: connection options of the data source, including ``url``.
-        folder: checkpoint folder of a stream, or folder of an archive.
+        folder: checkpoint folder of a stream, or folder of an archive: an absolute path, or a URL.
         losses: the stream's ``dataLossFolder``.
 
     Returns:
-        The summary: ``last``, the last run or micro-batch; ``partitions`` with place and backlog; the whole backlog;
+        The summary: ``last``, the last micro-batch; ``partitions`` with place and backlog; the whole backlog;
         ``lost``, known losses, and ``missing``, messages to read next that no longer exist, one sentence each.
 
     Raises:
-        ConfigurationError: the folder is neither, or another version wrote it.
+        ConfigurationError: the folder is neither, can't be read, or another version wrote it.
         TransportError: the broker does not answer.
     """
-    archived = read_manifest(folder)
-    places, summary = _read_checkpoint(folder) if archived is None else _read_archive(archived)
-    if losses is not None:
-        summary["lost"] = [*summary["lost"], *read_losses(losses)]
-    starts, behind, missing = asyncio.run(_find(connection, places))
+    try:
+        archived = read_checkpoint(f"{folder}/{CHECKPOINT}")
+        found = read_checkpoint(folder) if archived is None else archived
+        noted = [f"{folder}/{LOSSES}"] if archived is not None else [losses] if losses is not None else []
+        lost = [sentence for each in noted for sentence in read_losses(each)]
+    except OSError as error:
+        raise ConfigurationError(f"{folder} can't be read: {error}") from error
+    if found is None:
+        raise ConfigurationError(f"{folder} is neither an archive nor the checkpoint of a stream that has begun")
+    starts, behind, missing = asyncio.run(_find(connection, found.places))
     return {
         "job": "status",
-        "folder": str(folder),
-        **summary,
+        "folder": folder,
+        "kind": "stream" if archived is None else "archive",
+        "last": found.last,
+        "lost": lost,
         "missing": missing,
         "partitions": [
             {"topic": topic, "place": None if (place := starts.get(topic)) is None else str(place), **attrs.asdict(one)}
@@ -60,40 +83,37 @@ def status(connection: Mapping[str, str], folder: AnyPath, losses: AnyPath | Non
     }
 
 
-def _read_archive(manifest: Manifest) -> _Read:
-    newest = max((part.last for part in manifest.parts if part.last is not None), default=None)
-    last = {"run": manifest.runs, "rows": manifest.rows, "newest": time_text(newest)}
-    return manifest.ends(), {"kind": "archive", "last": last, "lost": list(manifest.lost)}
+def read_checkpoint(folder: str) -> Checkpoint | None:
+    """Read the checkpoint of a stream; return None if it has not begun.
 
-
-def _read_checkpoint(folder: AnyPath) -> _Read:
-    """Return the places up to which micro-batches are committed."""
-    planned, done = _batches(folder / _OFFSETS), _batches(folder / "commits")
+    Raises:
+        ConfigurationError: a file can't be read, or another version wrote it, or the stream has no source ``jms``.
+        OSError: the folder can't be read.
+    """
+    system, path = folder_at(folder)
+    planned, done = (
+        {int(name) for name in names_in(system, f"{path}/{kind}") if name.isdigit()} for kind in (_OFFSETS, "commits")
+    )
     if not planned:
-        raise ConfigurationError(f"{folder} is neither an archive nor the checkpoint of a stream that has begun")
+        return None
+
+    def lines(batch: int) -> list[Any]:
+        """Return the JSON lines of a micro-batch: Spark's own, and the offsets of each source."""
+        file = f"{path}/{_OFFSETS}/{batch}"
+        try:
+            return [json.loads(line) for line in read_bytes(system, file).decode().splitlines()[1:] if line != "-"]
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(f"{file} can't be read: {error}") from error
+
     places: dict[str, Place] = {}
     if committed := done & planned:
-        for line in _lines(folder, max(committed))[1:]:
+        for line in lines(max(committed))[1:]:
             if isinstance(line, dict) and "p" in line:
                 places |= from_json(line)
         if not places:
             raise ConfigurationError(f"{folder} is the checkpoint of a stream without a source jms")
-    began = _lines(folder, max(planned))[0]["batchTimestampMs"]
-    last = {"batch": max(planned), "committed": max(planned) in done, "began": time_text(began)}
-    return places, {"kind": "stream", "last": last, "lost": []}
-
-
-def _batches(folder: AnyPath) -> set[int]:
-    return {int(path.name) for path in folder.glob("[0-9]*") if path.name.isdigit()}
-
-
-def _lines(folder: AnyPath, batch: int) -> list[Any]:
-    """Return the JSON lines of a micro-batch: Spark's own, and the offsets of each source."""
-    path = folder / _OFFSETS / str(batch)
-    try:
-        return [json.loads(line) for line in path.read_bytes().decode().splitlines()[1:] if line != "-"]
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path} can't be read: {error}") from error
+    began = lines(max(planned))[0]["batchTimestampMs"]
+    return Checkpoint(places, {"batch": max(planned), "committed": max(planned) in done, "began": time_text(began)})
 
 
 async def _find(
@@ -107,5 +127,18 @@ async def _find(
     async with connected_by(options) as (transport, configuration):
         names = await list_sources(transport, source_of(options, configuration), may_miss=True)
         stores = await look(transport, names)
-        starts, losses = locate_all(places, stores, ())
+        starts, losses = _locate_all(places, stores)
         return starts, await Backlog(transport).find(starts, stores), [str(loss) for loss in losses]
+
+
+def _locate_all(places: Mapping[str, Place], stores: Mapping[str, Stored]) -> tuple[dict[str, Place], list[Loss]]:
+    """Return the places to read next, and the lost messages after the places."""
+    starts: dict[str, Place] = {}
+    losses = []
+    for topic, place in places.items():
+        if topic not in stores:
+            losses.append(Loss(topic, place, None, _GONE))
+            continue
+        starts[topic], loss = locate(topic, place, stores[topic])
+        losses += [] if loss is None else [loss]
+    return starts, losses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any, Final, Literal
 
 import attrs
@@ -19,7 +19,6 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import KINDS, Queue, Resolved, Topic, join_names, parse_destination_text, resolve
 from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector
-from jmsaio.spark.model.folder import folder_at
 from jmsaio.spark.model.places import Place, parse_place
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
 from jmsaio.spark.options.secrets import MAPS, SECRETS, check_secret
@@ -369,7 +368,7 @@ def _contradictions(given: Given) -> Iterator[tuple[str, str]]:
     folder = options.data_loss_folder
     if folder is not None and options.fail_on_data_loss:
         yield "dataLossFolder", "has no effect without failOnDataLoss=false"
-    if folder is not None and isinstance(path := folder_at(folder), Path) and not path.is_absolute():
+    if folder is not None and "://" not in folder and not PurePath(folder).is_absolute():
         yield "dataLossFolder", "must be an absolute path: tasks have other working directories"
     if options.transaction and options.dedup:
         yield "transaction", "is given together with dedup, whose rows their tasks send; give one of them"

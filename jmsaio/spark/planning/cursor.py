@@ -27,15 +27,11 @@ class StreamCursor:
 
     Args:
         shared: move it even while it has consumers, which then miss messages that they have not received yet.
-        option: name of the option, for errors.
-        remedy: alternative to closing the consumers, for errors.
     """
 
     admin: Admin
     subscription: str
     shared: bool
-    option: str = "option subscription"
-    remedy: str = ", or set sharedCursor=true"
     _moved: dict[str, Place] = attrs.field(init=False, factory=dict)
     _tried: dict[str, Place] = attrs.field(init=False, factory=dict)
     _there: set[str] = attrs.field(init=False, factory=set)
@@ -150,8 +146,8 @@ class StreamCursor:
         found = (await self.admin.stats(topic)).subscriptions.get(self.subscription)
         if found is not None and found.consumers:
             raise ConfigurationError(
-                f"{self.option}: {shown(self.subscription)} of {topic} has {found.consumers} consumers, which "
-                f"would miss what is read; close them, or name another subscription{self.remedy}",
+                f"option subscription: {shown(self.subscription)} of {topic} has {found.consumers} consumers, which "
+                f"would miss what is read; close them, or name another subscription, or set sharedCursor=true",
                 key="subscription",
             )
 

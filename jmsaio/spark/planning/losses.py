@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 from collections.abc import Iterable
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from jmsaio.errors import DataLossError
 from jmsaio.model.log_fields import log_fields
-from jmsaio.spark.model.folder import AnyPath, folder_at
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.ranges import Loss
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +39,7 @@ class Losses:
 
     def total(self) -> int:
         """Return the number of losses: those that all processes noted in the folder; without one, those found here."""
-        return self.count if self._folder is None else len(read_losses(folder_at(self._folder)))
+        return self.count if self._folder is None else len(read_losses(self._folder))
 
     def report(self, loss: Loss) -> None:
         """Report a loss.
@@ -52,7 +55,7 @@ class Losses:
         _log.warning(text, loss, extra=about)
         if self._folder is not None:
             try:
-                write_loss(folder_at(self._folder), str(loss))
+                write_loss(self._folder, str(loss))
             except OSError as error:
                 _log.warning("the loss can't be noted in %s: %s", self._folder, error)
 
@@ -62,13 +65,55 @@ class Losses:
             self.report(loss)
 
 
-def write_loss(folder: AnyPath, sentence: str) -> None:
+def write_loss(folder: str, sentence: str) -> None:
     """Write a loss to a file. A loss that a repeated task finds again is the same file."""
-    folder.mkdir(parents=True, exist_ok=True)
+    system, path = folder_at(folder)
+    system.create_dir(path)
     name = hashlib.sha256(sentence.encode()).hexdigest()[:16]
-    (folder / f"{name}.txt").write_bytes(f"{sentence}\n".encode())
+    with system.open_output_stream(f"{path}/{name}.txt") as file:
+        file.write(f"{sentence}\n".encode())
 
 
-def read_losses(folder: AnyPath) -> tuple[str, ...]:
+def read_losses(folder: str) -> tuple[str, ...]:
     """Return the sentences of all losses in a folder, sorted."""
-    return tuple(sorted(path.read_bytes().decode().rstrip("\n") for path in folder.glob("*.txt")))
+    system, path = folder_at(folder)
+    paths = [f"{path}/{name}" for name in names_in(system, path) if name.endswith(".txt")]
+    return tuple(sorted(read_bytes(system, each).decode().rstrip("\n") for each in paths))
+
+
+def remove_losses(folder: str) -> None:
+    """Delete a folder of losses, if it exists."""
+    system, path = folder_at(folder)
+    if names_in(system, path):
+        system.delete_dir(path)
+
+
+def folder_at(text: str) -> tuple[FileSystem, str]:
+    """Return the file system of a folder, and its path there; credentials come from the environment.
+
+    Args:
+        text: an absolute path, or a URL: ``s3a``, ``s3``, ``gs``, ``abfs``, ``abfss`` or ``hdfs``.
+
+    Raises:
+        OSError: the file system can't be reached, or the URL is of another kind.
+    """
+    from pyarrow.fs import FileSystem
+
+    try:
+        system, path = FileSystem.from_uri(re.sub("^s3[an]:", "s3:", text))
+    except ValueError as error:
+        raise OSError(f"{text}: {error}") from error
+    return system, path
+
+
+def names_in(system: FileSystem, path: str) -> list[str]:
+    """Return the names in a folder; nothing if it does not exist."""
+    from pyarrow.fs import FileSelector
+
+    return [each.base_name for each in system.get_file_info(FileSelector(path, allow_not_found=True))]
+
+
+def read_bytes(system: FileSystem, path: str) -> bytes:
+    """Return the content of a file."""
+    with system.open_input_stream(path) as file:
+        return bytes(file.read())

@@ -17,7 +17,7 @@ from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 #: Maximum ranges of a task, and their maximum entries and bytes if there are several: reading fewer takes less time
 #: than starting a task. A task starts to read all of its ranges at the same time.
 _TOGETHER: Final = 32
-SMALL_ENTRIES, SMALL_BYTES = 1000, 4 * 1024 * 1024
+_SMALL_ENTRIES, _SMALL_BYTES = 1000, 4 * 1024 * 1024
 #: Reasons why a place no longer exists.
 _TRIMMED: Final = "the broker has deleted them, or the topic was deleted and created again"
 _BEHIND: Final = "the position is after the end of the topic, which might have been deleted and created again"
@@ -215,18 +215,12 @@ def share_tasks(
     for one in ranges:
         count = one.entries() if one.ledgers else max_entries
         entries, size = entries + count, size + count * one.size
-        is_small = entries <= min(SMALL_ENTRIES, max_entries) and size <= SMALL_BYTES
+        is_small = entries <= min(_SMALL_ENTRIES, max_entries) and size <= _SMALL_BYTES
         if not tasks or len(tasks[-1]) == most or not is_small:
             tasks.append([])
             entries, size = count, count * one.size
         tasks[-1].append(one)
     return [tuple(task) for task in tasks]
-
-
-def are_small(ranges: Sequence[Range]) -> bool:
-    """Return True if all ranges together are small: reading them takes less time than starting a task."""
-    entries, size = sum(one.entries() for one in ranges), sum(one.entries() * one.size for one in ranges)
-    return all(one.ledgers for one in ranges) and entries <= SMALL_ENTRIES and size <= SMALL_BYTES
 
 
 def _divided(number: int, by: int) -> int:

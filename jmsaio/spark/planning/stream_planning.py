@@ -70,6 +70,7 @@ class StreamPlanner:
         self._backlog = Backlog(transport)
         self._losses = Losses.by(options)
         self._cursor: StreamCursor | None = None
+        self._unmoved: list[str] = []  # topics whose subscription could not be moved
         if options.subscription is not None and transport.admin is not None:
             self._cursor = StreamCursor(transport.admin, options.subscription, options.shared_cursor)
 
@@ -137,7 +138,7 @@ class StreamPlanner:
         )
         self._losses.report_all(step.losses)
         if self._cursor is not None and self.options.move_cursor:
-            await self._cursor.move(start, stores, again=self._looked != looked)
+            self._unmoved = await self._cursor.move(start, stores, again=self._looked != looked)
         is_final = self._until is not None or _all_stored(until, stores)
         self._has_ended = is_final and step.end == start
         self._from = start
@@ -176,7 +177,8 @@ class StreamPlanner:
     async def report(self) -> dict[str, Any]:
         """Return the broker's newest offsets, the backlog after the newest batch, the source, and the losses so far.
 
-        Also ``ended`` if everything up to the end of the options was read and stored. While the broker is unreachable,
+        Also ``unmoved``, the topics whose subscription could not be moved, and ``ended`` if everything up to the end of
+        the options was read and stored. While the broker is unreachable,
         the last known ones, and ``unreachable``: ``seconds`` since, and ``reason``.
         """
         if self._outage.shown() is None:
@@ -192,6 +194,7 @@ class StreamPlanner:
         more: dict[str, Any] = {"ended": True} if self._has_ended else {}
         if (outage := self._outage.shown()) is not None:
             more = {"unreachable": outage}
+        more |= {"unmoved": self._unmoved} if self._unmoved else {}
         where = f"{self.options.destination} at {self.options.connection['brokerServiceUrl']}"
         more |= {"source": where, "losses": self._losses.total()}
         return with_behind(ends, self._behind, self._batch) | more

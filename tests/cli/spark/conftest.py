@@ -20,16 +20,15 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
         "session": SimpleNamespace(
             open_session=jobs.open_session,
             tasks_done=jobs.tasks_done,
-            is_started=lambda: jobs.started,
         ),
         "jobs.archive": SimpleNamespace(
             describe_archive=jobs.describe_archive,
             archive=jobs.archive,
+            ArchiveOrder=Order.make,
             Pace=Pace,
             pace_text=lambda record: f"{record['run']} runs",
+            subscription_of=lambda folder: f"own {folder}",
         ),
-        "jobs.extent": SimpleNamespace(ArchiveOrder=Order.make, subscription_of=lambda folder: f"own {folder}"),
-        "jobs.verify": SimpleNamespace(verify=jobs.verify),
         "jobs.replay": SimpleNamespace(ReplayOrder=Order.make, replay=jobs.replay),
         "jobs.dead_letters": SimpleNamespace(
             ReportOrder=Order.make,

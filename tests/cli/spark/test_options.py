@@ -19,7 +19,6 @@ from tests.cli.spark.jobs import URL, Jobs
     [
         ["check"],
         ["archive", "q", "x", "--once"],
-        ["verify", "x"],
         ["replay", "x"],
         ["dlq", "report", "x"],
         ["cleanup", "x", "--all"],

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-
 import pytest
 
 from jmsaio.cli.app import main
-from jmsaio.cli.common.output import DATA_LOSS, ERROR, OK, USAGE
+from jmsaio.cli.common.output import DATA_LOSS, ERROR, USAGE
 from jmsaio.cli.spark.running import _Tasks
-from jmsaio.errors import ConfigurationError, DataLossError, JMSError
+from jmsaio.errors import ConfigurationError, DataLossError
 from tests.cli.spark.jobs import URL, Jobs
 
 
@@ -23,34 +20,14 @@ def test_lost_messages_have_an_exit_code_of_their_own(jobs: Jobs, capsys: pytest
 def test_an_error_of_spark_is_one_sentence(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     kind = type("Py4JError", (Exception,), {"__module__": "py4j.protocol"})
     jobs.failure = kind("out of memory\n\tat java.lang.Thread")
-    assert main(["spark", "verify", "folder"]) == ERROR
+    assert main(["spark", "replay", "folder", *URL]) == ERROR
     told = "jmsaio: Spark failed: out of memory; 'jmsaio spark check' checks Java, packages and the broker"
     assert capsys.readouterr().err.startswith(told)
 
 
-def test_an_archive_that_began_without_spark_says_the_same(
-    jobs: Jobs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It keeps what it has, and has the error for its summary."""
-    kind = type("Py4JError", (Exception,), {"__module__": "py4j.protocol"})
-    jobs.failure = kind("no Java")
-    told: list[str] = []
-
-    def archive(session: Callable[[], str], *_: object, **__: object) -> dict[str, object]:
-        try:
-            session()
-        except JMSError as error:
-            told.append(str(error))
-        return {"job": "archive", "rows": 0, "files": 0, "archived": 0, "lost": [], "partitions": []}
-
-    monkeypatch.setattr(sys.modules["jmsaio.spark.jobs.archive"], "archive", archive)
-    assert main(["spark", "archive", "q", "folder", "--once", *URL]) == OK
-    assert told == ["Spark failed: no Java; 'jmsaio spark check' checks Java, packages and the broker"]
-
-
 def test_other_errors_pass_as_they_are(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> None:
     jobs.failure = ConfigurationError("folder is no archive")
-    assert main(["spark", "verify", "folder"]) == USAGE
+    assert main(["spark", "replay", "folder", *URL]) == USAGE
     assert "folder is no archive" in capsys.readouterr().err
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from jmsaio.errors import DataLossError
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.planning.losses import Losses, read_losses
+from jmsaio.spark.planning.losses import Losses, read_losses, remove_losses
 from jmsaio.spark.planning.ranges import Loss
 
 T = "persistent://public/default/t"
@@ -37,8 +37,13 @@ def test_losses_that_may_be_are_noted_once_each(tmp_path: Path, caplog: pytest.L
     losses, other = Losses(fail=False, folder=str(folder)), attrs.evolve(LOSS, wanted=Place(6, 0))
     losses.report_all([LOSS, other])
     Losses(fail=False, folder=str(folder)).report(LOSS)
-    assert read_losses(folder) == (str(LOSS), str(other))
+    assert read_losses(str(folder)) == (str(LOSS), str(other))
     (tmp_path / "file").touch()
     Losses(fail=False, folder=str(tmp_path / "file")).report(LOSS)
     assert "the loss can't be noted" in caplog.text
-    assert read_losses(tmp_path / "none") == ()
+    assert read_losses(str(tmp_path / "none")) == ()
+    remove_losses(str(folder))
+    remove_losses(str(folder))
+    assert not folder.exists()
+    with pytest.raises(OSError, match=r"^ftp://x/y: "):
+        read_losses("ftp://x/y")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place
-from jmsaio.spark.planning.plan import Stored, are_small, locate, pending, share_tasks, split, stored, whole
+from jmsaio.spark.planning.plan import Stored, locate, pending, share_tasks, split, stored, whole
 from jmsaio.spark.planning.ranges import BEGINNING, Range
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 from tests.spark.planning.ledgers import STEPS, Ledgers
@@ -232,9 +232,6 @@ def test_large_ranges_have_tasks_of_their_own_and_small_ones_a_bounded_number() 
     assert tasks == ["0", "1", "2", "3", "4,5"]
     unknown = [Range(f"{T}{number}", BEGINNING, Place(8, 2)) for number in range(3)]
     assert share_tasks(unknown) == [(one,) for one in unknown]
-    assert [are_small(each) for each in (small, [*small, topic(9, 1)], mixed[3:4], unknown, [])] == [
-        True, False, False, False, True,
-    ]  # fmt: skip
 
 
 def test_a_range_estimates_the_size_of_its_entries_by_its_own_ledgers() -> None:

@@ -320,7 +320,7 @@ async def test_a_topic_that_was_deleted_is_data_loss(
         await seam.rows(part)
     reading = seam.reading(part, fail_on_data_loss=False, data_loss_folder=str(tmp_path))
     assert (await reading.next_columns(), reading.losses.count) == (None, 1)
-    (noted,) = read_losses(tmp_path)
+    (noted,) = read_losses(str(tmp_path))
     assert noted.startswith(f"{topic}: messages from {part.start} on are lost")
     assert "the topic was deleted" in caplog.text
 
