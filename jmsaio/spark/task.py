@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 
 
 class TaskReader:
-    """Base of batch and stream readers: reads the ranges of a task.
-
-    Args:
-        options: with the columns to read.
-        schema: Spark's schema of these columns.
-    """
+    """Base of batch and stream readers: reads the ranges of a task."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options

@@ -58,12 +58,7 @@ _NONE: Final = -1
 
 @attrs.frozen
 class MicroBatch:
-    """A micro-batch of a streaming query.
-
-    Attributes:
-        query: the query's id, which its checkpoint contains.
-        number: Spark's number of the batch, from 0.
-    """
+    """A micro-batch of a streaming query, by the query's id, which its checkpoint contains, and its number there."""
 
     query: str
     number: int

@@ -21,11 +21,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 @attrs.define(eq=False)
 class Stop:
-    """Whether a signal has requested a stop.
-
-    Attributes:
-        requested: whether a signal was received.
-    """
+    """Whether a signal has requested a stop."""
 
     requested: bool = False
 

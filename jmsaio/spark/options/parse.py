@@ -67,14 +67,10 @@ _NO_ADMIN: Final = "needs the broker's REST interface, which jms.usePulsarAdmin=
 
 @attrs.frozen
 class Given:
-    """The options of one call.
+    """The options of one call: the texts of the source's own, by their written names, and the parsed ones.
 
-    Attributes:
-        use: purpose of the options.
-        texts: texts of the source's own options, by their written names.
-        options: parsed options, without those that ``parse_columns`` and ``parse_bounds`` return.
-        configuration: the configuration loaded from the connection options.
-        resolved: the topics of the destination; None if each row names its own.
+    ``options`` is without those that ``parse_columns`` and ``parse_bounds`` return; ``resolved`` is None if each row
+    names its own destination.
     """
 
     use: Use

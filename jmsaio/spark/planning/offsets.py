@@ -113,12 +113,7 @@ def _behind(topic: str, start: Place, store: Stored, end: Place | None = None) -
 
 @attrs.frozen
 class Step:
-    """End of the next batch of a stream.
-
-    Attributes:
-        entries: number of entries; 0 if the ledgers are unknown.
-        losses: messages of the batch that no longer exist.
-    """
+    """End of the next batch of a stream; it has no ``entries`` if the ledgers are unknown."""
 
     end: dict[str, Place]
     entries: int

@@ -90,14 +90,7 @@ def _without(run: EntryRun, spans: Sequence[Span]) -> Iterator[EntryRun]:
 
 @attrs.frozen
 class Loss:
-    """Stored messages that were to be read and no longer exist.
-
-    Attributes:
-        topic: full name of the topic, or of the partition.
-        wanted: the first lost message.
-        found: the next existing place, or None.
-        reason: what is known, as a clause.
-    """
+    """Stored messages that were to be read, from ``wanted`` to the next existing place, and no longer exist."""
 
     topic: str
     wanted: Place
