@@ -17,6 +17,7 @@ _NODE = re.compile(r'^    \w+\["(\w+)/?"\]$')
 _STEP = re.compile(r'\["([\w/]+\.py): ')
 _DECISION = re.compile(r"\| (\d{4}-\d\d-\d\d) \| ")
 _PATH = re.compile(r"`([\w./-]+(?:\.py|\.md|/))`")
+PACKAGE_ROW = re.compile(r"^\| ((?:`[\w./]+`(?:, )?)+) \| ([\d,]+) \| (.+) \|$")
 _RING_LINE = re.compile(r"^ring (\d)  ((?:\w+ )*\w+)(?:  |$)", re.MULTILINE)
 
 
@@ -32,6 +33,18 @@ def diagram(text: str) -> dict[str, int]:
         elif (node := _NODE.match(line)) is not None:
             rings[node[1]] = ring
     return rings
+
+
+def package_lines(text: str) -> dict[str, int]:
+    """The lines of each row of the table of packages; a file belongs to the row that names the nearest folder."""
+    owners = {path: row[1] for line in text.splitlines() if (row := PACKAGE_ROW.match(line)) for path in paths(row[1])}
+    lines = dict.fromkeys(owners.values(), 0)
+    for file in (ROOT / "jmsaio").rglob("*.py"):
+        name = file.relative_to(ROOT / "jmsaio").as_posix()
+        owner = max((path for path in owners if name == path or name.startswith(path)), key=len, default=None)
+        if owner is not None:
+            lines[owners[owner]] += len(file.read_text(encoding="utf-8").splitlines())
+    return lines
 
 
 def paths(text: str) -> set[str]:
@@ -65,6 +78,15 @@ def test_every_step_of_a_drawn_route_is_a_module(route: str) -> None:
     steps = _STEP.findall(section.split("```mermaid\n")[1].split("```")[0])
     assert len(steps) > 8
     assert [step for step in steps if not (ROOT / "jmsaio" / step).is_file()] == []
+
+
+def test_the_lines_of_each_package_are_told() -> None:
+    text = GUIDE.read_text(encoding="utf-8")
+    told = {row[1]: int(row[2].replace(",", "")) for line in text.splitlines() if (row := PACKAGE_ROW.match(line))}
+    lines = package_lines(text)
+    wrong = {name: lines[name] for name in lines if abs(told[name] - lines[name]) > max(100, lines[name] // 10)}
+    assert len(lines) > 15
+    assert wrong == {}
 
 
 def test_every_decision_has_a_date() -> None:
