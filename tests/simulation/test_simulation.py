@@ -10,7 +10,7 @@ from tests.simulation.faults import FAULTS, IN_TRANSACTIONS
 from tests.simulation.running import TRANSFERS, run
 
 #: Each fault that a client could have is noticed with 40 at most.
-SEEDS = 60
+SEEDS = 100
 
 
 @pytest.mark.timeout(600)
