@@ -349,7 +349,7 @@ class Consumer:
             self._bouncing.add(entry, min(_RETURN * 2 ** (times - 1), _RETURN_MOST) if times else 0.0)
         expires, failures = may_expire(entry), entry.failures
         base = life.redelivery_count(0, entry.broker_count, entry.returns)
-        due = entry.metadata.deliver_at_time if self._ordered else None
+        due = entry.metadata.deliver_at_time  # the broker delays on shared subscriptions only, and ends early
         delay = 0.0 if due is None else due / 1000 - self._client.clock.now()
         compacted, first = self._subscription.config.read_compacted, 0
         most = math.inf if self._dead_after is None else self._dead_after
@@ -457,7 +457,7 @@ class Consumer:
             self.redeliver(back)
 
     def due_here(self, record: WireRecord) -> None:
-        """Queue a record that waited in this process, in the topic's order."""
+        """Queue a record that waited in this process, in the topic's order if the subscription has one."""
         owner = record.entry.owner
         if owner is not None and owner is not self:
             owner.due_here(record)
@@ -466,7 +466,8 @@ class Consumer:
             return
         record.entry.step(record.index, RecordEvent.DUE_HERE)
         self._ready.append(record)
-        self._sort()
+        if self._ordered:
+            self._sort()
         self._woken()
 
     def _sort(self) -> None:

@@ -1,4 +1,4 @@
-"""Delayed records that arrived before their delivery times, where the broker does not delay them."""
+"""Delayed records that arrived before their delivery times: all on ordered subscriptions, others up to a tick early."""
 
 from __future__ import annotations
 

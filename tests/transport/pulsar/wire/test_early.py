@@ -1,4 +1,4 @@
-"""Delayed records of ordered subscriptions are kept, up to a limit."""
+"""Delayed records that arrive early are kept until their times, up to a limit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ from jmsaio.transport.pulsar.wire.transport import WireTransport
 from tests.kit.records import texts
 from tests.transport.pulsar.wire.peer import Peer
 from tests.transport.pulsar.wire.test_consumer import subscribe
+
+
+async def test_a_record_that_the_broker_sends_a_tick_early_waits_for_its_time(
+    peer: Peer, transport: WireTransport
+) -> None:
+    """On a shared subscription Pulsar's tracker delivers up to ``delayedDeliveryTickTimeMillis`` early."""
+    box = await subscribe(transport, SubscriptionType.SHARED)
+    due = int(transport.clock.now() * 1000) + 100
+    peer.deliver(0, "early", due=due)
+    peer.deliver(1, "plain")
+    assert texts(await box.take(1)) == ["plain"]
+    assert texts(await box.take(1)) == ["early"]
+    assert transport.clock.now() * 1000 >= due
 
 
 async def test_too_many_delayed_records_pause_an_ordered_subscription(
