@@ -32,6 +32,7 @@ def test_a_loss_that_may_be_is_a_warning_and_is_counted(caplog: pytest.LogCaptur
     assert f"{T}: messages from 5:1 on are lost, nothing is stored after it" in caplog.text
 
 
+@pytest.mark.slow  # pyarrow, which writes the notes, is there in the full run only
 def test_losses_that_may_be_are_noted_once_each(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = tmp_path / "lost"
     losses, other = Losses(fail=False, folder=str(folder)), attrs.evolve(LOSS, wanted=Place(6, 0))

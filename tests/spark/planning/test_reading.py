@@ -308,6 +308,7 @@ async def test_the_end_of_a_range_may_be_nothing_for_readers(seam: Seam) -> None
     assert texts(await seam.rows(part)) == SEVEN[:5]
 
 
+@pytest.mark.slow  # pyarrow, which notes the loss, is there in the full run only
 async def test_a_topic_that_was_deleted_is_data_loss(
     seam: Seam, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:  # fmt: skip

@@ -33,14 +33,12 @@ async def open_transport(config: Configuration) -> Transport:
     except ImportError as error:
         if error.name not in ("_pulsar", "pulsar"):
             raise
-        named = config.transport != "auto"
-        asks = f"transport={config.transport}" if named else config.service_url.partition("//")[0] + "//"
         reason = (
-            f"{asks} needs pulsar-client, which can't be imported here ({error}); pip install "
+            f"transport=pulsar-client needs pulsar-client, which can't be imported here ({error}); pip install "
             f"'pulsar-client{SUPPORTED}', or use Python 3.11 to 3.14 if pip finds none for this one; transport=wire "
-            "with a pulsar:// URL works without it, and so does memory:"
+            "works without it, and so does memory:"
         )
-        raise ConfigurationError(reason, key="transport" if named else "brokerServiceUrl") from error
+        raise ConfigurationError(reason, key="transport") from error
     transport = PulsarTransport(config)
     try:
         await transport.check_reachable()
