@@ -102,6 +102,7 @@ async def test_readers_go_on_behind_the_last_record_read_when_the_link_is_back(t
     assert await _read(within, 2) == ["c", "sent before the readers ask"]
     assert await within.at_end()
     assert await _read(latest, 1) == ["sent before the readers ask"]
+    assert await later.at_end()  # once it is connected again
     assert await later.read(10, 0.2) == []
     _cut(transport)
     assert await within.at_end()
