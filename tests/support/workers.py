@@ -15,8 +15,8 @@ import pytest
 
 from jmsaio.launcher.places import locked
 
-#: Processes for a run of many tests, most of which wait: more than that would crowd two processors.
-WORKERS = 5
+#: Processes for a run of many tests, most of which wait for a broker or a session of Spark.
+WORKERS = 6
 #: Processes for the default tier, whose tests wait less: each costs seconds of collecting.
 DEFAULT_WORKERS = 4
 #: Fast tests that a process is given at once: the controller's work for each test would else be as much as the test's.
