@@ -155,12 +155,18 @@ class WireRecord:
         """String properties. Raises MalformedMessageError if they are damaged, or not UTF-8."""
         found = self._properties
         if found is None:
-            span, entry = self._span, self.entry
-            packed = entry.metadata.packed if span is None else entry.data[span.start : span.middle]
+            span, data = self._span, self.entry.data
             try:
-                found = self._properties = unpack(packed)
-            except MessageFormatError as error:
+                if span is None:
+                    found = unpack(self.entry.metadata.packed)
+                elif span.places is None:
+                    found = unpack(data[span.start : span.middle])
+                else:
+                    at = span.start
+                    found = {name: data[at + first : at + stop].decode() for name, (first, stop) in span.places.items()}
+            except (MessageFormatError, UnicodeDecodeError) as error:
                 raise MalformedMessageError(f"the properties of {self.message_id}: {error}", self) from error
+            self._properties = found
         return found
 
     def get(self, name: str, /) -> str | None:

@@ -56,8 +56,11 @@ def test_properties_of_a_known_shape_are_read_as_the_others() -> None:
     assert [[record.get(name) for name in ("a", "b", "c")] for record in (first, second)] == [
         ["1", "", None], ["2", "", None],
     ]  # fmt: skip
+    assert [record.properties for record in (first, second)] == [{"a": "1", "b": ""}, {"a": "2", "b": ""}]
     with pytest.raises(MalformedMessageError, match="property a of ID:5:7:2:2 is not UTF-8"):
         third.get("a")
+    with pytest.raises(MalformedMessageError, match="the properties of ID:5:7:2:2: "):
+        _ = third.properties
 
 
 def test_damaged_text_names_the_record() -> None:
