@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import NoReturn
 
 import attrs
 
 from jmsaio.errors import ForkError, IllegalStateError
-
-#: Number of forks between the first process and this one.
-_forks = 0
-
-
-def _after_fork() -> None:
-    global _forks
-    _forks += 1
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no forks
-    os.register_at_fork(after_in_child=_after_fork)
+from jmsaio.transport import forks
 
 
 @attrs.define(eq=False)
@@ -33,12 +21,12 @@ class Affinity:
     @classmethod
     def here(cls) -> Affinity:
         """Return the running loop and this process."""
-        return cls(asyncio.get_running_loop(), _forks)
+        return cls(asyncio.get_running_loop(), forks.count)
 
     @property
     def forked(self) -> bool:
         """Whether this is a child of the process in which it was created."""
-        return self._forks != _forks
+        return self._forks != forks.count
 
     def check(self) -> None:
         """Raise IllegalStateError outside of the loop, ForkError in a child process."""
@@ -46,12 +34,12 @@ class Affinity:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             loop = None
-        if loop is not self.loop or self._forks != _forks:
+        if loop is not self.loop or self._forks != forks.count:
             self.refuse()
 
     def check_process(self) -> None:
         """Raise ForkError in a child process."""
-        if self._forks != _forks:
+        if self._forks != forks.count:
             self.refuse()
 
     def refuse(self) -> NoReturn:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
 import weakref
 from itertools import count
 from random import random
@@ -23,6 +22,7 @@ from jmsaio.errors import (
 )
 from jmsaio.protocol.backoff import STABLE, Backoff
 from jmsaio.rules.share import Share
+from jmsaio.transport import forks
 from jmsaio.transport.base import LinkChange, LinkListener
 from jmsaio.transport.clock import Clock, clock_of
 from jmsaio.transport.pulsar.wire.known import Known
@@ -31,16 +31,6 @@ from jmsaio.transport.pulsar.wire.tasks import Tasks
 from jmsaio.transport.pulsar.wire.topics import Topics
 
 _log = logging.getLogger(__name__)
-_forks = 0
-
-
-def _after_fork() -> None:
-    global _forks
-    _forks += 1
-
-
-if hasattr(os, "register_at_fork"):  # Windows has no forks
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 @attrs.define(eq=False)
@@ -129,7 +119,7 @@ class Client:
         self.ids = count(1)
         self.closed = False
         self._known: weakref.WeakValueDictionary[tuple[str, str], Known] = weakref.WeakValueDictionary()
-        self._forks = _forks
+        self._forks = forks.count
 
     def known(self, topic: str, subscription: str) -> Known:
         """Return the entries that the consumers of a subscription of a topic or partition share.
@@ -151,7 +141,7 @@ class Client:
 
     def check(self) -> None:
         """Raise ObjectClosedError after close, and ForkError in a child process."""
-        if self._forks != _forks:
+        if self._forks != forks.count:
             raise ForkError("this connection belongs to the parent process; connect again in the child")
         if self.closed:
             raise ObjectClosedError("the connection to the broker is closed")
