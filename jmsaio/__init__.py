@@ -65,10 +65,10 @@ if TYPE_CHECKING:
     from jmsaio.client.context import Context
     from jmsaio.client.factory import ConnectionFactory, connect
     from jmsaio.client.jms_producer import JMSProducer
+    from jmsaio.client.lifetime.stats import ConsumerStats, ProducerStats
     from jmsaio.client.producer import MessageProducer
     from jmsaio.client.request import QueueRequestor, TopicRequestor
     from jmsaio.client.senders.pending import Receipt
-    from jmsaio.client.senders.stats import ConsumerStats, ProducerStats
     from jmsaio.client.session import Session
 
 __all__ = [
@@ -161,7 +161,7 @@ _CLIENT: Final = {
     "ConnectionMetaData": "connection",
     "ConnectionState": "callbacks.connection_state",
     "ConnectionStats": "connection",
-    "ConsumerStats": "senders.stats",
+    "ConsumerStats": "lifetime.stats",
     "Context": "context",
     "Enumeration": "browser",
     "ExceptionListener": "connection",
@@ -169,7 +169,7 @@ _CLIENT: Final = {
     "MessageConsumer": "consumer",
     "MessageListener": "consumer",
     "MessageProducer": "producer",
-    "ProducerStats": "senders.stats",
+    "ProducerStats": "lifetime.stats",
     "QueueBrowser": "browser",
     "QueueRequestor": "request",
     "Receipt": "senders.pending",

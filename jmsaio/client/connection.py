@@ -22,12 +22,12 @@ from jmsaio.client.callbacks.exception_listener import ExceptionListener as Exce
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.lifetime.closing import BackgroundTask, Deadline, FirstError
 from jmsaio.client.lifetime.opening import AsyncClosing, Opening
+from jmsaio.client.lifetime.stats import ConsumerStats, ProducerStats
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.request import Replies
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.session import SessionRuntime
-from jmsaio.client.senders.stats import ConsumerStats, ProducerStats
 from jmsaio.client.session import Session
 from jmsaio.client.subscriptions import in_process
 from jmsaio.config import Configuration

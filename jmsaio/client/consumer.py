@@ -18,9 +18,9 @@ from jmsaio.client.delivery.listeners import Listener
 from jmsaio.client.delivery.schemas import SchemaNeededError
 from jmsaio.client.lifetime.closing import Deadline
 from jmsaio.client.lifetime.opening import AsyncClosing
+from jmsaio.client.lifetime.stats import ConsumerStats
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.senders.pending import call_trace
-from jmsaio.client.senders.stats import ConsumerStats
 from jmsaio.codec import RecordSource, decode_with
 from jmsaio.errors import (
     IllegalArgumentError,

@@ -19,8 +19,8 @@ from jmsaio.client.delivery.filter import Filter, may_expire
 from jmsaio.client.delivery.redelivery import Next, Redelivery, Unread
 from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
 from jmsaio.client.lifetime.closing import Deadline
+from jmsaio.client.lifetime.stats import ConsumerStats, ReceiveCounts
 from jmsaio.client.senders.pending import call_trace
-from jmsaio.client.senders.stats import ConsumerStats, ReceiveCounts
 from jmsaio.codec.headers import expiration, priority
 from jmsaio.codec.properties import as_dead_letter
 from jmsaio.errors import JMSError, MalformedMessageError

@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from jmsaio.client.lifetime.stats import SendCounts
 from jmsaio.client.producers.stamper import SendSettings, Stamper, Targets
 from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.pool import PooledSender
-from jmsaio.client.senders.stats import SendCounts
 from jmsaio.codec import Stamp
 from jmsaio.codec.plain import MAPS, PACKED, PlainWriter
 from jmsaio.errors import JMSError

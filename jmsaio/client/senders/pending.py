@@ -13,7 +13,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 import anyio
 import attrs
 
-from jmsaio.client.senders.stats import SendCounts
+from jmsaio.client.lifetime.stats import SendCounts
 from jmsaio.errors import JMSError, OperationTimeoutError, SendInDoubtError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.messages.tracing import SendTrace
@@ -22,6 +22,11 @@ from jmsaio.model.wire import WireId
 from jmsaio.rules.unit_of_work import UnitOfWork
 from jmsaio.transport.base import Transaction
 from jmsaio.transport.waiting import Waiters
+
+_log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 #: Number of sends woken together, after the first one: one turn of the loop for each would be slow.
 _TOGETHER = 100
@@ -244,12 +249,6 @@ def _fail(group: Sequence[PendingSend], error: JMSError) -> None:
         if origin.work is not None:
             origin.work.send_ended(own)
         origin.sends.ended(1)
-
-
-_log = logging.getLogger(__name__)
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 def call_trace(method: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T | None:

@@ -15,9 +15,9 @@ from jmsaio.client.callbacks.callback_context import SerialCalls
 from jmsaio.client.callbacks.completion import Completions, Functions
 from jmsaio.client.callbacks.exception_listener import ExceptionReports
 from jmsaio.client.callbacks.worker import CallbackWorker
+from jmsaio.client.lifetime.stats import SendCounts
 from jmsaio.client.senders.pending import PendingSend, PendingSends, SendOrigin
 from jmsaio.client.senders.pool import SenderPool
-from jmsaio.client.senders.stats import SendCounts
 from tests.client.helpers import Listener, text, transactions
 
 Name = Callable[[str], str]

@@ -14,8 +14,8 @@ import pytest
 
 import jmsaio
 from jmsaio import AcknowledgeMode, Destination, Message
+from jmsaio.client.lifetime.stats import SendCounts
 from jmsaio.client.senders.pending import Lines, PendingSend, PendingSends, Receipt, SendOrigin, call_trace
-from jmsaio.client.senders.stats import SendCounts
 from jmsaio.errors import (
     BrokerUnavailableError,
     JMSError,
