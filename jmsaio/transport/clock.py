@@ -53,7 +53,7 @@ class SystemClock:
     steady = staticmethod(time.monotonic)
 
     def watch(self, advanced: Callable[[], None]) -> bool:
-        """Return False without registering anything: time passes by itself."""
+        """Return False: time passes by itself."""
         return False
 
     def has_time_of(self, loop: asyncio.AbstractEventLoop) -> bool:
@@ -70,11 +70,9 @@ _EPOCHS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, float] = weakref.W
 class LoopClock:
     """The clocks of an event loop that might have a time of its own.
 
-    While the loop's time is the machine's, the wall clock is, too, so that settings of the machine's clock are
-    followed. Otherwise it began with the machine's, and advances as the loop's time does.
-
-    Args:
-        start: steady time from now on; default: the loop's time.
+    While the loop's time is the machine's, so is the wall clock, and settings of the machine's clock are followed.
+    Otherwise it began with the machine's, and advances as the loop's time does. ``start`` is the steady time from now
+    on, by default the loop's time.
     """
 
     __slots__ = ("_ahead", "_epoch", "_loop")
@@ -97,7 +95,7 @@ class LoopClock:
         return self._loop.time() + self._ahead
 
     def watch(self, advanced: Callable[[], None]) -> bool:
-        """Return False without registering anything: the loop's own timers follow its time."""
+        """Return False: the loop's own timers follow its time."""
         return False
 
     def has_time_of(self, loop: asyncio.AbstractEventLoop) -> bool:
@@ -112,10 +110,9 @@ def _is_machines(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def clock_of(loop: asyncio.AbstractEventLoop, previous: Clock | None = None) -> Clock:
-    """Return the clock that follows a loop: the machine's for those of asyncio and uvloop.
+    """Return the clock that follows a loop: the machine's for loops of asyncio and uvloop.
 
-    Args:
-        previous: the clock used before, whose steady time is continued.
+    It continues the steady time of the clock used before, ``previous``.
     """
     machines = previous is None or isinstance(previous, SystemClock)
     if machines and (
@@ -255,8 +252,7 @@ class TimeHeap(Generic[Item]):
 class Timers:
     """Actions ordered by due time; those of the same time, in the order of adding.
 
-    Args:
-        earlier: called when an action was added that is due before all others.
+    ``earlier`` is called when an action was added that is due before all others.
     """
 
     __slots__ = ("_earlier", "_heap")
@@ -273,7 +269,6 @@ class Timers:
         return token
 
     def cancel(self, token: int) -> None:
-        """Cancel an action; ignored if it has already run. Takes constant time on average."""
         self._heap.cancel(token)
 
     def __len__(self) -> int:
@@ -300,13 +295,10 @@ class Timer(Protocol):
 
 @attrs.define(eq=False)
 class LoopTimers:
-    """Timers of one event loop, based on a clock. Created and used on the loop's thread.
+    """Timers of one event loop, based on a clock, by default the loop's. Created and used on the loop's thread.
 
     If time passes by itself, they are the loop's own timers. With a `ManualClock` they are due once it was advanced far
     enough; their callbacks run in the loop's next turn, in the order of their times.
-
-    Attributes:
-        clock: the clock; default: that of the loop.
     """
 
     clock: Clock = attrs.field(factory=lambda: clock_of(asyncio.get_running_loop()))
@@ -368,12 +360,7 @@ SLICE = 500
 
 @attrs.define(eq=False)
 class DelayQueue(Generic[Item]):
-    """Calls ``due`` with items that are due.
-
-    Args:
-        loop: event loop with the clock and timer.
-        due: called with one or more items, in the order of their times.
-    """
+    """Calls ``due`` with items that are due, one or more, in the order of their times."""
 
     loop: asyncio.AbstractEventLoop
     due: Callable[[list[Item]], None]

@@ -37,7 +37,6 @@ class CopySenders:
     """One sender for each topic and schema, opened on demand. Copies with the same one stay in order.
 
     Args:
-        open_sender: opens senders.
         admin: returns schemas; None: there is no REST interface.
         reopening: called with the topic before an outdated sender is replaced: it might have been deleted meanwhile.
         options: options of all senders; their configured producer name is not used.
@@ -60,10 +59,7 @@ class CopySenders:
 
         Raises:
             NotFoundError: it does not exist, or there is no REST interface to read it.
-            JMSSecurityError: no permission to read it.
-            AdminError: the broker failed.
-
-        Cancelling changes nothing.
+            JMSSecurityError, AdminError: it can't be read.
         """
         version, topic = record.schema_version, split_partition(record.topic)[0]
         if not version:
@@ -81,18 +77,9 @@ class CopySenders:
         return None if schema.type in _UNTYPED else schema
 
     async def missing(self, topic: str, source: str, before: Schema | None = None) -> list[Schema]:
-        """Return the schemas of ``source`` that ``topic`` does not have, oldest first.
+        """Return the schemas of the topic ``source`` that ``topic`` does not have, oldest first, up to ``before``.
 
-        Args:
-            topic: full name of the topic of the copies.
-            source: full name of the messages' topic.
-            before: the first schema that is left out.
-
-        Raises:
-            JMSSecurityError: no permission to read them.
-            AdminError: the broker failed.
-
-        Cancelling changes nothing.
+        Raises JMSSecurityError or AdminError: they can't be read.
         """
         if self._admin is None:
             return []
@@ -103,24 +90,15 @@ class CopySenders:
         return [one for one in schemas if one not in known]
 
     async def register(self, topic: str, schemas: Iterable[Schema]) -> None:
-        """Register schemas with a topic.
+        """Register schemas with a topic. Cancelling leaves the schemas registered so far.
 
-        Raises:
-            TransportError: the broker or pulsar-client refuses one: error code IncompatibleSchema.
-
-        Cancelling leaves the schemas registered so far.
+        Raises TransportError: the broker or pulsar-client refuses one: error code IncompatibleSchema.
         """
         for schema in schemas:
             await (await self._open(topic, schema)).aclose(self._close_timeout)
 
     async def sender(self, topic: str, copy: OutgoingRecord, schema: Schema | None, source: str) -> Sender:
-        """Return the sender for a copy.
-
-        Args:
-            topic: full name of the topic, or of a partition.
-            copy: the record to send next.
-            schema: its schema.
-            source: full name of the topic that it was received from.
+        """Return the sender for a copy of a record of the topic ``source``.
 
         Raises:
             TransportError: the topic refuses the schema: error code IncompatibleSchema.
@@ -162,19 +140,12 @@ class CopySenders:
         await sender.aclose(self._close_timeout)
 
     async def drain(self) -> None:
-        """Wait until every record is confirmed or rejected.
-
-        Raises:
-            OperationTimeoutError: a record was not settled in time.
-        """
+        """Wait until every record is confirmed or rejected; raise OperationTimeoutError otherwise."""
         for sender in list(self._senders.values()):
             await sender.drain(self._options.config.send_timeout or LONGEST_WAIT)
 
     async def aclose(self, timeout: float | None = None) -> None:
-        """Close every sender; records not stored within ``timeout`` seconds (``close_timeout``) are in doubt.
-
-        Idempotent.
-        """
+        """Close every sender; records not stored within ``timeout`` seconds (``close_timeout``) are in doubt."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + (self._close_timeout if timeout is None else timeout)
         while self._senders:

@@ -115,10 +115,9 @@ class MemoryAdmin:
             return found[0].log.cursor(found[0].pending())
 
     async def log(self, topic: str) -> TopicLog:
-        """Return the storage of a topic without partitions, or of one partition. See ``Admin.log``.
+        """Return the storage: one ledger, whose ``entries`` also count records that are no longer stored.
 
-        It is one ledger; ``entries`` also counts records that are no longer stored. Records sent in a transaction are
-        stored by its commit, so everything stored is readable.
+        A transaction's records are stored by its commit, so everything stored is readable.
         """
         with self._reachable():
             found = self._broker.find(topic)
@@ -130,28 +129,23 @@ class MemoryAdmin:
             )
 
     async def held_back(self, topic: str) -> OpenTransaction | None:
-        """Return None: a transaction's messages are stored when it is committed. See ``Admin.held_back``."""
         with self._reachable():
             self._broker.find(topic)
         return None
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
-        """Return the only ledger of a topic without partitions, or of one partition. See ``Admin.ledgers``."""
         return (await self.log(topic)).ledgers
 
     async def entry_filters(self, topic: str) -> frozenset[str]:
-        """Return the plugin's name if the broker emulates it. See ``Admin.entry_filters``."""
         with self._reachable():
             self._broker.find(topic)
             return frozenset({PLUGIN} if self._broker.filters else ())
 
     async def schemas(self, topic: str) -> list[Schema]:
-        """Return all versions of a topic's schema. See ``Admin.schemas``."""
         with self._reachable():
             return list(self._broker.schemas.get(topic, ()))
 
     async def schema(self, topic: str, version: int) -> Schema:
-        """Return a version of a topic's schema. See ``Admin.schema``."""
         with self._reachable():
             found = self._broker.schemas.get(topic, [])
             if version < len(found):
@@ -169,11 +163,9 @@ class MemoryAdmin:
         return await self.is_incomplete(topic, message_id)
 
     async def is_message(self, topic: str, message_id: WireId) -> bool:
-        """Return True for a stored record. See ``Admin.is_message``."""
         return await self.publish_time(topic, message_id) is not None
 
     async def publish_time(self, topic: str, message_id: WireId) -> int:
-        """Return the publish time of a record. See ``Admin.publish_time``."""
         with self._reachable():
             records = [log.records.get(message_id.entry) for log in self._broker.find(topic)]
             if (record := records[0]) is None or len(records) > 1:
@@ -181,7 +173,6 @@ class MemoryAdmin:
             return record.publish_time
 
     async def first_since(self, topic: str, time: int) -> WireId:
-        """Return the id of the first record published at ``time`` or later. See ``Admin.first_since``."""
         with self._reachable():
             found = self._broker.find(topic)
             if len(found) > 1:
@@ -189,7 +180,6 @@ class MemoryAdmin:
             return found[0].message_id(next((record.number for record in found[0].after(time)), found[0].next))
 
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
-        """Acknowledge everything up to and including ``message_id``. See ``Admin.advance``."""
         with self._broker.lock:
             found = self._find(topic, subscription)
             self._broker.check_unpartitioned(topic, "advance them one by one")

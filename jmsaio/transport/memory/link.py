@@ -22,11 +22,7 @@ class Deferred(Protocol):
 
 @attrs.define(eq=False)
 class Link:
-    """A client's connection from the broker to its event loop.
-
-    Attributes:
-        listeners: called with changes of the connection itself.
-    """
+    """A client's connection from the broker to its event loop; ``listeners`` receive changes of the connection."""
 
     broker: Broker
     loop: asyncio.AbstractEventLoop

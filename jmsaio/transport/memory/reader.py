@@ -18,16 +18,9 @@ READ_EACH = "read them one by one"
 
 
 class MemoryReader:
-    """Reads one topic. See ``jmsaio.transport.base.Reader``. Created with the broker's lock held.
+    """Reads one topic; unread records stay in the broker's memory. Created with the broker's lock held.
 
-    Unread records stay in the broker's memory.
-
-    Args:
-        link: connection to the event loop.
-        options: topic and start.
-
-    Raises:
-        InvalidDestinationError: the topic has partitions, or its name is not a full one.
+    Raises InvalidDestinationError: the topic has partitions, or its name is not a full one.
     """
 
     __slots__ = ("_arrived", "_broker", "_closed", "_failure", "_link", "_tail", "_topic", "armed")

@@ -57,14 +57,9 @@ class Attachment:
 
 
 class MemoryReceiver:
-    """Consumes one subscription of one or more topics. See ``jmsaio.transport.base.Receiver``.
-
-    Created with the broker's lock held.
+    """Consumes one subscription of one or more topics. Created with the broker's lock held.
 
     Args:
-        link: connection to the event loop.
-        wanted: subscription to open.
-        wake: called when records might be available.
         by_priority: partitions with a higher number receive a larger share of the receiver queue
             (``jms.enableJMSPriority``).
 
@@ -220,7 +215,6 @@ class MemoryReceiver:
             self._wake()
 
     def receive(self, limit: int) -> list[ReceivedRecord]:
-        """Return available records. See ``Receiver.receive``."""
         with self._broker.lock:
             single = self._single
             records = single.consumer.take(limit) if single is not None else self._take_in_turn(limit)
@@ -255,7 +249,6 @@ class MemoryReceiver:
                 yield each, record
 
     def acknowledge(self, records: Sequence[ReceivedRecord], transaction: Transaction | None = None) -> None:
-        """Acknowledge records. See ``Receiver.acknowledge``."""
         broker = self._broker
         if broker.down:
             return  # lost in transit: they are redelivered
@@ -289,7 +282,6 @@ class MemoryReceiver:
             self._refused = conflict
 
     def negative_acknowledge(self, records: Sequence[SetAside], delay: float, *, counted: bool = True) -> None:
-        """Return records. See ``Receiver.negative_acknowledge``."""
         with self._broker.lock:
             due = self._broker.steady() + delay if delay > 0 else None
             subscriptions: dict[BrokerSubscription, None] = {}
@@ -300,7 +292,6 @@ class MemoryReceiver:
                 subscription.dispatch()
 
     def set_aside(self, records: Sequence[ReceivedRecord]) -> Sequence[SetAside]:
-        """Set records aside, which stay in the broker's own memory. See ``Receiver.set_aside``."""
         self._pass(records, RecordEvent.SET_ASIDE)
         return records
 
@@ -310,7 +301,6 @@ class MemoryReceiver:
                 each.subscription.pass_event(each.consumer, record.number, event)
 
     def dead_letter(self, record: ReceivedRecord, properties: Mapping[str, str]) -> None:
-        """Move a record to the dead letters. See ``Receiver.dead_letter``."""
         broker, stored = self._broker, cast("StoredRecord", record)
         if broker.down:
             return  # it is redelivered
@@ -321,7 +311,6 @@ class MemoryReceiver:
             broker.freed()
 
     def count_delivery(self, records: Sequence[ReceivedRecord]) -> None:
-        """Count another delivery of records that are held. See ``Receiver.count_delivery``."""
         self._pass(records, RecordEvent.DELIVERED_AGAIN)
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
@@ -331,12 +320,6 @@ class MemoryReceiver:
             raise refused
 
     async def unsubscribe(self, timeout: float) -> None:
-        """Delete the subscription. See ``Receiver.unsubscribe``.
-
-        Raises:
-            ConsumerBusyError: it has other consumers.
-            NotFoundError: it was deleted.
-        """
         with self._broker.lock:
             subscriptions = [each.subscription for each in self._attached.values()]
             if not subscriptions and self._wanted.pattern is None:
@@ -363,14 +346,12 @@ class MemoryReceiver:
             self._broker.freed()
 
     async def stop(self, timeout: float) -> None:
-        """Stop receiving. See ``Receiver.stop``."""
         with self._broker.lock:
             self._stopped = True
             for each in self._attached.values():
                 each.subscription.stop(each.consumer)
 
     async def resume(self, timeout: float, selector: str | None = None) -> None:
-        """Receive records again. See ``Receiver.resume``."""
         if not self._stopped:
             return
         wanted = self._wanted.showing(selector)
@@ -382,7 +363,6 @@ class MemoryReceiver:
                 each.subscription.resume(each.consumer)
 
     async def aclose(self, timeout: float) -> None:
-        """Return unacknowledged records and close. See ``Receiver.aclose``."""
         with self._broker.lock:
             self.abandon()
 

@@ -40,12 +40,7 @@ _Outcome = tuple[Token, "_Result | _Numbered", int]
 
 
 class _Numbered(NamedTuple):
-    """Result of a record with a sequence id.
-
-    Attributes:
-        result: the result without the sequence id.
-        partition: full name of its partition or topic.
-    """
+    """Result of a record with a sequence id, and the full name of its partition or topic."""
 
     result: _Result
     partition: str
@@ -53,12 +48,10 @@ class _Numbered(NamedTuple):
 
 
 class MemorySender:
-    """Sends to one topic. See ``jmsaio.transport.base.Sender``.
+    """Sends to one topic.
 
     Args:
-        link: connection to the event loop.
         logs: the partitions, or the only topic.
-        topic: full name of the topic.
         limit: bytes in the broker's memory at which records of this sender wait.
 
     Raises:
@@ -120,7 +113,6 @@ class MemorySender:
         return on_way >= self._window_records or self._bytes >= self._window_bytes
 
     def send(self, record: OutgoingRecord, token: Token, transaction: Transaction | None = None) -> None:
-        """Send a record, which the broker owns from now on. See ``Sender.send``."""
         size = weigh(record)
         logs = self._logs
         log = logs[0] if len(logs) == 1 else logs[partition_of(record, len(logs), self._route, self._turns)]
@@ -250,12 +242,10 @@ class MemorySender:
 
     @property
     def last_sequence_ids(self) -> Mapping[str, int]:
-        """Last sequence id of each partition. See ``Sender.last_sequence_ids``."""
         return self._sequence_ids.last
 
     @property
     def outdated(self) -> bool:
-        """Whether its topic was deleted or terminated. See ``Sender.outdated``."""
         return self._failure is not None
 
     def topic_ended(self, error: JMSError) -> None:
@@ -307,12 +297,10 @@ class MemorySender:
             self._settled((token,), None, cast(JMSError | None, result))
 
     async def ready(self) -> None:
-        """Wait until the window has room. See ``Sender.ready``."""
         while self.full and not self._closed:
             await self._changed.wait()
 
     async def drain(self, timeout: float) -> None:
-        """Wait until every record sent has an outcome. See ``Sender.drain``."""
         try:
             async with asyncio.timeout(timeout):
                 while self._outcomes or self._waiting or self._late:
@@ -322,10 +310,6 @@ class MemorySender:
             raise OperationTimeoutError(f"{open_} messages to {self._topic} had no answer in {timeout:g} s") from error
 
     async def aclose(self, timeout: float) -> None:
-        """Wait for records in flight, fail the rest, and close. See ``Sender.aclose``.
-
-        Cancellation: records without outcome fail in the next turns of the loop.
-        """
         self._closed = self._special = True
         try:
             await self.drain(timeout)

@@ -26,15 +26,11 @@ class TransactionState(enum.Enum):
 
 
 class MemoryTransaction:
-    """A transaction and its work. See ``jmsaio.transport.base.Transaction``.
+    """A transaction and its work, aborted after ``timeout`` seconds.
 
     All methods except ``commit`` and ``abort`` are called with the broker's lock held.
 
-    Args:
-        timeout: seconds after which it is aborted.
-
     Attributes:
-        state: open, committed or aborted.
         failure: the reason why it can't be committed, or None.
         acknowledged: records acknowledged in it: subscription and record number.
         waiting: number of accepted sends waiting for memory.
@@ -79,8 +75,7 @@ class MemoryTransaction:
     ) -> JMSError | None:
         """Acknowledge a record; ``record`` is None if the consumer does not hold it.
 
-        Returns:
-            The conflict with the record's state, if any, after which the transaction can't be committed.
+        Returns the conflict with the record's state, if any, after which the transaction can't be committed.
         """
         if record is None:
             other = subscription.in_transaction.get(number)
@@ -106,10 +101,6 @@ class MemoryTransaction:
     async def commit(self) -> None:
         """Commit the transaction, once none of its sends waits for memory; each waits for the send timeout at most.
 
-        Raises:
-            TransactionRolledBackError: it was rolled back.
-            TransactionInDoubtError: a scripted fault lost the answer.
-
         Cancelling rolls it back.
         """
         while True:
@@ -132,11 +123,7 @@ class MemoryTransaction:
             self.abort_now()
 
     def commit_now(self) -> None:
-        """Commit the transaction.
-
-        Raises:
-            TransactionRolledBackError: it had failed or was aborted, without any effect.
-        """
+        """Commit, or raise TransactionRolledBackError without any effect: it had failed or was aborted."""
         deleted = next((log.name for log, *_ in self._sent if self._broker.logs.get(log.name) is not log), None)
         if deleted is not None:
             self.failure = TransactionRolledBackError(f"topic {deleted} was deleted")

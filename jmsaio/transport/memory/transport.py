@@ -42,11 +42,7 @@ _CAPABILITIES = Capabilities(
 
 
 class MemoryTransport:
-    """One client of one embedded broker. See ``jmsaio.transport.base.Transport``.
-
-    Args:
-        config: configuration; uses ``memory_limit``, ``use_pulsar_admin``, ``enable_jms_priority`` and ``filters``.
-    """
+    """One client of one embedded broker."""
 
     def __init__(self, broker: Broker, config: Configuration) -> None:
         self._broker = broker
@@ -90,7 +86,6 @@ class MemoryTransport:
         self._broker.check_up()
 
     async def open_sender(self, topic: str, options: SenderOptions) -> MemorySender:
-        """Open a sender. See ``Transport.open_sender``."""
         with self._broker.lock:
             self._check()
             self._senders = {sender for sender in self._senders if not sender.closed}
@@ -100,7 +95,6 @@ class MemoryTransport:
             return sender
 
     async def open_receiver(self, subscription: Subscription, wake: Wake) -> MemoryReceiver:
-        """Subscribe. See ``Transport.open_receiver``."""
         with self._broker.lock:
             self._check()
             self._receivers = {receiver for receiver in self._receivers if not receiver.closed}
@@ -118,7 +112,6 @@ class MemoryTransport:
         return attrs.evolve(subscription, config=attrs.evolve(subscription.config, dead_letter=policy))
 
     async def open_reader(self, options: ReaderOptions) -> MemoryReader:
-        """Open a reader. See ``Transport.open_reader``."""
         with self._broker.lock:
             self._check()
             self._readers = {reader for reader in self._readers if not reader.closed}
@@ -127,14 +120,12 @@ class MemoryTransport:
             return reader
 
     async def end(self, topic: str) -> WireId | None:
-        """Return the id of the last record that a reader can receive now. See ``Transport.end``."""
         with self._broker.lock:
             self._check()
             self._broker.check_unpartitioned(topic, READ_EACH)
             return self._broker.open(topic)[0].last
 
     async def ping(self, timeout: float) -> None:
-        """Return unless the broker is down. See ``Transport.ping``."""
         with self._broker.lock:
             self._check()
 
@@ -142,7 +133,6 @@ class MemoryTransport:
         """Return at once: the embedded broker is always ready. See ``Transport.ready_for_transactions``."""
 
     async def begin(self, timeout: float) -> MemoryTransaction:
-        """Open a transaction. See ``Transport.begin``."""
         with self._broker.lock:
             self._check()
             transaction = MemoryTransaction(self._broker, timeout)
@@ -151,7 +141,6 @@ class MemoryTransport:
             return transaction
 
     async def aclose(self, timeout: float) -> None:
-        """Close everything opened by this client; open transactions are aborted. See ``Transport.aclose``."""
         self._closed = True
         loop = asyncio.get_running_loop()
         end = loop.time() + timeout
@@ -202,7 +191,6 @@ class MemoryTransport:
 async def open_transport(config: Configuration) -> MemoryTransport:
     """Open a client of the embedded broker ``config.broker_name``, which is created on first use.
 
-    Raises:
-        BrokerUnavailableError: a test took the broker down.
+    Raises BrokerUnavailableError: a test took the broker down.
     """
     return MemoryTransport(broker_named(config.broker_name), config)

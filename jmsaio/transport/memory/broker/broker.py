@@ -94,11 +94,7 @@ class Faults:
 
 
 class Client(Protocol):
-    """A connected transport.
-
-    Attributes:
-        gone: whether its event loop is closed, so that it will never close itself.
-    """
+    """A connected transport; it is ``gone`` once its event loop is closed, so that it will never close itself."""
 
     @property
     def gone(self) -> bool: ...
@@ -146,14 +142,10 @@ class Broker:
         steady: seconds that only grow; used by timers.
         lock: held by callers of everything below.
         used: bytes of the stored records.
-        timers: scheduled actions.
         logs: topics without partitions, and partitions, by full name.
         partitioned: number of partitions of partitioned topics.
         schemas: the versions of topics' schemas, by the topic's full name.
-        clients: connected transports.
         watchers: receivers with a pattern.
-        transactions: open transactions.
-        faults: scripted faults, for tests.
         down: whether it is unreachable, for tests.
         filters: whether it emulates Starlight's filter plugin.
         blocked: senders waiting for memory.
@@ -223,10 +215,9 @@ class Broker:
         return logs
 
     def register(self, topic: str, schema: Schema) -> bytes:
-        """Return the version of a topic's schema; a new schema is added.
+        """Return the version of a topic's schema; a new schema is added, without a check of its compatibility.
 
-        Raises:
-            TransportError: the topic has a schema of another type. The compatibility of Avro schemas is not checked.
+        Raises TransportError: the topic has a schema of another type.
         """
         versions = self.schemas.setdefault(split_partition(topic)[0], [])
         if schema not in versions:
@@ -237,11 +228,7 @@ class Broker:
         return versions.index(schema).to_bytes(8, "big")
 
     def find(self, topic: str) -> list[Partition]:
-        """Return the partitions of a topic, or the topic alone.
-
-        Raises:
-            NotFoundError: the topic does not exist.
-        """
+        """Return the partitions of a topic, or the topic alone; raise NotFoundError if it does not exist."""
         count = self.partitioned.get(topic)
         if count is not None:
             return [self.logs[partition_name(topic, index)] for index in range(count)]
@@ -250,30 +237,18 @@ class Broker:
         return [self.logs[topic]]
 
     def check_unpartitioned(self, topic: str, instead: str) -> None:
-        """Check that a topic has no partitions; ``instead`` is the hint for the error.
-
-        Raises:
-            InvalidDestinationError: it has partitions.
-        """
+        """Raise InvalidDestinationError if a topic has partitions; ``instead`` is the hint for the error."""
         if topic in self.partitioned:
             raise InvalidDestinationError(f"{brief(topic)} has partitions: {instead}")
 
     def open(self, topic: str) -> list[Partition]:
-        """Return the partitions as ``find`` does; a missing topic is created, without partitions.
-
-        Raises:
-            InvalidDestinationError: the topic name is not a full one.
-        """
+        """Return the partitions as ``find`` does; a missing topic is created, without partitions."""
         if topic not in self.partitioned and topic not in self.logs:
             self.create(topic, 0)
         return self.find(topic)
 
     def create(self, topic: str, partitions: int) -> bool:
-        """Create a topic; return False if it exists.
-
-        Raises:
-            InvalidDestinationError: the topic name is not a full one, or the number of partitions is negative.
-        """
+        """Create a topic; return False if it exists."""
         if "://" not in topic or topic.count("/") < 4 or topic.endswith("/"):
             raise InvalidDestinationError(
                 f"{shown(topic)} is not a full topic name: persistent://tenant/namespace/name"
@@ -308,12 +283,7 @@ class Broker:
         return found
 
     def delete(self, topic: str, force: bool) -> None:
-        """Delete a topic with its contents.
-
-        Raises:
-            NotFoundError: the topic does not exist.
-            AdminError: clients are connected, without ``force``.
-        """
+        """Delete a topic with its contents; raise AdminError if clients are connected, unless ``force``."""
         logs = self.find(topic)
         consumers = [one.consumers for log in logs for one in subscriptions_of(log).values()]
         if not force and (any(consumers) or any(log.senders or tails_of(log) for log in logs)):
@@ -363,12 +333,8 @@ class Broker:
         """Store a copy of ``record`` in a dead-letter topic, which keeps it until a subscription receives it.
 
         Args:
-            record: the record.
-            topic: name of the dead-letter topic.
-            failed_on: name of the record's subscription.
             kept_by: name of the dead-letter topic's subscription, created if missing; None: none is.
             properties: replace those of the record.
-            failures: number of its failed deliveries.
         """
         topic = full_name(topic)
         known = topic in self.logs or topic in self.partitioned
@@ -417,9 +383,7 @@ class Broker:
     def connect(self, client: Client) -> None:
         """Connect a transport. The broker's clock follows the loop of the first one, until no client is connected.
 
-        Raises:
-            BrokerUnavailableError: the broker is down.
-            IllegalStateError: a client on another loop is connected, and time passes differently on that one.
+        Raises IllegalStateError: a client on another loop is connected, and time passes differently on that one.
         """
         self.check_up()
         for other in [other for other in self.clients if other.gone]:

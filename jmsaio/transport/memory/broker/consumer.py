@@ -23,11 +23,7 @@ _number = attrgetter("number")
 
 
 class Port(Protocol):
-    """The broker's connection to a receiver or reader.
-
-    Attributes:
-        armed: whether it found nothing and is to be notified.
-    """
+    """The broker's connection to a receiver or reader, ``armed`` if it found nothing and is to be notified."""
 
     armed: bool
 
@@ -61,14 +57,12 @@ class Consumer:
     """A consumer of one subscription.
 
     Attributes:
-        port: end of the receiver.
         metadata: metadata read by the filter plugin.
-        name: name of the consumer, for statistics and the order of failover consumers.
         number: number that grows with each consumer of the broker.
         queue: records sent to it that the application has not received; the free places are its permits.
         capacity: maximum length of ``queue``; 0 while no record is requested from a zero queue.
         held: records that the application received and has not settled, by number.
-        aside: those of them that were set aside.
+        aside: records that were set aside.
         taken: with an ack timeout, due times for the redelivery of received records.
         waiting: numbers of the records that it returned with a delay.
         parked: for key-shared, a heap of numbers of records with its keys that wait for a permit.
@@ -209,14 +203,7 @@ class Consumer:
 
 
 class Tail:
-    """A reader's position in a log: its unread records. Delayed records are delivered at once, as in Pulsar.
-
-    Args:
-        log: the topic without partitions, or the partition.
-        port: the broker's connection to the reader.
-        start: start of the reader; see ``ReaderOptions``.
-        inclusive: with an id: whether that record is read, too.
-    """
+    """A reader's position in a log: its unread records. Delayed records are delivered at once, as in Pulsar."""
 
     __slots__ = ("_since", "backlog", "log", "port")
 

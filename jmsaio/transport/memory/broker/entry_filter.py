@@ -25,11 +25,7 @@ class Verdict(enum.Enum):
 
 
 def judge(record: StoredRecord, metadata: Mapping[str, str], properties: Mapping[str, str]) -> Verdict:
-    """Apply the selectors of a subscription and of a consumer.
-
-    Args:
-        record: record to be sent.
-    """
+    """Apply the selectors of a subscription and of a consumer to a record that is to be sent."""
     common = properties.get(SELECTOR, "") if properties.get(FILTERING) == "true" else ""
     own = metadata.get(SELECTOR, "") if common or metadata.get(FILTERING) == "true" else ""
     if not common and not own:
@@ -52,11 +48,7 @@ def _matches(text: str, record: StoredRecord) -> bool:
 
 
 def check_playable(properties: Mapping[str, str]) -> None:
-    """Refuse the selector of a subscription that only the plugin can evaluate.
-
-    Raises:
-        InvalidSelectorError: JMS does not have it.
-    """
+    """Raise InvalidSelectorError for the selector of a subscription that only the plugin can evaluate."""
     text = properties.get(SELECTOR, "")
     try:
         selector = plugin_selector(text)

@@ -35,7 +35,7 @@ class StoredRecord:
         get: returns one property: the mapping's own ``get``, because a method takes twice as long, and a selector with
             three terms calls it eight times.
         references: number of subscriptions and readers that still need it; it is dropped with the last.
-        producer_name: name of the sender; None for records stored by the broker itself.
+        producer_name: None for records stored by the broker itself.
     """
 
     __slots__ = (
@@ -111,11 +111,7 @@ class RedeliveredRecord(StoredRecord):
 
 
 def weigh(record: OutgoingRecord) -> int:
-    """Estimate the bytes that ``record`` uses in the broker's memory.
-
-    Raises:
-        MessageTooLargeError: it is larger than ``MAX_SIZE``.
-    """
+    """Estimate the bytes that ``record`` uses in the broker's memory; raise MessageTooLargeError above ``MAX_SIZE``."""
     properties = record.properties
     size = record.characters or len("".join([*properties, *properties.values()]))  # one join is faster than a sum
     if record.payload is not None:
@@ -166,13 +162,11 @@ class LogListener(Protocol):
 
 @attrs.define(eq=False)
 class Partition:
-    """Records of one topic or partition, by number.
+    """Records of one topic or partition, by number, oldest first.
 
     Attributes:
-        name: full name of the topic or partition.
         ledger: number unique among the broker's past and present logs.
         partition: index of the partition, -1 for a topic without.
-        records: stored records by number, oldest first.
         next: number of the next record.
         listeners: subscriptions and readers.
         subscribed: number of subscriptions.
@@ -211,15 +205,7 @@ class Partition:
         producer_name: str | None = None,
         schema_version: bytes | None = None,
     ) -> StoredRecord:
-        """Store a record and publish it to all listeners.
-
-        Args:
-            record: the sent record.
-            size: bytes used in memory.
-            now: publish time, seconds since the epoch.
-            producer_name: name of the sender; None for records stored by the broker itself.
-            schema_version: version of the schema declared by the sender, or None.
-        """
+        """Store a record of ``size`` bytes, published at ``now`` in seconds, and publish it to all listeners."""
         number = self.next
         self.next = number + 1
         listeners = self.listeners

@@ -23,16 +23,10 @@ def renew(
     """Delete the subscription named ``wanted.name`` if it has other properties or topics. With the broker's lock held.
 
     Only durable subscriptions of that name, on any topic of the broker, that have every property of ``wanted`` are
-    considered; others of that name (of a queue, of an administrator) are left alone.
+    considered; others of that name (of a queue, of an administrator) are left alone. Returns the properties of the
+    deleted subscriptions; those set by others are to be kept.
 
-    Args:
-        wanted: subscription to open, with ``replace``.
-
-    Returns:
-        The properties of the deleted subscriptions; those set by others are to be kept.
-
-    Raises:
-        ConsumerBusyError: the existing one has consumers, or only one of the two is shared.
+    Raises ConsumerBusyError: the existing one has consumers, or only one of the two is shared.
     """
     found = {
         log: subscription

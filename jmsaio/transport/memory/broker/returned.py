@@ -21,7 +21,6 @@ class ReturnedRecords:
         due: called when a delayed record has become ready.
 
     Attributes:
-        records: all records, by number.
         ready: a heap of the numbers that can be delivered; those acknowledged meanwhile are no longer in ``records``.
     """
 

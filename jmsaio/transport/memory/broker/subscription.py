@@ -53,7 +53,6 @@ class BrokerSubscription:
     Attributes:
         type: how its consumers share it; the first consumer to join after the last one left can change it.
         durable: whether it outlives its consumers.
-        consumers: connected consumers.
         counts: redelivery counts above 0, by record number.
     """
 
@@ -130,10 +129,9 @@ class BrokerSubscription:
                 self._deliver(record, accepting)
 
     def _accepting(self, record: StoredRecord, consumer: Consumer) -> Consumer | None:
-        """Apply the filter plugin for ``consumer``, then for the others in turn.
+        """Return the consumer whose selector accepts ``record``: ``consumer``, or one of the others in turn.
 
-        Returns:
-            The consumer that receives the record; None if it was removed, or is offered again later.
+        None if the record was removed, or is offered again later.
         """
         for turn in range(len(self.consumers)):
             chosen = consumer if turn == 0 else self._policy.pick(record)
@@ -322,11 +320,7 @@ class BrokerSubscription:
     def join(
         self, port: Port, type_: SubscriptionType, config: ConsumerConfig, size: int, metadata: Mapping[str, str]
     ) -> Consumer:
-        """Add a consumer.
-
-        Raises:
-            ConsumerBusyError: the subscription has a consumer, and the two can't share it.
-        """
+        """Add a consumer; raise ConsumerBusyError if the subscription has one, and the two can't share it."""
         if self.consumers and (self.type is not type_ or type_ is SubscriptionType.EXCLUSIVE):
             raise ConsumerBusyError(
                 f"subscription {shown(self.name)} of {self.log.name} has {len(self.consumers)} "

@@ -148,17 +148,11 @@ def _chunks_behind(headers: Mapping[str, str]) -> int:
 
 
 def has_advanced(internal: Any, subscription: str, message_id: WireId, what: str) -> bool:
-    """Return whether the cursor of ``subscription`` is at or after ``message_id``.
-
-    Args:
-        internal: answer of ``internalStats``.
-        message_id: target of the cursor.
-        what: the call, for errors.
+    """Return whether the cursor of ``subscription`` is at or after ``message_id``, in an answer of ``internalStats``.
 
     Raises:
         NotFoundError: the subscription does not exist.
-        AdminError: with status 409, ``message_id`` is after the topic's last entry; with status 200, the answer is
-            malformed.
+        AdminError: with status 409, ``message_id`` is after the topic's last entry.
     """
     with understanding(what):
         cursor = (internal.get("cursors") or {}).get(cursor_key(subscription))
@@ -179,13 +173,9 @@ def has_advanced(internal: Any, subscription: str, message_id: WireId, what: str
 
 
 def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
-    """Return id, entries and bytes of each ledger, oldest first.
+    """Return id, entries and bytes of each ledger, oldest first, from an answer of ``internalStats``.
 
-    The list counts the entries of a ledger only once the ledger is closed, which it is not yet while its topic is
-    closing.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: not an answer of ``internalStats``.
+    The list counts the entries of a ledger only once it is closed, which it is not yet while its topic is closing.
     """
     found = [(int(one["ledgerId"]), int(one["entries"]), int(one["size"])) for one in internal["ledgers"]]
     if found and not found[-1][1] and internal["state"] not in _COUNTED:
@@ -194,17 +184,11 @@ def read_ledgers(internal: Mapping[str, Any]) -> list[tuple[int, int, int]]:
 
 
 def read_log(topic: str, internal: Any, stats: Any, buffer: Any, has_transactions: bool) -> TopicLog:
-    """Create the description of a topic's storage.
+    """Create the description of a topic's storage from the answers of three calls.
 
     Args:
-        topic: full name of a topic without partitions, or of one partition.
-        internal: answer of ``internalStats``.
-        stats: answer of ``stats``.
         buffer: answer of ``transactionBufferStats``; None if there is none.
         has_transactions: whether the broker has transactions; without, everything stored is readable.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: an answer is malformed.
     """
     partition = split_partition(topic)[1]
 
@@ -252,14 +236,7 @@ def _last_stored(internal: Mapping[str, Any], entry: EntryId) -> EntryId | None:
 
 
 def read_stats(found: Mapping[str, Any]) -> TopicStats:
-    """Create the statistics of a topic.
-
-    Args:
-        found: answer of ``stats`` or ``partitioned-stats``.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: the answer is malformed.
-    """
+    """Create the statistics of a topic from an answer of ``stats`` or ``partitioned-stats``."""
     subscriptions = {
         name: SubscriptionStats(
             name=name,
@@ -276,6 +253,12 @@ def read_stats(found: Mapping[str, Any]) -> TopicStats:
         for name, one in (found.get("subscriptions") or {}).items()
     }
     return TopicStats(len(found.get("publishers") or ()), subscriptions, float(found.get("msgRateIn", 0)))
+
+
+def read_entry_filters(found: Mapping[str, Any] | None) -> frozenset[str]:
+    """Return the names of the filters that the broker applies to a topic."""
+    names = (found or {}).get("entryFilterNames") or ""
+    return frozenset(filter(None, names.replace(" ", "").split(",")))
 
 
 def _read_consumer(found: Mapping[str, Any]) -> ConnectedConsumer:
@@ -304,19 +287,13 @@ def read_activity(
 ) -> Activity:
     """Extract the activity from the broker's answers.
 
-    The broker's statistics contain the times when a subscription last requested messages
-    (``lastConsumedFlowTimestamp``), received some and acknowledged some. They lose these times when the topic is
-    reloaded, and never contain the time when a consumer left. Loading a topic creates a new ledger, whose creation is
-    therefore the earliest time with certain knowledge.
+    ``stats`` has the times when a subscription last requested messages (``lastConsumedFlowTimestamp``), received some
+    and acknowledged some. It loses these times when the topic is reloaded, and never has the time when a consumer left.
+    Loading a topic creates a new ledger, whose creation is therefore the earliest time with certain knowledge.
 
     Args:
-        statistics: answer of ``stats``.
-        internal: answer of ``internalStats``.
         published: ``X-Pulsar-Publish-Time`` of the last message; None if the topic stores none.
         now: ``Date`` of an answer, so that this machine's clock is irrelevant.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: the answers are malformed.
     """
     loaded = _milliseconds(internal.get("lastLedgerCreatedTimestamp"))
     sent = [] if published is None else [_milliseconds(published)]

@@ -19,11 +19,7 @@ _WRONG_HOST = (62, 64)
 
 
 def trusting(path: str | None) -> ssl.SSLContext:
-    """Create a TLS context that trusts a PEM file: like pulsar-client's, without the rules that only Python adds.
-
-    Raises:
-        OSError: the file can't be read.
-    """
+    """Create a TLS context that trusts a PEM file: like pulsar-client's, without the rules that only Python adds."""
     context = ssl.create_default_context(cafile=path)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
@@ -32,9 +28,7 @@ def trusting(path: str | None) -> ssl.SSLContext:
 def distrust(error: BaseException | None, address: str) -> str | None:
     """Return a remedy for a connection that failed because a side lacks TLS or trust; None for other errors.
 
-    Args:
-        error: error of a network library; its causes are checked, too.
-        address: address of the other side.
+    The causes of ``error``, which is a network library's, are also checked.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
         reason = error.verify_message.rstrip(".")

@@ -74,7 +74,6 @@ class Credentials:
     """Credentials of this client.
 
     Attributes:
-        kind: method of authentication.
         values: parameters by name; excluded from representations.
         function: returns the token, instead of ``values``. For AuthKind.TOKEN.
         issued: fetches tokens. For AuthKind.OAUTH2.
@@ -89,8 +88,7 @@ class Credentials:
         """Return the current token, "" for a kind without tokens. A file is read, or a function called, in a thread.
 
         Raises:
-            JMSSecurityError: there is no token: the file can't be read, the function fails, or the OAuth 2.0 server
-                refuses the client.
+            JMSSecurityError: as ``read_token``, or the OAuth 2.0 server refuses the client.
             BrokerUnavailableError: the OAuth 2.0 server does not answer.
         """
         if self.issued is not None:
@@ -102,8 +100,7 @@ class Credentials:
     def read_token(self) -> str:
         """Return the token, read again from its file or function. For AuthKind.TOKEN. Can block on these.
 
-        Raises:
-            JMSSecurityError: the file can't be read, the function fails, or the result is not a token.
+        Raises JMSSecurityError: the file can't be read, the function fails, or the result is not a token.
         """
         file = self.values.get("file")
         if self.function is not None:
@@ -148,13 +145,9 @@ def read_credentials(
 ) -> Credentials | None:
     """Create the credentials from ``authPlugin`` and ``authParams``; return None without a plug-in.
 
-    Args:
-        plugin: short name or Java class.
-        parameters: text, or a function that returns a token.
-        trusted: PEM file of the authorities trusted for the certificate of an OAuth 2.0 server.
+    ``trusted`` is the PEM file of the authorities trusted for the certificate of an OAuth 2.0 server.
 
-    Raises:
-        ConfigurationError: the plug-in is unknown, or parameters are missing. The text never contains them.
+    Raises ConfigurationError: the plug-in is unknown, or parameters are missing. The text never contains them.
     """
     if plugin is None:
         return None
@@ -187,12 +180,7 @@ def read_credentials(
 
 
 def flaw(credentials: Credentials | None, token: str) -> str:
-    """Return the likely cause of refused credentials, and the remedy. The text contains no secret.
-
-    Args:
-        credentials: the refused credentials, or None.
-        token: the refused token; "" if none was sent.
-    """
+    """Return the likely cause of refused credentials, and the remedy, without a secret; ``token`` can be ""."""
     if credentials is None:
         return "none are given; set authPlugin and authParams"
     file = credentials.values.get("file")
@@ -267,8 +255,7 @@ def authorities(config: Configuration) -> str:
 def tls_context(config: Configuration, credentials: Credentials | None) -> ssl.SSLContext:
     """Create the TLS context of a connection: like pulsar-client's, without the rules that only Python adds.
 
-    Raises:
-        JMSSecurityError: a certificate or key can't be read.
+    Raises JMSSecurityError: a certificate or key can't be read.
     """
     trusted = authorities(config)
     try:

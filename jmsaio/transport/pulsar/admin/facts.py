@@ -48,18 +48,8 @@ Open = Callable[[Configuration], Awaitable[_Connected]]
 async def collect_facts(config: Configuration, topic: str | None, connect: Open) -> dict[str, Any]:
     """Collect all facts, concurrently once connected. Takes a maximum of 50 s.
 
-    Args:
-        config: configuration of the client.
-        topic: full name of an existing topic for a producer and a reader; None: a non-persistent one.
-        connect: opens a transport.
-
-    Returns:
-        The facts by name, as ``jmsaio.maintenance.diagnosis.Facts.found``.
-
-    Raises:
-        ConfigurationError: an option is invalid, such as ``authPlugin``, or the transport is not installed.
-
-    Cancelling closes everything that was opened.
+    Arguments, errors and cancellation as for ``jmsaio.transport.registry.collect_facts``; ``connect`` opens a
+    transport.
     """
     limit = min(config.operation_timeout, _CALL)
     config = attrs.evolve(config, operation_timeout=limit, connect_timeout=min(config.connect_timeout, limit))

@@ -53,14 +53,12 @@ class OAuthTokens:
     _turn: anyio.Lock = attrs.field(factory=anyio.Lock, init=False, repr=False)
 
     async def token(self) -> str:
-        """Return a valid token. Concurrent calls share one request.
+        """Return a valid token. Concurrent calls share one request; cancelling keeps the existing token.
 
         Raises:
             BrokerUnavailableError: the server does not answer, or is overloaded; has its host and port.
             JMSSecurityError: the server refuses the client or can't be trusted; its answer is not a token; or the file
                 of the private key can't be read.
-
-        Cancelling keeps the existing token.
         """
         async with self._turn:
             if not self._kept or anyio.current_time() >= self._until:
@@ -125,10 +123,7 @@ class OAuthTokens:
 def with_key(values: Mapping[str, str]) -> dict[str, str]:
     """Return parameters with a path as ``private_key``, or with the content of its ``data:`` URL instead.
 
-    pulsar-client would log a ``data:`` URL that it can't read.
-
-    Raises:
-        ConfigurationError: a ``data:`` URL lacks the client's id or secret. The text does not contain it.
+    pulsar-client would log a ``data:`` URL that it can't read, and so does no error here.
     """
     read, key = dict(values), values.get("private_key", "")
     if key.startswith("file:"):

@@ -38,8 +38,7 @@ _RANGE = re.compile(r"([(\[])\s*(-?\d+):(-?\d+)\s*(?:\.\.|‥|,)\s*(-?\d+):(-?\d
 def topic_path(topic: str) -> str:
     """Return ``/admin/v2/persistent/tenant/namespace/topic`` for a full topic name.
 
-    Raises:
-        InvalidDestinationError: the topic name is not a full one.
+    This function and all others below raise InvalidDestinationError for names that are malformed.
     """
     domain, separator, rest = topic.partition("://")
     parts = rest.split("/", 2)
@@ -58,12 +57,12 @@ def topic_of(path: str) -> str | None:
 
 
 def lookup_path(topic: str) -> str:
-    """Return the path of the look-up of a topic's broker. Raises as ``topic_path``."""
+    """Return the path of the look-up of a topic's broker."""
     return topic_path(topic).replace("/admin/v2", "/lookup/v2/topic", 1)
 
 
 def since_path(topic: str, time: int) -> str:
-    """Return the path of a topic's first entry from a publish time on, in ms. Raises as ``topic_path``."""
+    """Return the path of a topic's first entry from a publish time on, in ms."""
     return f"{topic_path(topic)}/messageid/{min(max(time, 0), _LATEST)}"
 
 
@@ -73,18 +72,14 @@ def transaction_path(txn_id: tuple[int, int]) -> str:
 
 
 def transaction_buffer_path(topic: str, txn_id: tuple[int, int] | None = None) -> str:
-    """Return the path of the statistics of a topic's transactions, or of one of them.
-
-    Raises:
-        InvalidDestinationError: the topic name is not a full one, or the topic is not persistent.
-    """
+    """Return the path of the statistics of a persistent topic's transactions, or of one of them."""
     if txn_id is None:
         return _transactions_path("transactionBufferStats", topic)
     return f"{_transactions_path('transactionInBufferStats', topic)}/{txn_id[0]}/{txn_id[1]}"
 
 
 def pending_acks_path(topic: str, name: str) -> str:
-    """Return the path of a subscription's acknowledgements in transactions. Raises as ``transaction_buffer_path``."""
+    """Return the path of a subscription's acknowledgements in transactions."""
     return f"{_transactions_path('pendingAckStats', topic)}/{_segment(name)}"
 
 
@@ -97,17 +92,13 @@ def _transactions_path(kind: str, topic: str) -> str:
 
 
 def schema_path(topic: str, version: int | None = None) -> str:
-    """Return the path of a version of a topic's schema, or of all versions. Raises as ``topic_path``."""
+    """Return the path of a version of a topic's schema, or of all versions."""
     name = topic_path(topic).split("/", 4)[4]
     return f"/admin/v2/schemas/{name}/" + ("schemas" if version is None else f"schema/{version}")
 
 
 def subscription_path(topic: str, name: str) -> str:
-    """Return the path of a subscription.
-
-    Raises:
-        InvalidDestinationError: the topic name is not a full one, or the subscription name is empty.
-    """
+    """Return the path of a subscription."""
     if not name:
         raise InvalidDestinationError(f"a subscription of {topic} needs a name")
     # The broker decodes these names twice, which would turn + into a blank and fail on 100%.
@@ -115,11 +106,7 @@ def subscription_path(topic: str, name: str) -> str:
 
 
 def namespace_path(domain: str, namespace: str) -> str:
-    """Return the path of the list of topics of ``tenant/namespace``.
-
-    Raises:
-        InvalidDestinationError: the namespace does not have that form.
-    """
+    """Return the path of the list of topics of ``tenant/namespace``."""
     parts = namespace.split("/")
     if len(parts) != 2 or not all(parts):
         raise InvalidDestinationError(f"{shown(namespace)} is not a namespace: tenant/namespace")
@@ -129,7 +116,7 @@ def namespace_path(domain: str, namespace: str) -> str:
 def _segment(name: str) -> str:
     """Encode a name as one segment of a path.
 
-    ``.`` and ``..`` are encoded, too: an HTTP library would treat them as steps in the path, so that the call would
+    ``.`` and ``..`` are also encoded: an HTTP library would treat them as steps in the path, so that the call would
     address something else (the topic instead of its subscription ``..``).
     """
     if name in (".", ".."):
@@ -157,13 +144,8 @@ def start_position(position: StartPosition) -> dict[str, int]:
 def read_cursor(position: str, ranges: str, last: str) -> Cursor:
     """Parse a cursor: ``ledger:entry`` up to which everything is acknowledged, and the ranges after it.
 
-    ``last`` is the topic's last entry.
-
-    ``7:-1`` is the position before ledger 7: it is not an entry, but all ledgers before it are acknowledged (those
-    retained by the namespace).
-
-    Raises:
-        ValueError: a position is malformed.
+    ``last`` is the topic's last entry. ``7:-1`` is the position before ledger 7: it is not an entry, but all ledgers
+    before it are acknowledged (those retained by the namespace).
     """
     ledger, entry = read_entry_id(position)
     deleted = read_ranges(ranges)
@@ -232,8 +214,7 @@ def _turns(topic: str, subscription: str) -> _Turns:
 async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterator[None]:
     """Exclude other creators and subscribers of the subscription on this event loop during the block.
 
-    Raises:
-        OperationTimeoutError: others were still busy after ``timeout`` seconds.
+    Raises OperationTimeoutError: others were still busy after ``timeout`` seconds.
     """
     turns = _turns(topic, subscription)
     await turns.enter(f"create subscription {subscription} of {topic}", timeout, alone=True)
@@ -247,8 +228,7 @@ async def creating(topic: str, subscription: str, timeout: float) -> AsyncIterat
 async def subscribing(topic: str, subscription: str, timeout: float) -> AsyncIterator[None]:
     """Exclude creators of the subscription on this event loop during the block; others can still subscribe.
 
-    Raises:
-        OperationTimeoutError: creators were still busy after ``timeout`` seconds.
+    Raises OperationTimeoutError: creators were still busy after ``timeout`` seconds.
     """
     turns = _turns(topic, subscription)
     await turns.enter(f"subscribe {subscription} to {topic}", timeout, alone=False)

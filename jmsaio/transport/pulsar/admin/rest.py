@@ -12,6 +12,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -44,6 +45,7 @@ from jmsaio.transport.pulsar.admin.answers import (
     message_id_body,
     moved,
     read_activity,
+    read_entry_filters,
     read_ledgers,
     read_log,
     read_publish_time,
@@ -104,13 +106,10 @@ class RestAdmin:
     """Implements ``Admin`` over HTTP at ``config.web_service_url``; connects at the first call.
 
     Every call as a whole is limited by ``operation_timeout``, retried after transient failures (no connection, status
-    500, 502, 503, 504), and can be cancelled at any time.
+    500, 502, 503, 504), and can be cancelled at any time. ``check`` verifies before each call that the interface
+    belongs to the broker (``SameCluster.check``).
 
-    Args:
-        check: verifies before each call that the interface belongs to the broker (``SameCluster.check``).
-
-    Raises:
-        ConfigurationError: the credentials or the URL are invalid. (Certificates are read by the first call.)
+    Raises ConfigurationError: the credentials or the URL are invalid. (Certificates are read by the first call.)
     """
 
     def __init__(self, config: Configuration, check: Check | None = None) -> None:
@@ -133,25 +132,16 @@ class RestAdmin:
         return self._url
 
     async def partitions(self, topic: str) -> int:
-        """Return the number of partitions, 0 for a topic without. Raises NotFoundError if the topic does not exist."""
-        found = await self._call("GET", f"{topic_path(topic)}/partitions", what=f"partitions of {topic}")
-        with understanding(f"partitions of {topic}"):
-            return int(found["partitions"])
+        path, what = f"{topic_path(topic)}/partitions", f"partitions of {topic}"
+        return await self._get(path, what, lambda found: int(found["partitions"]))
 
     async def create_topic(self, topic: str, partitions: int = 0) -> bool:
-        """Create a topic; return False if it exists."""
         path = topic_path(topic)
         if partitions > 0:
             return await self._create(f"{path}/partitions", partitions, f"create {topic}")
         return await self._create(path, {}, f"create {topic}")
 
     async def delete_topic(self, topic: str, force: bool = False) -> None:
-        """Delete a topic with its subscriptions, with ``force`` even if clients are connected.
-
-        Raises:
-            NotFoundError: the topic does not exist.
-            AdminError: with status 412, clients are connected.
-        """
         path = topic_path(topic)
         query = {"force": str(force).lower(), "deleteSchema": "true"}
         if await self.partitions(topic) > 0:
@@ -164,26 +154,19 @@ class RestAdmin:
         await self._call("POST", topic_path(topic) + ending, what=f"terminate {topic}")
 
     async def topics(self, namespace: str) -> list[str]:
-        """Return the full names of the topics of ``tenant/namespace``, with partitions listed one by one."""
         found: list[str] = []
         for domain in ("persistent", "non-persistent"):
-            path = namespace_path(domain, namespace)
-            what = f"topics of {namespace}"
-            names = await self._call("GET", path, query={"includeSystemTopic": "false"}, what=what)
-            with understanding(what):
-                found += names
+            path, query = namespace_path(domain, namespace), {"includeSystemTopic": "false"}
+            found += await self._get(path, f"topics of {namespace}", list, query)
         return found
 
     async def stats(self, topic: str) -> TopicStats:
-        """Return the statistics of a topic, over all partitions."""
         path = topic_path(topic)
         if await self.partitions(topic) > 0:
             path, query = f"{path}/partitioned-stats", {"perPartition": "false", **_STATS}
         else:
             path, query = f"{path}/stats", _STATS
-        found = await self._call("GET", path, query=query, what=f"statistics of {topic}")
-        with understanding(f"statistics of {topic}"):
-            return read_stats(found)
+        return await self._get(path, f"statistics of {topic}", read_stats, query)
 
     async def backlog(self, topic: str, subscription: str) -> int:
         """Count the messages kept for a subscription, up to the broker's own limit (10,000 entries by default)."""
@@ -197,14 +180,10 @@ class RestAdmin:
         return messages
 
     async def subscriptions(self, topic: str) -> list[str]:
-        """Return the names of a topic's subscriptions."""
-        what = f"subscriptions of {topic}"
-        found = await self._call("GET", f"{topic_path(topic)}/subscriptions", what=what)
-        with understanding(what):
-            return [str(name) for name in found]
+        path, what = f"{topic_path(topic)}/subscriptions", f"subscriptions of {topic}"
+        return await self._get(path, what, lambda found: [str(name) for name in found])
 
     async def activity(self, topic: str) -> Activity:
-        """Return the activity of a topic without partitions, or of one partition."""
         path, what = topic_path(topic), f"activity of {topic}"
         internal = await self._call("GET", f"{path}/internalStats", what=what)
         published = None
@@ -219,7 +198,6 @@ class RestAdmin:
             return read_activity(json.loads(answer.content), internal, published, answer.headers["date"])
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
-        """Return the acknowledged part of a subscription of a topic without partitions, or of one partition."""
         found = await self._call("GET", f"{topic_path(topic)}/internalStats", what=f"cursor of {topic}")
         with understanding(f"cursor of {topic}"):
             one = (found.get("cursors") or {}).get(cursor_key(subscription))
@@ -229,10 +207,7 @@ class RestAdmin:
         raise NotFoundError(f"cursor of {topic}: no subscription {subscription}")
 
     async def log(self, topic: str) -> TopicLog:
-        """Return the storage of a topic without partitions, or of one partition. See ``Admin.log``.
-
-        Makes three calls; the answers of the later two are limited to the last entry reported by the first.
-        """
+        """Make three calls; the answers of the later two are limited to the last entry reported by the first."""
         what, buffer_path = f"log of {topic}", transaction_buffer_path(topic)
         for attempt in range(ATTEMPTS):
             internal = await self._internal(topic, what)
@@ -250,8 +225,7 @@ class RestAdmin:
     async def _transaction_buffer(self, path: str, what: str) -> tuple[Any, bool]:
         """Return the statistics of a topic's transactions, None without permission; and whether the broker has any.
 
-        Raises:
-            NotFoundError: the broker has not loaded the topic.
+        Raises NotFoundError: the broker has not loaded the topic.
         """
         try:
             return await self._call("GET", path, what=what), True
@@ -263,15 +237,10 @@ class RestAdmin:
             return None, False
 
     async def held_back(self, topic: str) -> OpenTransaction | None:
-        """Return the open transaction that holds a topic back. See ``Admin.held_back``. Makes three to five calls."""
         return await find_holder(self, topic)
 
     async def transaction_of(self, topic: str, message_id: WireId) -> tuple[tuple[int, int], int] | None:
-        """Return the id of the transaction that sent an entry, and its publish time; None if none did.
-
-        Raises:
-            As ``Admin.publish_time``.
-        """
+        """Return the id of the transaction that sent an entry, and its publish time; None if none did."""
         return await self._entry(topic, message_id, read_transaction)
 
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
@@ -282,25 +251,17 @@ class RestAdmin:
 
     async def entry_filters(self, topic: str) -> frozenset[str]:
         path, what = f"{topic_path(split_partition(topic)[0])}/entryFilters", f"filters of {topic}"
-        found = await self._call("GET", path, query={"applied": "true"}, what=what)
-        with understanding(what):
-            names = (found or {}).get("entryFilterNames") or ""
-            return frozenset(filter(None, names.replace(" ", "").split(",")))
+        return await self._get(path, what, read_entry_filters, {"applied": "true"})
 
     async def schemas(self, topic: str) -> list[Schema]:
-        what = f"schemas of {topic}"
         try:
-            found = await self._call("GET", schema_path(topic), what=what)
+            found = await self._get(schema_path(topic), f"schemas of {topic}", itemgetter("getSchemaResponses"))
         except NotFoundError:
             return []
-        with understanding(what):
-            return [_schema(one) for one in found["getSchemaResponses"]]
+        return [_schema(one) for one in found]
 
     async def schema(self, topic: str, version: int) -> Schema:
-        what = f"schema {version} of {topic}"
-        found = await self._call("GET", schema_path(topic, version), what=what)
-        with understanding(what):
-            return _schema(found)
+        return await self._get(schema_path(topic, version), f"schema {version} of {topic}", _schema)
 
     async def is_incomplete(self, topic: str, message_id: WireId) -> bool:
         return await self._entry(topic, message_id, is_chunk_before_last)
@@ -315,11 +276,9 @@ class RestAdmin:
         return await self._entry(topic, message_id, read_publish_time)
 
     async def first_since(self, topic: str, time: int) -> WireId:
-        """Return the id of the first entry published at ``time`` or later. See ``Admin.first_since``."""
         what = f"first entry of {topic} from publish time {time} ms on"
-        found = await self._call("GET", since_path(topic, time), what=what)
-        with understanding(what):
-            return WireId(found["ledgerId"], found["entryId"], found["partitionIndex"])
+        read = itemgetter("ledgerId", "entryId", "partitionIndex")
+        return WireId(*await self._get(since_path(topic, time), what, read))
 
     async def _entry(self, topic: str, message_id: WireId, read: Callable[[Mapping[str, str]], _Found]) -> _Found:
         """Return the result of ``read`` for the headers of the answer for an entry."""
@@ -330,10 +289,9 @@ class RestAdmin:
             return read(answer.headers)
 
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
-        """Acknowledge everything up to and including ``message_id``. See ``Admin.advance``.
+        """Move the cursor, and poll it until it has moved, for up to ``operation_timeout`` seconds.
 
-        The broker answers before it has moved the cursor, and refuses (409) while an earlier call is in progress. So
-        the cursor is polled for up to ``operation_timeout`` seconds until it has moved; then an AdminError is raised.
+        The broker answers before it has moved the cursor, and refuses (409) while an earlier call is in progress.
         """
         what = f"advance subscription {subscription} of {topic}"
         path, body = f"{subscription_path(topic, subscription)}/expireMessages", message_id_body(topic, message_id)
@@ -394,27 +352,21 @@ class RestAdmin:
                     raise
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
-        """Delete a subscription with its backlog, with ``force`` even if consumers are connected."""
         what = f"delete subscription {name} of {topic}"
         await self._call("DELETE", subscription_path(topic, name), query={"force": str(force).lower()}, what=what)
 
     async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
-        """Return the properties of a subscription."""
-        what = f"properties of subscription {name} of {topic}"
-        found = await self._call("GET", f"{subscription_path(topic, name)}/properties", what=what)
-        with understanding(what):
-            return dict(found or {})
+        path, what = f"{subscription_path(topic, name)}/properties", f"properties of subscription {name} of {topic}"
+        return await self._get(path, what, lambda found: dict(found or {}))
 
     async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
-        """Replace the properties of a subscription."""
         what = f"set properties of subscription {name} of {topic}"
         await self._call("PUT", f"{subscription_path(topic, name)}/properties", body=dict(properties), what=what)
 
     async def version(self) -> tuple[str, str]:
         """Return the broker's version, and the ``Date`` header of the answer. The cluster is not checked.
 
-        Raises:
-            AdminError: there is no answer, or not one from Pulsar.
+        Raises AdminError: there is no answer, or not one from Pulsar.
         """
         what = "version of the broker"
         answer = await self._answer("GET", "/admin/v2/brokers/version", what=what, checked=False)
@@ -444,6 +396,14 @@ class RestAdmin:
                 return False
             raise
         return True
+
+    async def _get(
+        self, path: str, what: str, read: Callable[[Any], _Found], query: Mapping[str, str] | None = None
+    ) -> _Found:
+        """Return what ``read`` finds in the answer."""
+        found = await self._call("GET", path, what=what, query=query)
+        with understanding(what):
+            return read(found)
 
     async def _call(
         self, method: str, path: str, *, what: str, query: Mapping[str, str] | None = None, body: object = None,

@@ -139,15 +139,8 @@ class SameCluster:
     async def is_seen(self, own: str | None, look: Look) -> bool:
         """Return whether a reader opened at the broker is listed by the REST interface.
 
-        Args:
-            own: topic to use if the usual one can't have a reader; None: no other topic.
-            look: as for ``check``.
-
-        Raises:
-            NotFoundError: no topic can be used.
-            TransportError, JMSSecurityError: as ``check``.
-
-        Cancelling leaves no reader behind.
+        ``own`` is the topic to use if the usual one can't have a reader; with None, NotFoundError is raised then. Other
+        errors and cancellation as for ``check``.
         """
         with anyio.move_on_after(None if own is None else _OWN_LIMIT):
             try:
@@ -161,11 +154,7 @@ class SameCluster:
         return await self._is_seen_at(own, look)
 
     async def _is_seen_at(self, topic: str, look: Look) -> bool:
-        """Return whether a reader of the topic is listed.
-
-        Raises:
-            NotFoundError: the topic does not exist, and the broker does not create it.
-        """
+        """Return whether a reader of the topic is listed."""
         name = f"jmsaio-{uuid.uuid4()}"
         first = (await self.partitions(topic))[0]
         config = ConsumerConfig(receiver_queue_size=1)

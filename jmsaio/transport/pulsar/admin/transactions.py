@@ -113,11 +113,8 @@ def read_topic(before: Any, found: Any, is_stored: bool, after: Any) -> Transact
 def read_subscription(before: Any, cursor: Cursor, message_id: WireId, after: Any) -> TransactionOutcome | None:
     """Return whether a record that a transaction acknowledged is; None while pending acknowledgements are recovered.
 
-    Args:
-        before: answer of ``pendingAckStats``.
-        cursor: the subscription's, requested next.
-        message_id: the record, with its index if the transaction did not acknowledge all records of its batch.
-        after: answer of ``pendingAckStats`` again.
+    ``before`` and ``after`` are answers of ``pendingAckStats`` from before and after the request for the cursor. The
+    record has an index if the transaction did not acknowledge all records of its batch.
     """
     if not _same(before, after):
         return None
@@ -230,7 +227,6 @@ async def _ask_subscription(admin: Asker, topic: str, name: str, message_id: Wir
 
 
 async def find_holder(admin: Asker, topic: str) -> OpenTransaction | None:
-    """Return the transaction whose message is the first one that readers do not receive. See ``Admin.held_back``."""
     log = await admin.log(topic)
     first = first_held(log) if log.is_readable_known else None
     if first is None:
