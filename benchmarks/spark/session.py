@@ -13,8 +13,7 @@ from typing import Any, Final, Self
 import attrs
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, Observation, SparkSession, functions as f
 
 from benchmarks.child import run_task
 from benchmarks.meter import Metrics

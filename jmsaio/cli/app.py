@@ -23,8 +23,7 @@ from jmsaio.cli.subscription import subscriptions
 from jmsaio.cli.sweep import sweep
 from jmsaio.cli.top import top
 from jmsaio.cli.tour import demo
-from jmsaio.cli.transfer import copy as copy_messages
-from jmsaio.cli.transfer import move, purge
+from jmsaio.cli.transfer import copy as copy_messages, move, purge
 from jmsaio.errors import (
     BrokerUnavailableError,
     ConfigurationError,

@@ -24,8 +24,7 @@ from jmsaio.config.options import nearest
 from jmsaio.errors import JMSError
 from jmsaio.model.arguments import shown, with_article
 from jmsaio.model.destinations import Queue, Topic
-from jmsaio.model.headers import FIELDS as HEADER_FIELDS
-from jmsaio.model.headers import OF_APPLICATION, Holds, is_provided
+from jmsaio.model.headers import FIELDS as HEADER_FIELDS, OF_APPLICATION, Holds, is_provided
 from jmsaio.model.messages.kinds import KINDS
 from jmsaio.model.messages.message import Message
 from jmsaio.model.modes import DeliveryMode

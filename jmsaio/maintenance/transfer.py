@@ -186,8 +186,11 @@ async def has_unseen(admin: Admin, part: TransferRange, seen: Collection[WireId]
     entries = {(one.ledger, one.entry) for one in seen}
     log, cursor = await admin.log(part.topic), await admin.cursor(part.topic, part.subscription)
     for entry in unacknowledged(log.ledgers, cursor, part.end):
+        place = WireId(*entry, part.end.partition)
+        if entry in entries:
+            continue
         # A chunked message is received under the id of its last chunk.
-        if entry not in entries and not await admin.is_incomplete(part.topic, WireId(*entry, part.end.partition)):
+        if cursor.is_newer(place) or not (await admin.entry(part.topic, place)).chunks_left:
             return True
     return False
 

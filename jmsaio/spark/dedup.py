@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F
+from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.spark.model.dedup import BATCH_BITS, ENTRY_BITS, LEDGER_BITS

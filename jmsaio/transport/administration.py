@@ -86,6 +86,28 @@ class TopicLog:
     kept_after: WireId | None = None
 
 
+@attrs.frozen
+class StoredEntry:
+    """A stored entry of a topic.
+
+    Attributes:
+        publish_time: in milliseconds since the epoch; of a batch, that of its first message.
+        chunks_left: number of the following chunks, if it is one of several chunks of a message; else None.
+        hidden: whether it is a marker, or of an aborted transaction: no reader receives it.
+        transaction: id of the transaction that sent it, its most and its least significant bits; None without one.
+    """
+
+    publish_time: int
+    chunks_left: int | None = None
+    hidden: bool = False
+    transaction: tuple[int, int] | None = None
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is a message or a batch: readers receive it, unless compaction or a filter leaves it out."""
+        return not self.hidden and self.chunks_left is None
+
+
 @attrs.frozen(kw_only=True)
 class OpenTransaction:
     """An open transaction that holds a topic back: what is sent after its first message waits until it ends.
@@ -323,51 +345,12 @@ class Admin(Browsable, Protocol):
             AdminError: the broker failed.
         """
 
-    async def is_incomplete(self, topic: str, message_id: WireId) -> bool:
-        """Return whether an entry is a chunk of a message other than its last: no reader receives it by itself.
-
-        Args:
-            topic: full name of a topic without partitions, or of one partition.
-            message_id: id of the entry; its index in a batch is ignored.
+    async def entry(self, topic: str, message_id: WireId) -> StoredEntry:
+        """Return what is known of a stored entry; the index of ``message_id`` in a batch is ignored.
 
         Raises:
             NotFoundError: the topic does not exist.
             AdminError: the entry does not exist (any more), or the broker failed.
-        """
-
-    async def is_last_chunk(self, topic: str, message_id: WireId) -> bool:
-        """Return whether an entry is the last of several chunks: a reader that starts after the first receives nothing.
-
-        Args:
-            topic: full name of a topic without partitions, or of one partition.
-            message_id: id of the entry; its index in a batch is ignored.
-
-        Raises:
-            As ``is_incomplete``.
-        """
-
-    async def is_message(self, topic: str, message_id: WireId) -> bool:
-        """Return whether an entry is a message or a batch: no chunk, no marker, and not of an aborted transaction.
-
-        Readers receive it, unless it is left out of a compacted topic, or by a filter of the broker.
-
-        Args:
-            topic: full name of a topic without partitions, or of one partition.
-            message_id: id of the entry; its index in a batch is ignored.
-
-        Raises:
-            As ``is_incomplete``.
-        """
-
-    async def publish_time(self, topic: str, message_id: WireId) -> int:
-        """Return the publish time of an entry, in ms since the epoch; for a batch, the time of its first message.
-
-        Args:
-            topic: full name of a topic without partitions, or of one partition.
-            message_id: id of the entry; its index in a batch is ignored.
-
-        Raises:
-            As ``is_incomplete``.
         """
 
     async def first_since(self, topic: str, time: int) -> WireId:

@@ -26,29 +26,13 @@ from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, ReceivedRecord, SetAside, WireId
 from jmsaio.transport.administration import (
     Admin as Admin,
-)
-from jmsaio.transport.administration import (
     Browsable as Browsable,
-)
-from jmsaio.transport.administration import (
     ConnectedConsumer as ConnectedConsumer,
-)
-from jmsaio.transport.administration import (
     Cursor as Cursor,
-)
-from jmsaio.transport.administration import (
     Ledger as Ledger,
-)
-from jmsaio.transport.administration import (
     StartPosition as StartPosition,
-)
-from jmsaio.transport.administration import (
     SubscriptionStats as SubscriptionStats,
-)
-from jmsaio.transport.administration import (
     TopicLog as TopicLog,
-)
-from jmsaio.transport.administration import (
     TopicStats as TopicStats,
 )
 from jmsaio.transport.clock import Clock

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.codec import RecordSource, Stamp, decode_raw, decode_with, encode
 from jmsaio.codec.schemas.reading import SchemaReader, schema_reader

@@ -6,8 +6,7 @@ from base64 import b64encode
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.codec import Stamp, encode, headers
 from jmsaio.codec.rows import to_record, to_row

@@ -7,8 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from jmsaio.codec import Stamp, encode
 from jmsaio.codec.plain import MAPS, PACKED, encode_packed, plain_properties

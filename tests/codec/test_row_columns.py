@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.codec import Stamp, encode, properties, row_columns
 from jmsaio.codec.row_columns import PAYLOAD, ColumnMaker, RowColumns, TextTable

@@ -5,8 +5,7 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.codec.stream import decode_stream, encode_stream
 from jmsaio.errors import MalformedMessageError, MessageFormatError

@@ -15,7 +15,7 @@ from jmsaio.maintenance.transfer import TransferRange, TransferRequest, has_unse
 from jmsaio.maintenance.transfers import transfer_all
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.wire import WireId
-from jmsaio.transport.administration import Admin, Cursor, Ledger, TopicLog
+from jmsaio.transport.administration import Admin, Cursor, Ledger, StoredEntry, TopicLog
 from jmsaio.transport.base import StartPosition
 from tests.kit.records import texts
 from tests.maintenance.letters import QUEUE, Letters
@@ -142,8 +142,8 @@ class FakeAdmin:
     async def cursor(self, topic: str, subscription: str) -> Cursor:
         return Cursor(WireId(3, 3), (((9, 0), (9, 0)),))
 
-    async def is_incomplete(self, topic: str, place: WireId) -> bool:
-        return place == WireId(7, 0)
+    async def entry(self, topic: str, place: WireId) -> StoredEntry:
+        return StoredEntry(0, chunks_left={WireId(7, 0): 1, WireId(7, 1): 0}.get(place))
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import weakref
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.errors import ConfigurationError, IllegalStateError, InvalidDestinationError
 from jmsaio.model.destinations import (

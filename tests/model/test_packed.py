@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.packed import pack, pack_name, pack_value, shape_of, unpack

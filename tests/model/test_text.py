@@ -7,8 +7,7 @@ import struct
 from decimal import Decimal, localcontext
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.errors import JMSError, MessageFormatError, NumberFormatError
 from jmsaio.model.text import parse_boolean, parse_double, parse_float, parse_integer, parse_wire, to_java

@@ -9,8 +9,7 @@ from enum import IntEnum
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.errors import IllegalArgumentError, IllegalArgumentTypeError, MessageFormatError
 from jmsaio.model.values import (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.protocol.acks import ack, ack_set, message_id, words_of
 from jmsaio.protocol.codes import AckType, ValidationError

@@ -7,8 +7,7 @@ import tracemalloc
 import zlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol.codes import CompressionType

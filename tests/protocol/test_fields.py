@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import DecodeError
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.errors import ProtocolError
 from jmsaio.protocol.commands import MESSAGE_ID, SCHEMA

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from jmsaio.rules import record_life

@@ -7,8 +7,7 @@ import struct
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.model.values import Byte, Float, Long, Short
 from jmsaio.selector import numbers

@@ -7,8 +7,7 @@ import pytest
 from jmsaio.model.messages.message import Message
 from jmsaio.model.messages.text_message import TextMessage
 from jmsaio.model.values import Float
-from jmsaio.selector import Selector
-from jmsaio.selector import selector as module
+from jmsaio.selector import Selector, selector as module
 from tests.kit.records import Record
 
 VALUES = {

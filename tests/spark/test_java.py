@@ -20,8 +20,7 @@ from jmsaio.codec.rows import to_row
 from jmsaio.spark.model.body_json import read_json
 from jmsaio.spark.model.schema import COLUMNS
 from tests.codec.cases import Described, value
-from tests.codec.described import build, describe, describe_value
-from tests.codec.described import value_of as described_value
+from tests.codec.described import build, describe, describe_value, value_of as described_value
 from tests.codec.generated import Generator
 from tests.codec.test_golden import canonical_body, expanded_body
 from tests.codec.test_live_exchange import SYSTEM, short, stamp

@@ -20,8 +20,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import FaultProxy
 from tests.client.helpers import text
-from tests.storm.storm import FAULTS as OF_ALL
-from tests.storm.storm import OF_TRANSACTIONS, Plan, Storm
+from tests.storm.storm import FAULTS as OF_ALL, OF_TRANSACTIONS, Plan, Storm
 from tests.support.broker import TestBroker
 
 _SESSIONS, _MESSAGES, _AMOUNT, _PARTITIONS = 8, 400, 100, 2

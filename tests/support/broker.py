@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio import launcher
-from jmsaio.launcher import LauncherError
-from jmsaio.launcher import broker as launch
+from jmsaio.launcher import LauncherError, broker as launch
 from jmsaio.launcher.places import locked
 from tests.support.watcher import tell_watcher
 

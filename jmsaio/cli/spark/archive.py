@@ -111,8 +111,13 @@ def archive(
     resume. Ctrl-C or SIGTERM finishes the current run; a second signal aborts it. Driver and workers must share FOLDER,
     or reach its URL, such as s3a://bucket/folder.
     """
-    from jmsaio.spark.jobs.archive import ArchiveOrder, Pace, describe_archive, subscription_of
-    from jmsaio.spark.jobs.archive import archive as archive_messages
+    from jmsaio.spark.jobs.archive import (
+        ArchiveOrder,
+        Pace,
+        archive as archive_messages,
+        describe_archive,
+        subscription_of,
+    )
 
     if until is not None and not (once or dry_run):
         raise click.UsageError("--until needs --once: without it the archive runs until interrupted")

@@ -36,8 +36,7 @@ def replay(
 
     Repeating a failed run sends the messages again that it had already sent, unless --dedup lets the broker drop them.
     """
-    from jmsaio.spark.jobs.replay import ReplayOrder
-    from jmsaio.spark.jobs.replay import replay as replay_archive
+    from jmsaio.spark.jobs.replay import ReplayOrder, replay as replay_archive
 
     if as_new and dedup:
         raise click.UsageError("--as-new and --dedup exclude each other")

@@ -41,12 +41,12 @@ from jmsaio.transport.base import (
     FORCE_DROP,
     NOT_FROM,
     REJECT_ACTION,
+    SELECTOR as PLUGIN_SELECTOR,
     SHARED_PROPERTY,
     StartPosition,
     Subscription,
     SubscriptionType,
 )
-from jmsaio.transport.base import SELECTOR as PLUGIN_SELECTOR
 
 
 class ConsumerKind(enum.Enum):

@@ -13,9 +13,7 @@ from jmsaio.model.arguments import check_flag, check_int, check_optional_text, s
 from jmsaio.model.destinations import Destination, as_destination
 from jmsaio.model.headers import Headers, as_text
 from jmsaio.model.java_names import MESSAGE_NAMES, answers
-from jmsaio.model.messages.properties import MessageSource as MessageSource
-from jmsaio.model.messages.properties import Properties
-from jmsaio.model.messages.properties import Property as Property
+from jmsaio.model.messages.properties import MessageSource as MessageSource, Properties, Property as Property
 from jmsaio.model.wire import DELIVERY_COUNT
 
 T = TypeVar("T")

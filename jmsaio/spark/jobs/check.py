@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import attrs
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import SparkSession, functions as f
 
 from jmsaio.model.version import __version__
 from jmsaio.spark.jobs.failures import reason_of

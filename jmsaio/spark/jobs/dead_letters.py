@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 import attrs
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import Column, DataFrame, SparkSession, functions as f
 
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSError

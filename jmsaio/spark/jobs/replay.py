@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 import attrs
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
+from pyspark.sql import DataFrame, SparkSession, functions as f
 
 from jmsaio.codec.properties import value_of
 from jmsaio.config import Configuration

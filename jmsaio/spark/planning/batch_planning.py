@@ -254,7 +254,7 @@ class Backlog:
         """Return the publish time of an entry; None if it can't be read, or not with this client's permissions."""
         assert self.transport.admin is not None
         try:
-            return time_text(await self.transport.admin.publish_time(topic, WireId(place.ledger, place.entry)))
+            return time_text((await self.transport.admin.entry(topic, WireId(place.ledger, place.entry))).publish_time)
         except (AdminError, JMSSecurityError) as error:
             if is_away(error):
                 raise

@@ -347,7 +347,7 @@ class RangeReading:
         try:
             for run in gap.missing:
                 for entry in range(run.first, run.stop):
-                    if not await admin.is_incomplete(self._range.topic, WireId(run.ledger, entry)):
+                    if not (await admin.entry(self._range.topic, WireId(run.ledger, entry))).chunks_left:
                         return False
         except (TransportError, JMSSecurityError):
             return False  # unknown: keep waiting
@@ -414,9 +414,9 @@ class RangeReading:
         try:
             for run in gap.missing:
                 for entry in range(run.first, min(run.stop, run.first + self._asks)):
-                    is_last = await admin.is_last_chunk(self._range.topic, WireId(run.ledger, entry))
+                    stored = await admin.entry(self._range.topic, WireId(run.ledger, entry))
                     self._asks -= counts
-                    if is_last:
+                    if stored.chunks_left == 0:
                         return Place(run.ledger, entry)
         except TransportError as error:
             if _is_outage(error):
@@ -440,7 +440,7 @@ class RangeReading:
     async def _is_message(self, entry: WireId) -> bool:
         assert self._transport.admin is not None
         try:
-            return await self._transport.admin.is_message(self._range.topic, entry)
+            return (await self._transport.admin.entry(self._range.topic, entry)).is_message
         except TransportError as error:
             if _is_outage(error):
                 raise

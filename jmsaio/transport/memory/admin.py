@@ -9,7 +9,13 @@ from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.arguments import brief, shown
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import WireId
-from jmsaio.transport.administration import Activity, OpenTransaction, SubscriptionActivity, check_partition
+from jmsaio.transport.administration import (
+    Activity,
+    OpenTransaction,
+    StoredEntry,
+    SubscriptionActivity,
+    check_partition,
+)
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     PLUGIN,
@@ -152,25 +158,12 @@ class MemoryAdmin:
                 return found[version]
         raise NotFoundError(f"topic {brief(topic)} of the embedded broker has no schema {version}")
 
-    async def is_incomplete(self, topic: str, message_id: WireId) -> bool:
-        """Return False: messages are stored whole."""
-        with self._reachable():
-            self._broker.find(topic)
-            return False
-
-    async def is_last_chunk(self, topic: str, message_id: WireId) -> bool:
-        """Return False: messages are stored whole."""
-        return await self.is_incomplete(topic, message_id)
-
-    async def is_message(self, topic: str, message_id: WireId) -> bool:
-        return await self.publish_time(topic, message_id) is not None
-
-    async def publish_time(self, topic: str, message_id: WireId) -> int:
+    async def entry(self, topic: str, message_id: WireId) -> StoredEntry:
         with self._reachable():
             records = [log.records.get(message_id.entry) for log in self._broker.find(topic)]
             if (record := records[0]) is None or len(records) > 1:
                 raise AdminError(f"topic {brief(topic)} of the embedded broker stores no entry {message_id}")
-            return record.publish_time
+            return StoredEntry(record.publish_time)
 
     async def first_since(self, topic: str, time: int) -> WireId:
         with self._reachable():

@@ -22,8 +22,7 @@ from jmsaio.errors import NotFoundError
 from jmsaio.rules.ledger import DeliveryLedger
 from jmsaio.transport.base import Receiver, StartPosition, Subscription, SubscriptionType
 from jmsaio.transport.memory.receiver import MemoryReceiver
-from tests.client.delivery.test_inbox import Receiver as InboxReceiver
-from tests.client.delivery.test_inbox import inbox
+from tests.client.delivery.test_inbox import Receiver as InboxReceiver, inbox
 from tests.kit.inside import admin_of, inbox_of, runtime_of, transport_of
 from tests.transport.test_subscriptions import FakeAdmin, Transport
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import fastavro
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from jmsaio.codec.schemas import avro
 from jmsaio.codec.schemas.avro import DEEPEST, LARGEST, avro_reader

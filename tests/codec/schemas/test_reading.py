@@ -9,8 +9,7 @@ from datetime import UTC, date, datetime, time
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.codec.schemas.reading import (
     _FIXED,

@@ -6,8 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from jmsaio.config import load
 from jmsaio.config.declaring import written_names

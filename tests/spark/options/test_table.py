@@ -7,8 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.config.declaring import written_names
 from jmsaio.errors import ConfigurationError

@@ -6,8 +6,7 @@ import datetime
 import enum
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.spark.options import values
 

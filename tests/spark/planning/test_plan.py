@@ -6,8 +6,7 @@ from itertools import pairwise, product
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place

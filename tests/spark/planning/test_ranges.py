@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.places import Place, parse_place, place_of

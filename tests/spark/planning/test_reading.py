@@ -34,6 +34,7 @@ from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.reading import RangeReading
 from jmsaio.spark.planning.stream_planning import StreamPlanner
 from jmsaio.testing import FaultProxy
+from jmsaio.transport.administration import StoredEntry
 from jmsaio.transport.base import Reader, ReaderOptions, SenderOptions, StartPosition, Transport
 from jmsaio.transport.registry import open_transport
 from tests.kit.records import Outcomes, tell_each
@@ -183,10 +184,10 @@ def messages(seam: Seam, monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """The numbers of the entries that the broker calls messages; all others are markers to it."""
     found: set[int] = set()
 
-    async def is_message(admin: object, topic: str, message_id: WireId) -> bool:
-        return message_id.entry in found
+    async def entry(admin: object, topic: str, message_id: WireId) -> StoredEntry:
+        return StoredEntry(0, hidden=message_id.entry not in found)
 
-    monkeypatch.setattr(type(seam.transport.admin), "is_message", is_message)
+    monkeypatch.setattr(type(seam.transport.admin), "entry", entry)
     return found
 
 
@@ -465,14 +466,14 @@ async def test_an_outage_during_a_look_far_back_leaves_no_message_out(
     [part] = await plan(pulsar, topic, starting_offsets={topic: Place(last.ledger, last.entry)})
     assert pulsar.transport.admin is not None
     kind = type(pulsar.transport.admin)
-    ask, refused = kind.is_last_chunk, [AdminError("no connection"), AdminError("it stops", 503)]
+    ask, refused = kind.entry, [AdminError("no connection"), AdminError("it stops", 503)]
 
-    async def asked(*args: Any) -> bool:
+    async def asked(*args: Any) -> StoredEntry:
         if refused:
             raise refused.pop()
         return await ask(*args)
 
-    monkeypatch.setattr(kind, "is_last_chunk", asked)
+    monkeypatch.setattr(kind, "entry", asked)
     failing = Spying(pulsar.transport, fails=3)  # the one that begins far back
     assert [body_of(row) for row in await Seam(failing).rows(part)] == [body, b"after"]
     assert not refused and len(failing.starts) > 3  # the failed one was replaced

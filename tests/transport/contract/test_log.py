@@ -91,19 +91,14 @@ async def test_an_entry_with_a_whole_message_is_complete(harness: Harness) -> No
     await harness.admin.create_subscription(topic, "s", StartPosition.EARLIEST)
     [place] = await harness.send(await harness.sender(topic, batching_enabled=False), "1")
     assert place is not None
-    assert not await harness.admin.is_incomplete(topic, place)
-    assert not await harness.admin.is_last_chunk(topic, place)
-    assert await harness.admin.is_message(topic, place)
-    assert abs(await harness.admin.publish_time(topic, place) - harness.transport.clock.now() * 1000) < 60_000
+    entry = await harness.admin.entry(topic, place)
+    assert entry.is_message and entry.chunks_left is None
+    assert abs(entry.publish_time - harness.transport.clock.now() * 1000) < 60_000
     for absent in (place._replace(entry=place.entry + 1), place._replace(entry=2**40)):
         with pytest.raises(AdminError):
-            await harness.admin.publish_time(topic, absent)
+            await harness.admin.entry(topic, absent)
     with pytest.raises(NotFoundError):
-        await harness.admin.is_incomplete(harness.topic(), place)
-    with pytest.raises(NotFoundError):
-        await harness.admin.is_last_chunk(harness.topic(), place)
-    with pytest.raises(NotFoundError):
-        await harness.admin.publish_time(harness.topic(), place)
+        await harness.admin.entry(harness.topic(), place)
 
 
 async def test_the_first_entry_since_a_publish_time_is_found(harness: Harness) -> None:

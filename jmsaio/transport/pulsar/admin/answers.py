@@ -13,7 +13,7 @@ from jmsaio.errors import AdminError, ConfigurationError, JMSSecurityError, NotF
 from jmsaio.model.arguments import shown
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import EntryId, WireId
-from jmsaio.transport.administration import Activity, SubscriptionActivity, latest
+from jmsaio.transport.administration import Activity, StoredEntry, SubscriptionActivity, latest
 from jmsaio.transport.base import (
     CLIENT_SELECTOR,
     SELECTOR,
@@ -111,40 +111,17 @@ def message_id_body(topic: str, message_id: WireId) -> dict[str, int | bool]:
     }  # fmt: skip
 
 
-def is_chunk_before_last(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers of the answer for an entry describe a chunk other than the last of its message."""
-    return _chunks_behind(headers) > 0
-
-
-def is_last_chunk(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers of the answer for an entry describe the last one of several chunks."""
-    return _chunks_behind(headers) == 0 and headers["X-Pulsar-chunk-id"] != "0"
-
-
-def is_message(headers: Mapping[str, str]) -> bool:
-    """Return whether the headers of the answer for an entry describe a message or a batch that readers receive."""
-    hidden = "X-Pulsar-marker-type" in headers or headers.get("X-Pulsar-txn-aborted") == "true"
-    return not hidden and "X-Pulsar-chunk-id" not in headers
-
-
-def read_publish_time(headers: Mapping[str, str]) -> int:
-    """Return the publish time in the headers of the answer for an entry, in ms since the epoch."""
-    return round(datetime.fromisoformat(headers["X-Pulsar-publish-time"]).timestamp() * 1000)
-
-
-def read_transaction(headers: Mapping[str, str]) -> tuple[tuple[int, int], int] | None:
-    """Return the transaction and the publish time in the headers of the answer for an entry; None without one."""
-    bits = [headers.get(f"X-Pulsar-txnid-{name}-bits") for name in ("most", "least")]
-    if None in bits:
-        return None
-    most, least = (int(bit or 0) for bit in bits)
-    return (most, least), read_publish_time(headers)
-
-
-def _chunks_behind(headers: Mapping[str, str]) -> int:
-    """Return the number of chunks of the message that follow an entry; -1 if it is not a chunk."""
+def read_entry(headers: Mapping[str, str]) -> StoredEntry:
+    """Create the description of an entry from the headers of the answer for it."""
     chunk, chunks = (headers.get(f"X-Pulsar-{name}") for name in ("chunk-id", "num-chunks-from-msg"))
-    return -1 if chunk is None or chunks is None else int(chunks) - int(chunk) - 1
+    bits = [headers.get(f"X-Pulsar-txnid-{name}-bits") for name in ("most", "least")]
+    most, least = (int(bit or 0) for bit in bits)
+    return StoredEntry(
+        publish_time=round(datetime.fromisoformat(headers["X-Pulsar-publish-time"]).timestamp() * 1000),
+        chunks_left=None if chunk is None or chunks is None or chunks == "1" else int(chunks) - int(chunk) - 1,
+        hidden="X-Pulsar-marker-type" in headers or headers.get("X-Pulsar-txn-aborted") == "true",
+        transaction=None if None in bits else (most, least),
+    )
 
 
 def has_advanced(internal: Any, subscription: str, message_id: WireId, what: str) -> bool:

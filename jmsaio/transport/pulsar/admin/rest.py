@@ -31,7 +31,7 @@ from jmsaio.errors import (
 from jmsaio.model.schema import Schema
 from jmsaio.model.topic_names import partition_names, split_partition
 from jmsaio.model.wire import WireId
-from jmsaio.transport.administration import Activity, OpenTransaction, check_partition
+from jmsaio.transport.administration import Activity, OpenTransaction, StoredEntry, check_partition
 from jmsaio.transport.base import Cursor, Ledger, StartPosition, TopicLog, TopicStats
 from jmsaio.transport.causes import cause_of
 from jmsaio.transport.pulsar.admin.answers import (
@@ -39,18 +39,14 @@ from jmsaio.transport.pulsar.admin.answers import (
     base_url,
     error_of,
     has_advanced,
-    is_chunk_before_last,
-    is_last_chunk,
-    is_message,
     message_id_body,
     moved,
     read_activity,
+    read_entry,
     read_entry_filters,
     read_ledgers,
     read_log,
-    read_publish_time,
     read_stats,
-    read_transaction,
     reason_of,
     understanding,
 )
@@ -239,10 +235,6 @@ class RestAdmin:
     async def held_back(self, topic: str) -> OpenTransaction | None:
         return await find_holder(self, topic)
 
-    async def transaction_of(self, topic: str, message_id: WireId) -> tuple[tuple[int, int], int] | None:
-        """Return the id of the transaction that sent an entry, and its publish time; None if none did."""
-        return await self._entry(topic, message_id, read_transaction)
-
     async def ledgers(self, topic: str) -> tuple[Ledger, ...]:
         what = f"ledgers of {topic}"
         internal = await self._internal(topic, what)
@@ -263,30 +255,17 @@ class RestAdmin:
     async def schema(self, topic: str, version: int) -> Schema:
         return await self._get(schema_path(topic, version), f"schema {version} of {topic}", _schema)
 
-    async def is_incomplete(self, topic: str, message_id: WireId) -> bool:
-        return await self._entry(topic, message_id, is_chunk_before_last)
-
-    async def is_last_chunk(self, topic: str, message_id: WireId) -> bool:
-        return await self._entry(topic, message_id, is_last_chunk)
-
-    async def is_message(self, topic: str, message_id: WireId) -> bool:
-        return await self._entry(topic, message_id, is_message)
-
-    async def publish_time(self, topic: str, message_id: WireId) -> int:
-        return await self._entry(topic, message_id, read_publish_time)
+    async def entry(self, topic: str, message_id: WireId) -> StoredEntry:
+        path = f"{topic_path(topic)}/ledger/{message_id.ledger}/entry/{message_id.entry}"
+        what = f"entry {message_id.ledger}:{message_id.entry} of {topic}"
+        answer = await self._answer("HEAD", path, what=what)
+        with understanding(what):
+            return read_entry(answer.headers)
 
     async def first_since(self, topic: str, time: int) -> WireId:
         what = f"first entry of {topic} from publish time {time} ms on"
         read = itemgetter("ledgerId", "entryId", "partitionIndex")
         return WireId(*await self._get(since_path(topic, time), what, read))
-
-    async def _entry(self, topic: str, message_id: WireId, read: Callable[[Mapping[str, str]], _Found]) -> _Found:
-        """Return the result of ``read`` for the headers of the answer for an entry."""
-        path = f"{topic_path(topic)}/ledger/{message_id.ledger}/entry/{message_id.entry}"
-        what = f"entry {message_id.ledger}:{message_id.entry} of {topic}"
-        answer = await self._answer("HEAD", path, what=what)
-        with understanding(what):
-            return read(answer.headers)
 
     async def advance(self, topic: str, subscription: str, message_id: WireId) -> None:
         """Move the cursor, and poll it until it has moved, for up to ``operation_timeout`` seconds.

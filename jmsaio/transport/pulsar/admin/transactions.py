@@ -30,7 +30,7 @@ import anyio
 
 from jmsaio.errors import AdminError, JMSSecurityError, NotFoundError
 from jmsaio.model.wire import WireId
-from jmsaio.transport.administration import Cursor, Ledger, OpenTransaction, TopicLog
+from jmsaio.transport.administration import Cursor, Ledger, OpenTransaction, StoredEntry, TopicLog
 from jmsaio.transport.pulsar.admin.answers import understanding
 from jmsaio.transport.pulsar.admin.paths import pending_acks_path, transaction_buffer_path, transaction_path
 
@@ -142,7 +142,7 @@ class Asker(Protocol):
 
     async def log(self, topic: str) -> TopicLog: ...
 
-    async def transaction_of(self, topic: str, message_id: WireId) -> tuple[TransactionId, int] | None: ...
+    async def entry(self, topic: str, message_id: WireId) -> StoredEntry: ...
 
 
 async def find_outcome(
@@ -232,12 +232,12 @@ async def find_holder(admin: Asker, topic: str) -> OpenTransaction | None:
     if first is None:
         return None
     try:
-        sent = await admin.transaction_of(topic, first)
+        entry = await admin.entry(topic, first)
     except (NotFoundError, JMSSecurityError):
         return None
-    if sent is None:  # it has ended meanwhile
+    if entry.transaction is None:  # it has ended meanwhile
         return None
-    txn_id, since = sent
+    txn_id, since = entry.transaction, entry.publish_time
     try:
         known = await _read(admin, transaction_path(txn_id), f"transaction {txn_id}")
     except NotFoundError:

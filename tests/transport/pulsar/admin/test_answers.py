@@ -10,15 +10,12 @@ from jmsaio.errors import AdminError, NotFoundError
 from jmsaio.model.wire import WireId
 from jmsaio.transport.pulsar.admin.answers import (
     has_advanced,
-    is_chunk_before_last,
-    is_last_chunk,
-    is_message,
     message_id_body,
     moved,
     read_activity,
+    read_entry,
     read_ledgers,
     read_log,
-    read_publish_time,
 )
 from jmsaio.transport.pulsar.admin.paths import cursor_key
 
@@ -86,15 +83,13 @@ def test_a_body_carries_the_partition_that_is_asked() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("chunk", "chunks", "before"), [("0", "3", True), ("1", "3", True), ("2", "3", False)])
-def test_chunks_but_the_last_wait_for_others(chunk: str, chunks: str, before: bool) -> None:
-    headers = {"X-Pulsar-chunk-id": chunk, "X-Pulsar-num-chunks-from-msg": chunks}
-    assert is_chunk_before_last(headers) is before
-    assert is_last_chunk(headers) is not before
-    assert not is_message(headers)
-    for other in ({"X-Pulsar-message-id": "3:4"}, {"X-Pulsar-chunk-id": "0", "X-Pulsar-num-chunks-from-msg": "1"}):
-        assert not is_chunk_before_last(other)
-        assert not is_last_chunk(other)
+PUBLISHED = {"X-Pulsar-publish-time": "1970-01-01T00:00:01Z"}
+
+
+@pytest.mark.parametrize(("chunk", "chunks", "left"), [("0", "3", 2), ("1", "3", 1), ("2", "3", 0), ("0", "1", None)])
+def test_chunks_but_the_last_wait_for_others(chunk: str, chunks: str, left: int | None) -> None:
+    entry = read_entry({"X-Pulsar-chunk-id": chunk, "X-Pulsar-num-chunks-from-msg": chunks, **PUBLISHED})
+    assert (entry.chunks_left, entry.is_message) == (left, left is None)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +100,7 @@ def test_chunks_but_the_last_wait_for_others(chunk: str, chunks: str, before: bo
     ],
 )  # fmt: skip
 def test_markers_and_aborted_messages_are_not_for_readers(headers: dict[str, str], received: bool) -> None:
-    assert is_message(headers) is received
+    assert read_entry(headers | PUBLISHED).is_message is received
 
 
 @pytest.mark.parametrize(
@@ -113,7 +108,7 @@ def test_markers_and_aborted_messages_are_not_for_readers(headers: dict[str, str
     [("1970-01-01T00:00:01Z", 1000), ("1970-01-01T01:00:00.05+01:00", 50), ("1970-01-01T00:00:00.123Z", 123)],
 )
 def test_a_publish_time_has_the_offset_of_the_broker(text: str, time: int) -> None:
-    assert read_publish_time({"X-Pulsar-publish-time": text}) == time
+    assert read_entry({"X-Pulsar-publish-time": text}).publish_time == time
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import gc
 import anyio
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.errors import InvalidDestinationError, OperationTimeoutError
 from jmsaio.model.wire import WireId

@@ -18,7 +18,7 @@ from jmsaio.errors import AdminError, JMSSecurityError, NotFoundError
 from jmsaio.maintenance.overview import explain, read_states
 from jmsaio.model.destinations import Topic
 from jmsaio.model.wire import WireId
-from jmsaio.transport.administration import OpenTransaction
+from jmsaio.transport.administration import OpenTransaction, StoredEntry
 from jmsaio.transport.base import Cursor, Ledger, TopicLog
 from jmsaio.transport.pulsar.admin import RestAdmin
 from jmsaio.transport.pulsar.admin.paths import topic_path
@@ -138,7 +138,7 @@ class Answers:
     async def log(self, topic: str) -> TopicLog:
         raise AssertionError
 
-    async def transaction_of(self, topic: str, message_id: WireId) -> tuple[tuple[int, int], int] | None:
+    async def entry(self, topic: str, message_id: WireId) -> StoredEntry:
         raise AssertionError
 
 

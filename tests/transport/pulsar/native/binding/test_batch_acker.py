@@ -11,8 +11,7 @@ from typing import Any
 
 import _pulsar
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.transport.pulsar.native.binding import SUPPORTED, batch_acker

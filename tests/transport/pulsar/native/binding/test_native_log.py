@@ -27,8 +27,7 @@ from jmsaio.errors import (
     TransportError,
 )
 from jmsaio.transport.base import StartPosition
-from jmsaio.transport.pulsar.native.binding import native_log as module
-from jmsaio.transport.pulsar.native.binding import options
+from jmsaio.transport.pulsar.native.binding import native_log as module, options
 from jmsaio.transport.pulsar.native.binding.bridge import Bridge
 from jmsaio.transport.pulsar.native.binding.native_log import (
     LINES,

@@ -26,8 +26,7 @@ from jmsaio.transport.pulsar.native.records.nack_tracker import (
 )
 from jmsaio.transport.pulsar.native.records.received import HELD
 from tests.kit.native_fakes import FakeMessage
-from tests.kit.records import Outcomes, Record, UnreadableRecord, texts
-from tests.kit.records import record as outgoing
+from tests.kit.records import Outcomes, Record, UnreadableRecord, record as outgoing, texts
 from tests.kit.unacked import Desk, batch, whole_batch
 from tests.support.broker import TestBroker
 from tests.transport.pulsar.conftest import HANG, Box, Kit, send
