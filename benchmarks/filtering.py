@@ -9,7 +9,7 @@ from benchmarks.meter import Meter, Metrics
 from benchmarks.scenarios import tuned_url
 from benchmarks.workload import AMOUNT, Task
 from jmsaio.client.delivery.inbox import BATCH
-from jmsaio.client.lifetime.opening import Opening
+from jmsaio.client.lifetime.scope import Opening
 from jmsaio.client.session import Session
 
 #: Of so many messages one matches.

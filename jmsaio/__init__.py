@@ -59,7 +59,7 @@ from jmsaio.selector import Selector
 if TYPE_CHECKING:
     from jmsaio.client.browser import Enumeration, QueueBrowser
     from jmsaio.client.callbacks.completion import CompletionListener
-    from jmsaio.client.callbacks.connection_state import ConnectionState, StateChange
+    from jmsaio.client.callbacks.reports import ConnectionState, StateChange
     from jmsaio.client.connection import Connection, ConnectionMetaData, ConnectionStats, ExceptionListener
     from jmsaio.client.consumer import MessageConsumer, MessageListener
     from jmsaio.client.context import Context
@@ -159,7 +159,7 @@ _CLIENT: Final = {
     "Connection": "connection",
     "ConnectionFactory": "factory",
     "ConnectionMetaData": "connection",
-    "ConnectionState": "callbacks.connection_state",
+    "ConnectionState": "callbacks.reports",
     "ConnectionStats": "connection",
     "ConsumerStats": "lifetime.stats",
     "Context": "context",
@@ -174,7 +174,7 @@ _CLIENT: Final = {
     "QueueRequestor": "request",
     "Receipt": "senders.pending",
     "Session": "session",
-    "StateChange": "callbacks.connection_state",
+    "StateChange": "callbacks.reports",
     "TopicRequestor": "request",
     "connect": "factory",
 }

@@ -14,7 +14,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from jmsaio.client.callbacks.connection_state import ConnectionState
+from jmsaio.client.callbacks.reports import ConnectionState
 from jmsaio.client.connection import Connection
 from jmsaio.errors import IllegalArgumentError
 from jmsaio.model.arguments import with_article

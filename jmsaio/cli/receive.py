@@ -33,7 +33,7 @@ from jmsaio.selector import Selector
 
 if TYPE_CHECKING:
     from jmsaio.client.consumer import MessageConsumer
-    from jmsaio.client.lifetime.opening import Opening
+    from jmsaio.client.lifetime.scope import Opening
     from jmsaio.client.session import Session
 
 

@@ -16,7 +16,7 @@ import attrs
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.schemas import SchemaNeededError, check_schemas
-from jmsaio.client.lifetime.opening import AsyncClosing
+from jmsaio.client.lifetime.scope import AsyncClosing
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, parse_selector, plan

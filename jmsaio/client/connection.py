@@ -17,11 +17,10 @@ import attrs
 
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
-from jmsaio.client.callbacks.connection_state import ConnectionState, StateCallback, StateChange
-from jmsaio.client.callbacks.exception_listener import ExceptionListener as ExceptionListener
+from jmsaio.client.callbacks.reports import ConnectionState, StateCallback, StateChange
+from jmsaio.client.callbacks.reports import ExceptionListener as ExceptionListener
 from jmsaio.client.delivery.inbox import Inbox
-from jmsaio.client.lifetime.closing import BackgroundTask, Deadline, FirstError
-from jmsaio.client.lifetime.opening import AsyncClosing, Opening
+from jmsaio.client.lifetime.scope import AsyncClosing, BackgroundTask, Deadline, FirstError, Opening
 from jmsaio.client.lifetime.stats import ConsumerStats, ProducerStats
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.request import Replies

@@ -16,8 +16,7 @@ from jmsaio.client.callbacks.worker import function_of
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listener
 from jmsaio.client.delivery.schemas import SchemaNeededError
-from jmsaio.client.lifetime.closing import Deadline
-from jmsaio.client.lifetime.opening import AsyncClosing
+from jmsaio.client.lifetime.scope import AsyncClosing, Deadline
 from jmsaio.client.lifetime.stats import ConsumerStats
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.senders.pending import call_trace

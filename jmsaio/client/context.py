@@ -13,7 +13,7 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.jms_producer import JMSProducer
-from jmsaio.client.lifetime.opening import AsyncClosing, Opening
+from jmsaio.client.lifetime.scope import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer, SendOptions
 from jmsaio.client.session import Session
 from jmsaio.errors import ObjectClosedError

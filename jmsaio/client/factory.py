@@ -15,12 +15,10 @@ import anyio
 import attrs
 
 from jmsaio.client.callbacks import callback_context
-from jmsaio.client.callbacks.connection_state import ConnectionState, ConnectionStates, StateCallback
+from jmsaio.client.callbacks.reports import ConnectionState, ConnectionStates, StateCallback
 from jmsaio.client.connection import Connection
 from jmsaio.client.context import Context
-from jmsaio.client.lifetime.affinity import Affinity
-from jmsaio.client.lifetime.closing import Deadline, FirstError
-from jmsaio.client.lifetime.opening import AsyncClosing, Opening
+from jmsaio.client.lifetime.scope import Affinity, AsyncClosing, Deadline, FirstError, Opening
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration, ConnectOptions, FactoryOptions, load

@@ -13,8 +13,7 @@ import attrs
 
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
 from jmsaio.client.producer import MessageProducer, log_left_out
-from jmsaio.client.producers.plain_sends import UNSET
-from jmsaio.client.producers.stamper import SendSettings
+from jmsaio.client.runtime.stamping import UNSET, SendSettings
 from jmsaio.client.senders.pending import Receipt
 from jmsaio.errors import MessageFormatError, MessageNotWriteableError
 from jmsaio.model.arguments import check_mapping

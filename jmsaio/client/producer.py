@@ -12,10 +12,9 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import CompletionListener, FunctionPair, checked
-from jmsaio.client.lifetime.opening import AsyncClosing
+from jmsaio.client.lifetime.scope import AsyncClosing
 from jmsaio.client.lifetime.stats import ProducerStats, SendCounts
-from jmsaio.client.producers.plain_sends import UNSET, PlainSends
-from jmsaio.client.producers.stamper import SendSettings, Stamper, Target, Targets
+from jmsaio.client.runtime.stamping import UNSET, PlainSends, SendSettings, Stamper, Target, Targets
 from jmsaio.client.senders.pending import PendingSend, Receipt, SendOrigin, TracedSend, call_trace
 from jmsaio.codec import Stamp, encode, stamp_sent, with_sticky_key
 from jmsaio.codec.properties import write as write_properties

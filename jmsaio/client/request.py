@@ -11,7 +11,7 @@ import anyio
 import attrs
 
 from jmsaio.client.consumer import MessageConsumer
-from jmsaio.client.lifetime.opening import AsyncClosing, Opening
+from jmsaio.client.lifetime.scope import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer, SendOptions, log_left_out
 from jmsaio.client.senders.pending import Receipt
 from jmsaio.errors import (

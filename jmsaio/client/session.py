@@ -11,13 +11,13 @@ import attrs
 from jmsaio.client.browser import QueueBrowser
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.consumer import MessageConsumer
-from jmsaio.client.lifetime.opening import AsyncClosing, Opening
+from jmsaio.client.lifetime.scope import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer, SendOptions
-from jmsaio.client.producers.stamper import Stamper, Targets, target_for
 from jmsaio.client.request import RequestReply
 from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.open_inbox import open_inbox
 from jmsaio.client.runtime.session import SessionRuntime
+from jmsaio.client.runtime.stamping import Stamper, Targets, target_for
 from jmsaio.client.subscriptions.in_process import unsubscribe
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, durable_name
 from jmsaio.client.subscriptions.selectors import set_selector

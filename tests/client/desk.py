@@ -11,8 +11,7 @@ import attrs
 
 import jmsaio
 from jmsaio import AcknowledgeMode
-from jmsaio.client.producers.plain_sends import PlainSends
-from jmsaio.client.producers.stamper import Stamper
+from jmsaio.client.runtime.stamping import PlainSends, Stamper
 from jmsaio.client.senders.pending import PendingSends, Receipt
 from jmsaio.model.wire import OutgoingRecord
 from jmsaio.testing import EmbeddedBroker, ManualClock, embedded_broker

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 import jmsaio
-from jmsaio.client.lifetime.closing import Deadline
+from jmsaio.client.lifetime.scope import Deadline
 from jmsaio.errors import ConsumerBusyError
 from jmsaio.transport.base import StartPosition
 from tests.client.helpers import full_name

@@ -40,7 +40,7 @@ ON_A_BROKER = (
 #: broker, what callbacks may do, as closing what they belong to, and subscriptions that end.
 OVER_WIRE = (
     *(name for name in ON_A_BROKER if name.startswith("conformance/")), "client/callbacks/test_completion.py",
-    "client/callbacks/test_exception_listener.py", "client/callbacks/test_worker.py",
+    "client/callbacks/test_reports.py", "client/callbacks/test_worker.py",
     "client/test_ending_subscriptions.py",
 )  # fmt: skip
 #: Marks of tests that wait for something outside their process or their loop.

@@ -15,7 +15,7 @@ import anyio
 import attrs
 
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
-from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.reports import ExceptionReports
 from jmsaio.client.callbacks.worker import CallbackWorker, run_inside
 from jmsaio.client.senders.pending import PendingSend, Receipt
 from jmsaio.errors import IllegalArgumentError, OperationTimeoutError, SendInDoubtError

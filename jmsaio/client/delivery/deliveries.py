@@ -22,7 +22,7 @@ import attrs
 
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
-from jmsaio.client.lifetime.closing import Deadline, FirstError
+from jmsaio.client.lifetime.scope import Deadline, FirstError
 from jmsaio.codec import decode_raw
 from jmsaio.config import Configuration
 from jmsaio.errors import IllegalStateError, JMSError, MalformedMessageError, ObjectClosedError

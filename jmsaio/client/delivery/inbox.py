@@ -18,7 +18,7 @@ import attrs
 from jmsaio.client.delivery.filter import Filter, may_expire
 from jmsaio.client.delivery.redelivery import Next, Redelivery, Unread
 from jmsaio.client.delivery.siblings import SharingReceiver, Siblings
-from jmsaio.client.lifetime.closing import Deadline
+from jmsaio.client.lifetime.scope import Deadline
 from jmsaio.client.lifetime.stats import ConsumerStats, ReceiveCounts
 from jmsaio.client.senders.pending import call_trace
 from jmsaio.codec.headers import expiration, priority

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from jmsaio.client.callbacks.callback_context import CallbackContext, CallbackKind
-from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.reports import ExceptionReports
 from jmsaio.client.callbacks.worker import Job, call, run_inside
 from jmsaio.client.delivery.deliveries import Deliveries
 from jmsaio.client.delivery.inbox import Inbox

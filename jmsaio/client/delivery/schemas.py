@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import attrs
 
-from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.reports import ExceptionReports
 from jmsaio.codec.schemas.reading import SchemaReader, schema_reader
 from jmsaio.errors import (
     ConfigurationError,

@@ -20,7 +20,7 @@ import anyio
 import attrs
 
 from jmsaio.client.delivery.inbox import Inbox
-from jmsaio.client.lifetime.closing import Deadline, FirstError
+from jmsaio.client.lifetime.scope import Deadline, FirstError
 from jmsaio.errors import JMSError
 from jmsaio.model.arguments import shown
 from jmsaio.model.wire import ReceivedRecord

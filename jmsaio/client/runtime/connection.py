@@ -6,12 +6,11 @@ import logging
 import uuid
 from collections.abc import Iterator
 
-from jmsaio.client.callbacks.connection_state import ConnectionState, ConnectionStates
-from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.reports import ConnectionState, ConnectionStates, ExceptionReports
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.schemas import Schemas
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
-from jmsaio.client.lifetime.affinity import Affinity
+from jmsaio.client.lifetime.scope import Affinity
 from jmsaio.client.runtime.temporaries import Temporaries
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.client.subscriptions.selectors import SelectorReader

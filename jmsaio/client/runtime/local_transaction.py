@@ -20,7 +20,7 @@ from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.delivery.deliveries import Commands, confirm_each
 from jmsaio.client.delivery.inbox import Inbox
-from jmsaio.client.lifetime.closing import Deadline
+from jmsaio.client.lifetime.scope import Deadline
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.errors import (
     IllegalStateError,

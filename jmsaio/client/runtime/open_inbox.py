@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 import anyio
 import attrs
 
-from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.reports import ExceptionReports
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import BATCH, Inbox
 from jmsaio.client.delivery.redelivery import Redelivery

@@ -22,8 +22,7 @@ from jmsaio.client.delivery.deliveries import Deliveries, Reply
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listeners
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
-from jmsaio.client.lifetime.closing import BackgroundTask, Deadline
-from jmsaio.client.lifetime.opening import Closable
+from jmsaio.client.lifetime.scope import BackgroundTask, Closable, Deadline
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pending import PendingSends
 from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import anyio
 import attrs
 
-from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.reports import ExceptionReports
 from jmsaio.client.delivery.inbox import Inbox
-from jmsaio.client.lifetime.affinity import Affinity
+from jmsaio.client.lifetime.scope import Affinity
 from jmsaio.client.senders.pool import SenderPool
 from jmsaio.config import Configuration
 from jmsaio.errors import (

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 import anyio
 import attrs
 
-from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.reports import ExceptionReports
 from jmsaio.codec.headers import header
 from jmsaio.config import Configuration
 from jmsaio.errors import (

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 import jmsaio
-from jmsaio.client.callbacks.callback_context import SerialCalls
 from jmsaio.client.callbacks.completion import Completions, Functions
-from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.reports import ExceptionReports, SerialCalls
 from jmsaio.client.callbacks.worker import CallbackWorker
 from jmsaio.client.lifetime.stats import SendCounts
 from jmsaio.client.senders.pending import PendingSend, PendingSends, SendOrigin

@@ -21,8 +21,7 @@ from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.delivery.siblings import Siblings
-from jmsaio.client.lifetime.closing import Deadline, FirstError
-from jmsaio.client.lifetime.opening import Opening
+from jmsaio.client.lifetime.scope import Deadline, FirstError, Opening
 from jmsaio.client.subscriptions.plan import parse_selector
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger

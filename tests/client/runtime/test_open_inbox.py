@@ -12,8 +12,7 @@ import attrs
 import pytest
 
 import jmsaio
-from jmsaio.client.callbacks.callback_context import SerialCalls
-from jmsaio.client.callbacks.exception_listener import ExceptionReports
+from jmsaio.client.callbacks.reports import ExceptionReports, SerialCalls
 from jmsaio.client.delivery.filter import Filter
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.runtime.open_inbox import subscribe

@@ -1,0 +1,284 @@
+"""The scope of objects: their event loop and process, how they are opened, and how they end.
+
+A close has one time limit, a ``Deadline``, which is passed on to everything that closes with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Never, NoReturn, Protocol, Self, TypeVar
+
+import anyio
+import attrs
+
+from jmsaio.errors import ForkError, IllegalStateError, JMSError, OperationTimeoutError
+from jmsaio.model.arguments import shown
+from jmsaio.transport import forks
+
+
+@attrs.define(eq=False)
+class Affinity:
+    """The event loop and process in which an object was created."""
+
+    loop: asyncio.AbstractEventLoop
+    _forks: int
+
+    @classmethod
+    def here(cls) -> Affinity:
+        """Return the running loop and this process."""
+        return cls(asyncio.get_running_loop(), forks.count)
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child of the process in which it was created."""
+        return self._forks != forks.count
+
+    def check(self) -> None:
+        """Raise IllegalStateError outside of the loop, ForkError in a child process."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+        if loop is not self.loop or self._forks != forks.count:
+            self.refuse()
+
+    def check_process(self) -> None:
+        """Raise ForkError in a child process."""
+        if self._forks != forks.count:
+            self.refuse()
+
+    def refuse(self) -> NoReturn:
+        """Raise the error of ``check``."""
+        if self.forked:
+            raise ForkError("it was created in the parent process; create a new connection after the fork")
+        raise IllegalStateError(
+            "called outside the event loop of the connection; from another thread use "
+            "asyncio.run_coroutine_threadsafe(..., loop), in another loop create another connection"
+        )
+
+
+class Closable(Protocol):
+    """Anything with an asynchronous ``close``."""
+
+    async def close(self) -> None:
+        """Close it; idempotent."""
+
+
+T = TypeVar("T", bound=Closable)
+
+_NOT_OPEN = "write `await` in front of the call that returned it, or use that call in `async with`"
+
+
+class Opening(Coroutine[Any, None, T]):
+    """The result of a ``create_...`` call.
+
+    ``await opening`` returns the object, which the caller closes; ``async with opening as it`` closes it at the end. It
+    is a coroutine, so tasks, ``gather``, ``wait_for`` and task groups accept it. Use each opening once.
+
+    Args:
+        coroutine: opens the object.
+        first: another opening that ``coroutine`` awaits. It is closed if ``coroutine`` ends before it began.
+    """
+
+    __slots__ = ("_coroutine", "_first", "_object")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, T], first: Opening[Any] | None = None) -> None:
+        self._coroutine = coroutine
+        self._first = first
+        self._object: T | None = None
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return self._coroutine.__await__()
+
+    async def __aenter__(self) -> T:
+        self._object = await self._coroutine
+        return self._object
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._object is not None:
+            await self._object.close()
+
+    def send(self, value: None, /, *more: Never, **options: Never) -> Any:
+        """Resume it, as the event loop does.
+
+        Raises:
+            TypeError: it was used as a producer: its ``await`` is missing.
+        """
+        if value is not None or more or options:
+            raise TypeError(f"an 'Opening' sends no message: {_NOT_OPEN}")
+        return self._coroutine.send(None)
+
+    def throw(self, error: Any, /, *more: Any) -> Any:
+        """Raise an error in it, as the event loop does to cancel it."""
+        try:
+            return self._coroutine.throw(error, *more)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End it without opening anything; no effect if it has ended."""
+        self._coroutine.close()
+        if self._first is not None:
+            self._first.close()
+
+    if not TYPE_CHECKING:
+
+        def __enter__(self) -> Never:
+            raise TypeError("write `async with` instead of `with`")
+
+        def __exit__(self, *error: object) -> None: ...
+
+        def __aiter__(self) -> Never:
+            raise TypeError(f"an 'Opening' has no messages: {_NOT_OPEN}")
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith(("cr_", "__")):  # for debuggers and the repr of a task
+                return getattr(self._coroutine, name)
+            raise AttributeError(f"'Opening' object has no attribute {shown(name)}: {_NOT_OPEN}", name=name, obj=self)
+
+
+class AsyncClosing:
+    """Mixin: ``async with`` returns the object, and closes it at the end of the block, also if the block raises."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:
+
+        def __enter__(self) -> Never:
+            raise TypeError("write `async with` instead of `with`")
+
+        def __exit__(self, *error: object) -> None: ...
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self: Closable, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+#: The share of its time, and the maximum seconds, that a step reserves for each later step.
+_SHARE, _LONGEST_SHARE = 0.05, 1.0
+#: Minimum seconds that a caller waits for a close, even if its deadline has passed: cancelled steps need a moment.
+GRACE = 0.1
+
+
+@attrs.frozen
+class Deadline:
+    """A point in time by which everything has to be closed.
+
+    Attributes:
+        at: the running event loop's time in seconds.
+        share: seconds reserved for each later step, so that a step that hangs leaves them some time.
+    """
+
+    at: float
+    share: float
+
+    @classmethod
+    def after(cls, seconds: float) -> Deadline:
+        """Return the deadline ``seconds`` from now."""
+        return cls(asyncio.get_running_loop().time() + seconds, min(_LONGEST_SHARE, _SHARE * seconds))
+
+    def before(self, steps: int) -> Deadline:
+        """Return the deadline of a step that is followed by ``steps`` more steps."""
+        return Deadline.after(max(0.0, self.at - steps * self.share - asyncio.get_running_loop().time()))
+
+    def left(self, steps: int = 0) -> float:
+        """Return the seconds left for a step that is followed by ``steps`` more steps; 0 if its time is over."""
+        return max(0.0, self.at - steps * self.share - asyncio.get_running_loop().time())
+
+
+@attrs.define(eq=False)
+class FirstError:
+    """The first JMSError of several calls.
+
+    Attributes:
+        error: the error, or None.
+    """
+
+    error: JMSError | None = None
+
+    async def guard(self, call: Callable[[], Awaitable[object]]) -> None:
+        """Await ``call()``; keep the JMSError that it raises if it is the first. Other exceptions propagate."""
+        try:
+            await call()
+        except JMSError as error:
+            self.keep(error)
+
+    def keep(self, error: JMSError) -> None:
+        """Keep an error if it is the first."""
+        self.error = self.error or error
+
+    async def guard_within(
+        self, deadline: Deadline, call: Callable[[], Awaitable[object]], what: str, steps: int = 0
+    ) -> None:
+        """Guard a call, and cancel it when the time of a step that is followed by ``steps`` more steps is over.
+
+        A cancelled one counts as an OperationTimeoutError.
+        """
+        with anyio.move_on_after(deadline.left(steps)) as scope:
+            await self.guard(call)
+        if scope.cancelled_caught:
+            self.keep(OperationTimeoutError(f"{what} did not end within close_timeout"))
+
+    def take(self) -> JMSError | None:
+        """Return the error, the first time only."""
+        error, self.error = self.error, None
+        return error
+
+    def raise_once(self) -> None:
+        """Raise the error, if any, the first time only."""
+        error = self.take()
+        if error is not None:
+            raise error
+
+
+@attrs.define(eq=False)
+class BackgroundTask:
+    """The task of a session or connection.
+
+    Attributes:
+        running: set by the task once it runs.
+        requested: set when the task should end.
+        ended: set by the task at its end.
+        deadline: when it should have ended: the earliest of all requests.
+        errors: errors during its end.
+    """
+
+    running: asyncio.Event = attrs.field(factory=asyncio.Event)
+    requested: asyncio.Event = attrs.field(factory=asyncio.Event)
+    ended: asyncio.Event = attrs.field(factory=asyncio.Event)
+    deadline: Deadline | None = None
+    errors: FirstError = attrs.field(factory=FirstError)
+
+    async def end(self, what: str, deadline: Deadline, close_timeout: float) -> None:
+        """Request the task's end, and wait for it until the deadline.
+
+        The task reserves a share of the time for itself (``Deadline.before``), so that steps that it cancels can end.
+
+        Args:
+            what: name of the session or connection, for the error.
+            deadline: when it should have ended; an earlier one stays in force.
+            close_timeout: the option, for the error.
+
+        Raises:
+            OperationTimeoutError: it did not end in time; the error names the first problem so far, which is not raised
+                again.
+
+        Cancelling: it ends nevertheless.
+        """
+        if self.deadline is None or deadline.at < self.deadline.at:
+            self.deadline = deadline
+        self.requested.set()
+        with anyio.move_on_after(max(self.deadline.left(), GRACE)):
+            await self.ended.wait()
+        if not self.ended.is_set():
+            text, problem = f"{what} did not close within {close_timeout:g} s (close_timeout)", self.errors.take()
+            raise OperationTimeoutError(text if problem is None else f"{text}: {problem}") from problem

@@ -1,1 +1,0 @@
-"""What producers consist of: targets, stamps, and the fast path of a send."""
