@@ -59,8 +59,8 @@ from jmsaio.selector import Selector
 if TYPE_CHECKING:
     from jmsaio.client.browser import Enumeration, QueueBrowser
     from jmsaio.client.callbacks.completion import CompletionListener
-    from jmsaio.client.callbacks.reports import ConnectionState, StateChange
-    from jmsaio.client.connection import Connection, ConnectionMetaData, ConnectionStats, ExceptionListener
+    from jmsaio.client.callbacks.reports import ConnectionState, ExceptionListener, StateChange
+    from jmsaio.client.connection import Connection, ConnectionMetaData, ConnectionStats
     from jmsaio.client.consumer import MessageConsumer, MessageListener
     from jmsaio.client.context import Context
     from jmsaio.client.factory import ConnectionFactory, connect
@@ -164,7 +164,7 @@ _CLIENT: Final = {
     "ConsumerStats": "lifetime.stats",
     "Context": "context",
     "Enumeration": "browser",
-    "ExceptionListener": "connection",
+    "ExceptionListener": "callbacks.reports",
     "JMSProducer": "jms_producer",
     "MessageConsumer": "consumer",
     "MessageListener": "consumer",

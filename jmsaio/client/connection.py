@@ -17,8 +17,7 @@ import attrs
 
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
-from jmsaio.client.callbacks.reports import ConnectionState, StateCallback, StateChange
-from jmsaio.client.callbacks.reports import ExceptionListener as ExceptionListener
+from jmsaio.client.callbacks.reports import ConnectionState, ExceptionListener, StateCallback, StateChange
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.lifetime.scope import AsyncClosing, BackgroundTask, Deadline, FirstError, Opening
 from jmsaio.client.lifetime.stats import ConsumerStats, ProducerStats

@@ -10,7 +10,8 @@ import attrs
 
 from jmsaio.client.browser import QueueBrowser
 from jmsaio.client.callbacks import callback_context
-from jmsaio.client.connection import Connection, ConnectionMetaData, ExceptionListener
+from jmsaio.client.callbacks.reports import ExceptionListener
+from jmsaio.client.connection import Connection, ConnectionMetaData
 from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.jms_producer import JMSProducer
 from jmsaio.client.lifetime.scope import AsyncClosing, Opening
