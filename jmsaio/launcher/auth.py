@@ -11,10 +11,11 @@ import hmac
 import http.client
 import json
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
+
+import tenacity
 
 from jmsaio.launcher.errors import StartError
 from jmsaio.launcher.settings import parse_settings
@@ -117,20 +118,36 @@ def grant(web_port: int, shown: Mapping[str, str]) -> None:
     Raises:
         StartError: the broker refused a call or did not answer.
     """
-    connection = http.client.HTTPConnection("127.0.0.1", web_port, timeout=_GRANT_TIMEOUT)
+    retry = tenacity.Retrying(
+        # The broker creates a namespace after its start.
+        retry=tenacity.retry_if_result(lambda answer: answer[0] == _MISSING),
+        wait=tenacity.wait_fixed(_PAUSE),
+        stop=tenacity.stop_after_delay(_GRANT_TIMEOUT),
+        retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+    )
     try:
         for namespace, actions in _RIGHTS.items():
             path = f"/admin/v2/namespaces/{namespace}/permissions/{APP}"
-            status, deadline = _MISSING, time.monotonic() + _GRANT_TIMEOUT
-            while status == _MISSING and time.monotonic() < deadline:  # the broker creates it after its start
-                connection.request("POST", path, json.dumps(actions), {**shown, "Content-Type": "application/json"})
-                answer = connection.getresponse()
-                answer.read()
-                status = answer.status
-                time.sleep(_PAUSE * (status == _MISSING))
+            typed = {**shown, "Content-Type": "application/json"}
+            status, _ = retry(call, web_port, path, typed, _GRANT_TIMEOUT, json.dumps(actions))
             if status >= 300:
                 raise StartError(f"role {APP} got no rights in {namespace}: status {status}")
     except (OSError, http.client.HTTPException) as error:
         raise StartError(f"role {APP} got no rights: {error}") from error
+
+
+def call(
+    web_port: int, path: str, headers: Mapping[str, str], timeout: float, body: str | None = None
+) -> tuple[int, bytes]:  # fmt: skip
+    """Call the REST interface on this machine: POST with a body, else GET; return the status and the answer.
+
+    Raises:
+        OSError, http.client.HTTPException: there is no answer.
+    """
+    connection = http.client.HTTPConnection("127.0.0.1", web_port, timeout=timeout)
+    try:
+        connection.request("GET" if body is None else "POST", path, body, dict(headers))
+        answer = connection.getresponse()
+        return answer.status, answer.read()
     finally:
         connection.close()

@@ -2,6 +2,11 @@
 
 A broker is one Java process in its own process group. It keeps running after the program that started it ends; its
 state directory stores everything needed to find it again.
+
+The session of a broker that was killed is ended before the next one starts, as a metadata service would have done: a
+broker that finds the old node of its own storage deletes it while creating the new one. If the notification of the
+deletion arrives late, as on a busy machine, the broker mistakes the new node for the deleted one and recreates it,
+again and again: Pulsar 4.0 never recovers from this, answers no requests and fills its log (apache/pulsar#17759).
 """
 
 from __future__ import annotations
@@ -23,14 +28,22 @@ from pathlib import Path
 
 import attrs
 
-from jmsaio.launcher import auth, sessions, state, tools
-from jmsaio.launcher.errors import LauncherError, PortTakenError, StartError
+from jmsaio.launcher import auth, state, tools
+from jmsaio.launcher.errors import LauncherError, PortTakenError, StartError, ToolError
 from jmsaio.launcher.logfile import logs, set_aside
-from jmsaio.launcher.maven import Progress, fetch_broker, silent
-from jmsaio.launcher.nar import pack_filter, recipe
-from jmsaio.launcher.places import BROKER_VERSION, cache_directory, data_text, locked, state_directory
-from jmsaio.launcher.settings import LOGGING, StartOptions, broker_settings, command, render
-from jmsaio.launcher.state import BrokerStatus
+from jmsaio.launcher.maven import Progress, fetch_broker, pack_filter, recipe, silent
+from jmsaio.launcher.settings import (
+    BROKER_VERSION,
+    LOGGING,
+    StartOptions,
+    broker_settings,
+    cache_directory,
+    command,
+    data_text,
+    render,
+    state_directory,
+)
+from jmsaio.launcher.state import BrokerStatus, locked
 from jmsaio.model.durations import seconds
 
 #: Maximum seconds for one check whether a broker is ready.
@@ -40,6 +53,14 @@ _REFUSED = (401, 403)
 _POLL = 0.1  # seconds between two checks of a process
 _KILL_TIMEOUT = 30.0  # seconds to wait for the end of a killed process
 _LOG_TAIL = 30  # lines
+_OUTPUT_TAIL = 2000  # characters of a failed program's output
+#: Maximum seconds for ending the last broker's session: 3 on a quiet machine.
+_SESSION_TIMEOUT = 120.0
+_PROGRAM = "EndSessions.java"
+# For a short program: no threads for a large heap, no optimisation for a long run.
+_BRIEF = ("-XX:+IgnoreUnrecognizedVMOptions", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_METADATA = Path("data", "metadata")
+_ENDED = "ended-in-order"  # file in the state directory of a broker that left no session
 _TAKEN = "Address already in use"  # in the log of a broker that can't listen on a port
 
 # Child processes of this process: they must be waited for, or they stay as zombies.
@@ -107,7 +128,7 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
         settings = broker_settings(options, filters, auth.prepare(home) if options.auth else None)
         (home / "standalone.conf").write_text(render(settings), encoding="utf-8")
         (home / LOGGING).write_text(data_text(LOGGING), encoding="utf-8")
-        if sessions.end_last(home, jars):
+        if end_session(home, jars):
             progress("the last broker was killed: what belonged to its session is removed")
         state.forget(home)  # between spawning and saving, the old process must not be mistaken for the new one
         process = _spawn(list(command(java, jars, options)), home)
@@ -131,6 +152,36 @@ def start(options: StartOptions | None = None, progress: Progress = silent) -> B
             raise
         progress(f"broker ready at {started.client_url()}")
         return attrs.evolve(started, ready=True)
+
+
+def end_session(home: Path, jars: Path) -> bool:
+    """End the session of the last broker of a state directory; return False if it left none.
+
+    Raises:
+        ToolError: the Java installation is not a JDK, which can run a program's source.
+        StartError: ending the session failed.
+    """
+    in_order = (home / _ENDED).exists()
+    (home / _ENDED).unlink(missing_ok=True)  # the next broker has not ended yet
+    if in_order or not (home / _METADATA).exists():
+        return False
+    try:
+        java = tools.require("javac").resolve().with_name("java")
+    except ToolError as error:
+        text = "the last broker was killed, and what it left behind can't be removed without a JDK (or start it fresh)"
+        raise ToolError(f"{text}: {error.reason}", error.tool) from error
+    (home / _PROGRAM).write_text(data_text(_PROGRAM), encoding="utf-8")
+    arguments = [str(java), *_BRIEF, "-cp", f"{jars}/*", str(home / _PROGRAM), str(home / _METADATA)]
+    failed = "the session of the last broker, which was killed, can't be ended"
+    try:
+        code, output = tools.run(arguments, _SESSION_TIMEOUT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StartError(f"{failed}: {error}") from error
+    if code != 0:
+        end = output[-_OUTPUT_TAIL:]
+        advice = "start it with fresh data if the old data can be deleted"
+        raise StartError(f"{failed} (exit code {code}); {advice}:\n{end}", end)
+    return True
 
 
 def _already(running: BrokerStatus, options: StartOptions) -> BrokerStatus:
@@ -218,7 +269,7 @@ def status(*, directory: Path | None = None) -> BrokerStatus | None:
     """Return the broker that runs in a state directory, or None.
 
     Args:
-        directory: default `places.state_directory`.
+        directory: default `state_directory`.
     """
     home = directory if directory is not None else state_directory()
     if not state.is_alive(home):
@@ -232,7 +283,7 @@ def stop(timeout: float = 30.0, *, directory: Path | None = None) -> bool:
 
     Args:
         timeout: seconds to wait for an orderly end before the process is killed; 0 kills it at once.
-        directory: default `places.state_directory`.
+        directory: default `state_directory`.
 
     Returns:
         False if no broker was running.
@@ -255,7 +306,7 @@ def _end(broker: BrokerStatus, timeout: float) -> None:
     if timeout > 0:
         _signal(broker.pid, signal.SIGTERM)
         if _gone(broker, timeout):
-            sessions.mark_ended(broker.state_directory)
+            (broker.state_directory / _ENDED).touch()
             return
     _signal(broker.pid, signal.SIGKILL)
     if not _gone(broker, _KILL_TIMEOUT):
@@ -314,14 +365,8 @@ def is_ready(web_port: int, headers: Mapping[str, str] | None = None) -> bool:
         web_port: port of the broker's REST interface on this machine.
         headers: credentials, for a broker with authentication.
     """
-    connection = http.client.HTTPConnection(_HOST, web_port, timeout=PROBE_TIMEOUT)
     try:
-        connection.request("GET", "/admin/v2/namespaces/public", headers=dict(headers or {}))
-        response = connection.getresponse()
-        if not headers and response.status in _REFUSED:
-            return True
-        return response.status == 200 and "public/default" in json.loads(response.read())
+        code, answer = auth.call(web_port, "/admin/v2/namespaces/public", headers or {}, PROBE_TIMEOUT)
+        return (not headers and code in _REFUSED) or (code == 200 and "public/default" in json.loads(answer))
     except (OSError, http.client.HTTPException, ValueError):
         return False
-    finally:
-        connection.close()

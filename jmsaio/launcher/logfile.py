@@ -10,15 +10,15 @@ import contextlib
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 from jmsaio.launcher import state
 from jmsaio.launcher.errors import LauncherError
-from jmsaio.launcher.places import state_directory
+from jmsaio.launcher.settings import state_directory
 
-_BLOCK = 65536
 _POLL = 0.2  # seconds between two checks of a quiet log
 _OLDER = re.compile(r"broker\.(\d+)\.log")
 
@@ -39,49 +39,28 @@ def set_aside(directory: Path) -> None:
         newest.replace(newest.with_suffix(".previous.log"))
 
 
-def tail(path: Path, lines: int) -> str:
-    """Return the last lines of a file, "" if it does not exist; read no more of it than needed.
-
-    Raises:
-        ValueError: `lines` is negative.
-    """
-    if lines < 0:
-        raise ValueError(f"lines must not be negative, not {lines}")
-    try:
-        file: BinaryIO = path.open("rb")
-    except FileNotFoundError:
-        return ""
-    with file:
-        position, data = file.seek(0, 2), b""
-        while position > 0 and data.count(b"\n") <= lines:
-            step = min(_BLOCK, position)
-            position = file.seek(position - step)
-            data = file.read(step) + data
-    kept = data.decode("utf-8", "replace").splitlines()[-lines:] if lines > 0 else []
-    return "".join(f"{line}\n" for line in kept)
-
-
 def logs(lines: int = 50, *, directory: Path | None = None) -> str:
     """Return the end of the broker's log, whether the broker runs or not.
 
     Args:
         lines: maximum number of lines.
-        directory: the broker's state directory; default `places.state_directory`.
+        directory: the broker's state directory; default `state_directory`.
 
     Raises:
         LauncherError: no broker was ever started there.
+        ValueError: `lines` is negative.
     """
+    if lines < 0:
+        raise ValueError(f"lines must not be negative, not {lines}")
     home = directory if directory is not None else state_directory()
     paths = parts(home) if home.is_dir() else []
     if not paths:
         raise LauncherError(f"no log: no broker was started in {home}")
-    text = tail(paths[0], lines)
-    for path in paths[1:]:
-        wanted = lines - text.count("\n")
-        if wanted <= 0:
-            break
-        text = tail(path, wanted) + text
-    return text
+    end: deque[str] = deque(maxlen=lines)
+    for path in reversed(paths):
+        with path.open(encoding="utf-8", errors="replace") as file:
+            end.extend(line.rstrip("\n") for line in file)
+    return "".join(f"{line}\n" for line in end)
 
 
 def follow(lines: int = 10, *, directory: Path | None = None) -> Iterator[str]:
@@ -91,7 +70,7 @@ def follow(lines: int = 10, *, directory: Path | None = None) -> Iterator[str]:
 
     Args:
         lines: maximum number of existing lines to yield first.
-        directory: the broker's state directory; default `places.state_directory`.
+        directory: the broker's state directory; default `state_directory`.
 
     Raises:
         LauncherError: no broker was ever started there.

@@ -1,7 +1,7 @@
 """Download jars with the user's Maven, which has the user's mirrors, proxies and credentials configured.
 
 Downloads are written to a temporary folder and moved into place once complete, so that an interrupted download is never
-mistaken for a finished one.
+mistaken for a finished one. Starlight's selector filter is packed from such jars.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import tomllib
+import zipfile
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from xml.sax.saxutils import escape
+from typing import Any
 
 from jmsaio.launcher import tools
 from jmsaio.launcher.errors import DownloadError
-from jmsaio.launcher.places import BROKER_VERSION, cache_directory, data_text, locked
+from jmsaio.launcher.settings import BROKER_VERSION, cache_directory, data_text
+from jmsaio.launcher.state import locked
 
 #: Callback for progress messages, each one line of text.
 Progress = Callable[[str], None]
@@ -27,6 +30,8 @@ Progress = Callable[[str], None]
 MAVEN_TIMEOUT = 1800.0
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
 _EVERY = 25  # files between two progress messages
+# A fixed time for every entry of the filter: the same jars produce the same file, byte for byte.
+_TIME = (2020, 1, 1, 0, 0, 0)
 
 #: Artifacts of the Java client, for tests that exchange messages with it.
 JAVA_CLIENT = ("com.datastax.oss:pulsar-jms-all:9.0.0", "com.fasterxml.jackson.core:jackson-annotations:2.17.2")
@@ -37,11 +42,11 @@ def silent(_: str) -> None:
 
 
 def run(goals: Sequence[str], pom: str, what: str, progress: Progress = silent, timeout: float = MAVEN_TIMEOUT) -> None:
-    """Run Maven goals on a pom given as text, in a separate folder.
+    """Run Maven goals in a separate folder.
 
     Args:
         goals: goals and ``-D`` properties.
-        pom: the pom's text.
+        pom: the pom's text; "" if the goals need none.
         what: name of the download, for messages.
         progress: called regularly with the number of downloaded files.
         timeout: seconds.
@@ -54,7 +59,8 @@ def run(goals: Sequence[str], pom: str, what: str, progress: Progress = silent, 
     maven = tools.require("mvn")
     tail: deque[str] = deque(maxlen=60)
     with tempfile.TemporaryDirectory(prefix="jmsaio-") as folder:
-        (Path(folder) / "pom.xml").write_text(pom, encoding="utf-8")
+        if pom:
+            (Path(folder) / "pom.xml").write_text(pom, encoding="utf-8")
         process = subprocess.Popen(
             [str(maven), "-B", *goals],
             cwd=folder,
@@ -93,12 +99,11 @@ def _watch(lines: Iterable[str], what: str, progress: Progress, tail: deque[str]
 
 def _failed(what: str, tail: Iterable[str], code: int) -> DownloadError:
     """Create the error for a failed run, with the first error line of Maven's output and a hint."""
-    kept = list(tail)
-    errors = [line.removeprefix("[ERROR]").strip() for line in kept if line.startswith("[ERROR]")]
-    reason = next((line for line in errors if line), f"exit code {code}")
+    errors = [line.removeprefix("[ERROR]").strip() for line in tail if line.startswith("[ERROR]")]
+    reason = next(filter(None, errors), f"exit code {code}")
     return DownloadError(
         f"Maven could not fetch {what}: {reason} (check the network, and mirrors and proxies in Maven's settings.xml)",
-        "\n".join(kept),
+        "\n".join(tail),
     )
 
 
@@ -154,33 +159,75 @@ def fetch_jars(coordinates: Sequence[str], progress: Progress = silent, cache: P
         ValueError: a coordinate does not have three parts.
         ToolError, DownloadError: see `run`.
     """
-    home = cache if cache is not None else cache_directory()
-    split = [tuple(coordinate.split(":")) for coordinate in coordinates]
-    for coordinate, parts in zip(coordinates, split, strict=True):
+    folder = (cache if cache is not None else cache_directory()) / "jars"
+    paths = []
+    for coordinate in coordinates:
+        parts = coordinate.split(":")
         if len(parts) != 3 or not all(parts):
             raise ValueError(f"'{coordinate}' is not group:artifact:version")
-    places = [home / "jars" / f"{artifact}-{version}.jar" for _, artifact, version in split]
-    with locked(home / "lock"):
-        wanted = [parts for parts, place in zip(split, places, strict=True) if not place.exists()]
-        if wanted:
-            what = ", ".join(f"{artifact} {version}" for _, artifact, version in wanted)
-            progress(f"fetching {what} from Maven Central")
-            (home / "jars").mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix="fetch-", dir=home) as folder:
-                run([f"{_PLUGIN}:copy"], _copy_pom(wanted, Path(folder)), what, progress)
-                for jar in Path(folder).glob("*.jar"):
-                    jar.replace(home / "jars" / jar.name)
-    absent = [place.name for place in places if not place.exists()]
-    if absent:
-        raise DownloadError(f"Maven succeeded, but {', '.join(absent)} did not arrive")
-    return places
+        paths.append(folder / f"{parts[1]}-{parts[2]}.jar")
+    with locked(folder.parent / "lock"):
+        for coordinate, path in zip(coordinates, paths, strict=True):
+            if not path.exists():
+                _fetch_jar(coordinate, path, progress)
+    return paths
 
 
-def _copy_pom(coordinates: Sequence[tuple[str, ...]], folder: Path) -> str:
-    """Create a pom whose ``dependency:copy`` puts these artifacts into the folder."""
-    items = "".join(
-        f"<artifactItem><groupId>{escape(group)}</groupId><artifactId>{escape(artifact)}</artifactId>"
-        f"<version>{escape(version)}</version></artifactItem>"
-        for group, artifact, version in coordinates
-    )
-    return data_text("jars-pom.xml").replace("@ITEMS@", items).replace("@FOLDER@", escape(str(folder)))
+def _fetch_jar(coordinate: str, path: Path, progress: Progress) -> None:
+    progress(f"fetching {coordinate} from Maven Central")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="fetch-", dir=path.parent.parent) as folder:
+        run([f"{_PLUGIN}:copy", f"-Dartifact={coordinate}", f"-DoutputDirectory={folder}"], "", coordinate, progress)
+        try:
+            (Path(folder) / path.name).replace(path)
+        except FileNotFoundError as error:
+            raise DownloadError(f"Maven succeeded, but {path.name} did not arrive") from error
+
+
+def recipe() -> dict[str, Any]:
+    """Read how the filter is packed: ``name``, ``jars``, ``definition`` and ``manifest`` of ``data/filter.toml``."""
+    return tomllib.loads(data_text("filter.toml"))
+
+
+def pack_filter(directory: Path | str, progress: Progress = silent, cache: Path | None = None) -> Path:
+    """Pack the filter into a folder, which is created if necessary, for a broker's ``entryFiltersDirectory``.
+
+    Args:
+        directory: the folder.
+        progress: called with progress messages.
+        cache: the cache folder of downloads; default `cache_directory`.
+
+    Returns:
+        The path of the .nar file.
+
+    Raises:
+        ToolError, DownloadError: the jars are not in the cache and can't be fetched.
+    """
+    plan = recipe()
+    jars = fetch_jars(plan["jars"], progress, cache)
+    target = Path(directory).expanduser().absolute() / str(plan["name"])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_nar(target, jars, plan["definition"], plan["manifest"])
+    progress(f"packed {target}")
+    return target
+
+
+def write_nar(target: Path, jars: list[Path], definition: str, manifest: dict[str, str]) -> None:
+    """Write a .nar atomically: manifest, the definition from the first jar, all jars as bundled dependencies.
+
+    Raises:
+        DownloadError: the first jar is broken or has no such definition.
+    """
+    try:
+        with zipfile.ZipFile(jars[0]) as first:
+            text = first.read(definition)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise DownloadError(f"{jars[0]} is not the filter's jar ({error}); delete it and try again") from error
+    lines = "".join(f"{key}: {value}\r\n" for key, value in manifest.items())
+    entries = [("META-INF/MANIFEST.MF", lines.encode()), (definition, text)]
+    entries += [(f"META-INF/bundled-dependencies/{jar.name}", jar.read_bytes()) for jar in jars]
+    part = target.with_name(target.name + ".part")
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as nar:
+        for name, data in entries:
+            nar.writestr(zipfile.ZipInfo(name, _TIME), data, zipfile.ZIP_DEFLATED)
+    part.replace(target)

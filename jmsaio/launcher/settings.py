@@ -1,18 +1,21 @@
-"""Settings of the broker's start: the user's options, the broker's settings file, the command line."""
+"""Settings of the broker: its directories, the user's options, the broker's settings file, the command line."""
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from string import Template
 
 import attrs
 
-from jmsaio.launcher.places import data_text, state_directory
 from jmsaio.model.durations import TEN_YEARS
 
+#: Version of Apache Pulsar to download; not every release is complete on Maven Central, but this one is.
+BROKER_VERSION = "4.0.7"
 #: Configuration of the broker's log files and their sizes; a data file, copied into the state directory.
 LOGGING = "log4j2.xml"
 
@@ -20,6 +23,29 @@ _MEMORY = re.compile(r"\d+[kKmMgG]")
 _FRAME_PADDING = 10 * 1024  # bytes, as added by Pulsar's own client of the storage
 _PORT = attrs.validators.in_(range(65536))  # 0 stands for any free one
 _OPENS = ("java.nio", "jdk.internal.misc", "sun.net", "java.lang", "java.util", "java.util.zip")
+
+
+def cache_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the download cache: ``$JMSAIO_CACHE``, or ``jmsaio`` in the user's cache (``$XDG_CACHE_HOME``)."""
+    given = environ.get("JMSAIO_CACHE")
+    if given:
+        return Path(given).expanduser().absolute()
+    base = environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "jmsaio"
+
+
+def state_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """Return the broker's directory: ``$JMSAIO_STATE``, or ``jmsaio/broker`` below ``$XDG_STATE_HOME``."""
+    given = environ.get("JMSAIO_STATE")
+    if given:
+        return Path(given).expanduser().absolute()
+    base = environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "jmsaio" / "broker"
+
+
+def data_text(name: str) -> str:
+    """Read one of the package's data files (pom, broker settings, packing recipe)."""
+    return (files("jmsaio.launcher") / "data" / name).read_text(encoding="utf-8")
 
 
 def _absolute(path: Path | str) -> Path:

@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import attrs
@@ -134,3 +135,18 @@ def claim(directory: Path) -> int:
             os.close(handle)
             raise LauncherError(f"another broker holds {directory / _ALIVE}")
         time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock file while the block runs, so that two processes don't download or start the same thing at once.
+
+    Waits indefinitely for another holder; the system releases the lock when its process ends, however it ends.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

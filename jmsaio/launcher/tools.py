@@ -11,34 +11,27 @@ from pathlib import Path
 
 from jmsaio.launcher.errors import ToolError
 
-#: Oldest Java for Apache Pulsar 4.
-MINIMUM_JAVA = 17
-#: Oldest Maven that runs the launcher's version of the plugin.
-MINIMUM_MAVEN = (3, 2, 5)
+#: Name of each tool for messages, the variable with its folder, and the oldest version that works: Java for Apache
+#: Pulsar 4, Maven for the launcher's version of its plugin.
+_TOOLS = {
+    "java": ("Java", "JAVA_HOME", (17,)),
+    "javac": ("a JDK", "JAVA_HOME", (17,)),
+    "mvn": ("Apache Maven", "MAVEN_HOME", (3, 2, 5)),
+}
 #: Maximum seconds for a tool to report its version.
 VERSION_TIMEOUT = 60.0
-
-_HOMES = {"java": "JAVA_HOME", "javac": "JAVA_HOME", "mvn": "MAVEN_HOME"}
-_WANTED = {
-    "java": f"Java {MINIMUM_JAVA} or newer",
-    "javac": f"a JDK {MINIMUM_JAVA} or newer",
-    "mvn": "Apache Maven " + ".".join(map(str, MINIMUM_MAVEN)) + " or newer",
-}
+_VERSION = re.compile(r'(?:version "|javac |Apache Maven )(?:1\.(?=\d))?(\d+(?:\.\d+)*)')
 
 
-def java_version(text: str) -> int | None:
-    """Parse the major version in the output of ``java -version`` or ``javac -version`` ("1.8" is 8), or return None."""
-    found = re.search(r'(?:version "|javac )(\d+)(?:\.(\d+))?', text)
-    if found is None:
-        return None
-    first, second = int(found[1]), found[2]
-    return int(second) if first == 1 and second is not None else first
+def parse_version(text: str) -> tuple[int, ...] | None:
+    """Parse the version in what ``java -version``, ``javac -version`` or ``mvn --version`` prints; "1.8" is 8."""
+    found = _VERSION.search(text)
+    return tuple(map(int, found[1].split("."))) if found is not None else None
 
 
-def maven_version(text: str) -> tuple[int, ...] | None:
-    """Parse the version from the output of ``mvn --version``, or return None."""
-    found = re.search(r"Apache Maven (\d+(?:\.\d+)*)", text)
-    return tuple(int(part) for part in found[1].split(".")) if found is not None else None
+def _needed(tool: str) -> str:
+    name, _, oldest = _TOOLS[tool]
+    return f"{name} {'.'.join(map(str, oldest))} or newer is needed"
 
 
 def find(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
@@ -47,14 +40,14 @@ def find(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
     Raises:
         ToolError: the tool is missing.
     """
-    home = environ.get(_HOMES[tool])
+    home = environ.get(_TOOLS[tool][1])
     if home:
         candidate = Path(home) / "bin" / tool
         if os.access(candidate, os.X_OK):
             return candidate
     found = shutil.which(tool, path=environ.get("PATH"))
     if found is None:
-        raise ToolError(f"{_WANTED[tool]} is needed, but the command '{tool}' was not found; install it", tool)
+        raise ToolError(f"{_needed(tool)}, but the command '{tool}' was not found; install it", tool)
     return Path(found)
 
 
@@ -68,16 +61,15 @@ def require(tool: str, environ: Mapping[str, str] = os.environ) -> Path:
     try:
         _, text = run([str(path), "--version" if tool == "mvn" else "-version"], VERSION_TIMEOUT, environ)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolError(f"{_WANTED[tool]} is needed, but '{path}' can't be run: {error}", tool) from error
-    java = java_version(text)
-    version = maven_version(text) if tool == "mvn" else None if java is None else (java,)
+        raise ToolError(f"{_needed(tool)}, but '{path}' can't be run: {error}", tool) from error
+    version = parse_version(text)
     if version is None:
         reason = f"does not report its version: {text.strip()[-200:]}"
-    elif version < (MINIMUM_MAVEN if tool == "mvn" else (MINIMUM_JAVA,)):
+    elif version < _TOOLS[tool][2]:
         reason = f"is version {'.'.join(map(str, version))}"
     else:
         return path
-    raise ToolError(f"{_WANTED[tool]} is needed, but '{path}' {reason}", tool)
+    raise ToolError(f"{_needed(tool)}, but '{path}' {reason}", tool)
 
 
 def run(arguments: Sequence[str], timeout: float, environ: Mapping[str, str] = os.environ) -> tuple[int, str]:

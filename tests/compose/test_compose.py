@@ -15,9 +15,8 @@ import jsonschema
 import pytest
 import yaml
 
-from jmsaio.launcher.nar import recipe
-from jmsaio.launcher.places import BROKER_VERSION
-from jmsaio.launcher.settings import StartOptions, broker_settings, features
+from jmsaio.launcher.maven import recipe
+from jmsaio.launcher.settings import BROKER_VERSION, StartOptions, broker_settings, features
 
 FOLDER = Path(__file__).parents[2] / "compose"
 FILES = ["standalone.yaml", "cluster.yaml"]

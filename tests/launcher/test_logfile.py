@@ -9,34 +9,25 @@ from pathlib import Path
 import pytest
 
 from jmsaio.launcher import LauncherError, follow, logs
-from jmsaio.launcher.logfile import parts, set_aside, tail
+from jmsaio.launcher.logfile import parts, set_aside
 from jmsaio.launcher.state import claim
 
 
 @pytest.mark.parametrize("lines", [0, 1, 2, 3, 100])
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_the_tail_has_as_many_lines_as_asked_for(tmp_path: Path, lines: int, end: str) -> None:
-    path = tmp_path / "log"
-    path.write_text("one\ntwo\nthree" + end)
+def test_logs_have_as_many_lines_as_asked_for(tmp_path: Path, lines: int, end: str) -> None:
+    (tmp_path / "broker.log").write_text("one\ntwo\nthree" + end)
     expected = ["one", "two", "three"][-lines:] if lines else []
-    assert tail(path, lines).splitlines() == expected
+    assert logs(lines, directory=tmp_path).splitlines() == expected
 
 
-def test_tail_reads_over_block_borders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jmsaio.launcher.logfile._BLOCK", 7)
-    path = tmp_path / "log"
-    path.write_text("".join(f"line {number} ä\n" for number in range(100)))
-    assert tail(path, 3) == "line 97 ä\nline 98 ä\nline 99 ä\n"
-
-
-def test_tail_of_nothing(tmp_path: Path) -> None:
-    assert tail(tmp_path / "log", 5) == ""
-    (tmp_path / "log").write_bytes(b"")
-    assert tail(tmp_path / "log", 5) == ""
-    (tmp_path / "log").write_bytes(b"\xff\xfebroken\n")
-    assert "broken" in tail(tmp_path / "log", 5)
+def test_logs_of_an_empty_or_broken_file(tmp_path: Path) -> None:
+    (tmp_path / "broker.log").write_bytes(b"")
+    assert logs(5, directory=tmp_path) == ""
+    (tmp_path / "broker.log").write_bytes(b"\xff\xfebroken\n")
+    assert "broken" in logs(5, directory=tmp_path)
     with pytest.raises(ValueError, match="lines must not be negative"):
-        tail(tmp_path / "log", -1)
+        logs(-1, directory=tmp_path)
 
 
 def test_logs_where_no_broker_was(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Start options, the broker's settings and its command line."""
+"""The directories, start options, the broker's settings and its command line."""
 
 from __future__ import annotations
 
@@ -9,13 +9,45 @@ import pytest
 
 from jmsaio.launcher import StartOptions, state_directory
 from jmsaio.launcher.settings import (
+    BROKER_VERSION,
     broker_settings,
+    cache_directory,
     command,
+    data_text,
     features,
     loopback_interface,
     parse_settings,
     render,
 )
+
+
+def test_the_cache_lies_where_the_environment_says_or_below_the_home_directory() -> None:
+    assert cache_directory({"JMSAIO_CACHE": "/a/b"}) == Path("/a/b")
+    assert cache_directory({"XDG_CACHE_HOME": "/c"}) == Path("/c/jmsaio")
+    assert cache_directory({}) == Path.home() / ".cache" / "jmsaio"
+    assert cache_directory({"JMSAIO_CACHE": "~/x"}) == Path.home() / "x"
+    assert cache_directory({"JMSAIO_CACHE": "here"}).is_absolute()
+
+
+def test_the_state_lies_where_the_environment_says_or_below_the_home_directory() -> None:
+    assert state_directory({"JMSAIO_STATE": "/a/b"}) == Path("/a/b")
+    assert state_directory({"XDG_STATE_HOME": "/c"}) == Path("/c/jmsaio/broker")
+    assert state_directory({}) == Path.home() / ".local" / "state" / "jmsaio" / "broker"
+
+
+def test_data_files_are_package_data() -> None:
+    for name in ("broker-pom.xml", "standalone.conf", "features.conf", "filter.toml"):
+        assert data_text(name)
+
+
+def test_pom_asks_for_the_version_that_is_told() -> None:
+    assert f"<version>{BROKER_VERSION}</version>" in data_text("broker-pom.xml")
+
+
+def test_no_registry_host_is_named() -> None:
+    for name in ("broker-pom.xml", "filter.toml"):
+        text = data_text(name).replace("http://maven.apache.org/POM/4.0.0", "")
+        assert "://" not in text
 
 
 def test_by_default_the_ports_are_pulsars_filters_run_and_data_is_kept() -> None:

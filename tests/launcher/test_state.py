@@ -12,7 +12,7 @@ import pytest
 
 from jmsaio import config
 from jmsaio.launcher.errors import LauncherError
-from jmsaio.launcher.state import BrokerStatus, claim, forget, is_alive, load, save
+from jmsaio.launcher.state import BrokerStatus, claim, forget, is_alive, load, locked, save
 
 
 def status(folder: Path) -> BrokerStatus:
@@ -79,3 +79,19 @@ def test_only_one_can_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         claim(tmp_path)
     os.close(handle)
     os.close(claim(tmp_path))
+
+
+def test_lock_keeps_another_process_out_and_goes_with_its_holder(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "lock"
+    probe = (
+        "import fcntl, sys\n"
+        "try:\n    fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+        "except BlockingIOError:\n    sys.exit(3)\n"
+    )
+
+    def other() -> int:
+        return subprocess.run([sys.executable, "-c", probe, str(path)], timeout=60, check=False).returncode
+
+    with locked(path):
+        assert other() == 3
+    assert other() == 0

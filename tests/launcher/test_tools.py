@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio.launcher.errors import ToolError
-from jmsaio.launcher.tools import find, java_version, maven_version, missing, require
+from jmsaio.launcher.tools import find, missing, parse_version, require
 
 
 def fake(folder: Path, name: str, text: str, code: int = 0) -> Path:
@@ -22,23 +22,19 @@ def fake(folder: Path, name: str, text: str, code: int = 0) -> Path:
 @pytest.mark.parametrize(
     ("text", "version"),
     [
-        ('openjdk version "17.0.15" 2025-04-15', 17),
-        ('java version "1.8.0_381"', 8),
-        ('openjdk version "21" 2023-09-19', 21),
-        ('openjdk version "25-ea" 2025-09-16', 25),
-        ("javac 17.0.15", 17),
-        ("javac 1.8.0_381", 8),
+        ('openjdk version "17.0.15" 2025-04-15', (17, 0, 15)),
+        ('java version "1.8.0_381"', (8, 0)),
+        ('openjdk version "21" 2023-09-19', (21,)),
+        ('openjdk version "25-ea" 2025-09-16', (25,)),
+        ("javac 17.0.15", (17, 0, 15)),
+        ("javac 1.8.0_381", (8, 0)),
+        ("\x1b[1mApache Maven 3.8.7\x1b[m\nMaven home: /usr/share/maven", (3, 8, 7)),
+        ("Apache Maven 4.0.0-rc-1 (x)", (4, 0, 0)),
         ("no such thing", None),
     ],
 )
-def test_the_java_version_is_read_from_what_java_and_javac_print(text: str, version: int | None) -> None:
-    assert java_version(text) == version
-
-
-def test_the_maven_version_is_read_with_and_without_colours() -> None:
-    assert maven_version("\x1b[1mApache Maven 3.8.7\x1b[m\nMaven home: /usr/share/maven") == (3, 8, 7)
-    assert maven_version("Apache Maven 4.0.0-rc-1 (x)") == (4, 0, 0)
-    assert maven_version("mvn?") is None
+def test_the_version_is_read_from_what_the_tools_print(text: str, version: tuple[int, ...] | None) -> None:
+    assert parse_version(text) == version
 
 
 def test_home_comes_before_path(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from jmsaio import launcher
 from jmsaio.launcher import LauncherError, broker as launch
-from jmsaio.launcher.places import locked
+from jmsaio.launcher.state import locked
 from tests.support.watcher import tell_watcher
 
 #: Names of the environment variables that point the tests to a running broker, for development.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jmsaio import launcher
 from jmsaio.launcher import tools
-from jmsaio.launcher.places import locked
+from jmsaio.launcher.state import locked
 
 #: Seconds that the compiler may take.
 COMPILE_TIMEOUT = 100

@@ -10,8 +10,8 @@ import httpx
 
 from jmsaio.launcher import auth
 from jmsaio.launcher.broker import free_ports
-from jmsaio.launcher.places import locked
 from jmsaio.launcher.settings import parse_settings
+from jmsaio.launcher.state import locked
 from tests.support.broker import LaunchedBroker
 from tests.support.certificates import make_authority, make_certificate
 from tests.support.issuer import AUDIENCE, CLIENT, make_keys, sign

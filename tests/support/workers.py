@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jmsaio.launcher.places import locked
+from jmsaio.launcher.state import locked
 
 #: Processes for a run of many tests, most of which wait for a broker or a session of Spark.
 WORKERS = 6
