@@ -7,7 +7,7 @@ general path, ``MessageProducer._send_any``, which raises the errors.
 
 What it omits, and why the record, the receipt and the errors are the same:
 
-* The message. The caller never has it; ``jmsaio.codec.plain`` writes the same as ``encode``, or declines.
+* The message. The caller never has it; ``jmsaio.codec.encode`` writes the same as ``encode``, or declines.
 * The stamp of each send. Except for the id, it is equal for a producer's sends in one millisecond that have the same
   destination, options and unit of work. The general path's stamp and its wire form are cached for that millisecond,
   and dropped when a setting changes.
@@ -37,7 +37,7 @@ from jmsaio.client.lifetime.stats import SendCounts
 from jmsaio.client.senders.pending import PendingSend, SendOrigin
 from jmsaio.client.senders.pool import PooledSender
 from jmsaio.codec import Stamp
-from jmsaio.codec.plain import MAPS, PACKED, PlainWriter
+from jmsaio.codec.encode import MAPS, PACKED, PlainWriter
 from jmsaio.errors import IllegalArgumentError, InvalidDestinationError, JMSError, UnsupportedOperationError
 from jmsaio.model.arguments import check_flag, check_int, shown, wrong_type
 from jmsaio.model.destinations import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, as_destination, resolve

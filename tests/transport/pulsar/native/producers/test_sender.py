@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from jmsaio.codec import Stamp, encode
-from jmsaio.codec.plain import MAPS
+from jmsaio.codec.encode import MAPS
 from jmsaio.config import ProducerConfig
 from jmsaio.errors import (
     IllegalStateError,
