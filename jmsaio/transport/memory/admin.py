@@ -34,14 +34,13 @@ from jmsaio.transport.memory.broker.subscription import BrokerSubscription, subs
 
 
 class MemoryAdmin:
-    """Administration of a broker in this process. See ``jmsaio.transport.base.Admin``."""
+    """Administration of a broker in this process."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
 
     @property
     def address(self) -> str:
-        """Name of the embedded broker."""
         return f"memory://{self._broker.name}"
 
     @contextmanager
@@ -60,33 +59,27 @@ class MemoryAdmin:
         return found
 
     async def partitions(self, topic: str) -> int:
-        """Return the number of partitions, 0 for a topic without."""
         with self._reachable():
             self._broker.find(topic)
             return self._broker.partitioned.get(topic, 0)
 
     async def create_topic(self, topic: str, partitions: int = 0) -> bool:
-        """Create a topic; return False if it exists."""
         with self._reachable():
             return self._broker.create(topic, partitions)
 
     async def delete_topic(self, topic: str, force: bool = False) -> None:
-        """Delete a topic with its subscriptions. Raises AdminError (412) if clients are connected, unless ``force``."""
         with self._reachable():
             self._broker.delete(topic, force)
 
     async def terminate_topic(self, topic: str) -> None:
-        """Terminate a topic: its senders fail from now on."""
         with self._reachable():
             self._broker.terminate(topic)
 
     async def topics(self, namespace: str) -> list[str]:
-        """Return the full names of the topics of a namespace and of each partition, sorted."""
         with self._reachable():
             return sorted(name for name in self._broker.logs if name.split("/")[2:4] == namespace.split("/"))
 
     async def stats(self, topic: str) -> TopicStats:
-        """Return the statistics of a topic, over all partitions."""
         with self._reachable():
             logs = self._broker.find(topic)
             parts: dict[str, list[BrokerSubscription]] = {}
@@ -99,22 +92,19 @@ class MemoryAdmin:
             )
 
     async def subscriptions(self, topic: str) -> list[str]:
-        """Return the names of a topic's subscriptions."""
         return list((await self.stats(topic)).subscriptions)
 
     async def activity(self, topic: str) -> Activity:
-        """Return the activity of a topic: its clients, without times, which the embedded broker does not keep."""
+        """Return the activity without times, which the embedded broker does not keep."""
         stats = await self.stats(topic)
         found = {one.name: SubscriptionActivity(one.consumers, None) for one in stats.subscriptions.values()}
         return Activity(stats.producers, None, int(self._broker.now() * 1000), found)
 
     async def backlog(self, topic: str, subscription: str) -> int:
-        """Return the number of messages kept for a subscription."""
         with self._broker.lock:
             return sum(part.size for part in self._find(topic, subscription))
 
     async def cursor(self, topic: str, subscription: str) -> Cursor:
-        """Return the acknowledged part of a subscription of a topic without partitions, or of one partition."""
         with self._broker.lock:
             found = self._find(topic, subscription)
             self._broker.check_unpartitioned(topic, "request the cursor of one partition")
@@ -187,7 +177,6 @@ class MemoryAdmin:
                 self._broker.freed()
 
     async def create_subscription(self, topic: str, name: str, position: StartPosition) -> bool:
-        """Create a subscription (and a missing topic); return False if it exists."""
         with self._reachable():
             missing = [log for log in self._broker.open(topic) if name not in subscriptions_of(log)]
             for log in missing:
@@ -195,7 +184,6 @@ class MemoryAdmin:
             return bool(missing)
 
     async def delete_subscription(self, topic: str, name: str, force: bool = False) -> None:
-        """Delete a subscription and its backlog. Raises AdminError (412) for connected consumers, unless ``force``."""
         with self._broker.lock:
             found = self._find(topic, name)
             if not force and any(subscription.consumers for subscription in found):
@@ -208,12 +196,11 @@ class MemoryAdmin:
                 )
 
     async def subscription_properties(self, topic: str, name: str) -> dict[str, str]:
-        """Return the properties of a subscription."""
         with self._broker.lock:
             return dict(self._find(topic, name)[0].properties)
 
     async def set_subscription_properties(self, topic: str, name: str, properties: Mapping[str, str]) -> None:
-        """Replace the properties of a subscription; its selector must be one of JMS."""
+        """Replace the properties; a selector among them must be one of JMS."""
         check_playable(properties)
         with self._broker.lock:
             for subscription in self._find(topic, name):

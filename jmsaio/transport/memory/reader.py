@@ -37,25 +37,20 @@ class MemoryReader:
         self.armed = False
 
     def notify(self) -> None:
-        """Disarm, and wake waiting calls: records are available, or never will be."""
         self.armed = False
         self._link.defer(self)
 
     def reconnect(self) -> None:
-        """Wake waiting calls: the broker is reachable again."""
         self.notify()
 
     def end(self, reason: JMSError | None) -> None:
-        """Handle the deletion of the topic."""
         self._failure = reason
         self.notify()
 
     def run_deferred(self) -> None:
-        """Wake waiting calls."""
         self._arrived.wake()
 
     async def read(self, limit: int, timeout: float) -> list[ReceivedRecord]:
-        """Return the next records. See ``Reader.read``; at the end it waits for more. Cancelling loses nothing."""
         await asyncio.sleep(0)  # reading a long topic must not block the loop
         try:
             async with asyncio.timeout(timeout):
@@ -81,21 +76,17 @@ class MemoryReader:
             return False
 
     async def at_end(self) -> bool:
-        """Return whether no records are stored after the last record read."""
         return not self._tail.backlog
 
     async def aclose(self, timeout: float) -> None:
-        """Close. Idempotent."""
         with self._broker.lock:
             self.abandon()
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
         return self._closed
 
     def abandon(self) -> None:
-        """Close at once. With the lock held."""
         self._closed = True
         self._tail.leave()
         self._broker.freed()

@@ -190,7 +190,6 @@ class MemoryReceiver:
         self._finish(reason)
 
     def notify(self) -> None:
-        """Disarm, and wake the application soon."""
         self.armed = False
         self._link.defer(self)
 
@@ -210,7 +209,6 @@ class MemoryReceiver:
                 self._link.notify(LinkChange(str(reason), reason))
 
     def run_deferred(self) -> None:
-        """Wake the application."""
         if not self._closed:
             self._wake()
 
@@ -314,7 +312,6 @@ class MemoryReceiver:
         self._pass(records, RecordEvent.DELIVERED_AGAIN)
 
     async def settle(self, timeout: float, *, receipt: bool = False) -> None:
-        """Raise the error of an acknowledgement that was refused. The broker already has the others."""
         refused, self._refused = self._refused, None
         if refused is not None:
             raise refused
@@ -368,7 +365,6 @@ class MemoryReceiver:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed."""
         return self._closed
 
     def abandon(self) -> None:

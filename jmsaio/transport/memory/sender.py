@@ -106,7 +106,6 @@ class MemorySender:
 
     @property
     def full(self) -> bool:
-        """Whether the window is full."""
         on_way = len(self._outcomes)
         if self._special or self._late:
             on_way += len(self._waiting) + len(self._late)

@@ -118,7 +118,6 @@ class MemoryTransaction:
                 raise
 
     async def abort(self) -> None:
-        """Roll back; ignored if the transaction has ended."""
         with self._broker.lock:
             self.abort_now()
 

@@ -60,24 +60,20 @@ class MemoryTransport:
 
     @property
     def capabilities(self) -> Capabilities:
-        """Capabilities of the embedded broker."""
         return _CAPABILITIES
 
     @property
     def admin(self) -> MemoryAdmin | None:
-        """Administration, or None with ``jms.usePulsarAdmin=false``."""
         return self._admin
 
     browsable = admin
 
     @property
     def clock(self) -> Clock:
-        """Clock of the broker."""
         return self._broker.clock
 
     @property
     def link_listeners(self) -> set[LinkListener]:
-        """Functions called when the broker is taken down or brought up, or a subscription was lost."""
         return self._link.listeners
 
     def _check(self) -> None:

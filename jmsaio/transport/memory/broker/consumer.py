@@ -66,7 +66,6 @@ class Consumer:
         taken: with an ack timeout, due times for the redelivery of received records.
         waiting: numbers of the records that it returned with a delay.
         parked: for key-shared, a heap of numbers of records with its keys that wait for a permit.
-        listed: whether it is in the list of consumers with permits.
         stopped: whether it is sent nothing; it keeps the records it holds.
         dead_after: redelivery count above which a record is moved to the dead letters.
     """
@@ -86,7 +85,6 @@ class Consumer:
     _ticking: bool = attrs.field(default=False, init=False)
     waiting: set[int] = attrs.field(factory=set, init=False)
     parked: list[int] = attrs.field(factory=list, init=False)
-    listed: bool = attrs.field(default=False, init=False)
     stopped: bool = attrs.field(default=False, init=False)
     dead_after: int = attrs.field(default=sys.maxsize, init=False)
 
@@ -109,10 +107,9 @@ class Consumer:
         return RecordState.QUEUED if record in self.queue else RecordState.UNKNOWN
 
     def clear(self) -> None:
-        """Forget all records, and that it is listed."""
+        """Forget all records."""
         for place in (self.queue, self.held, self.aside, self.taken, self.waiting, self.parked):
             place.clear()
-        self.listed = False
 
     @property
     def zero_queue(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from bisect import bisect_right
-from collections import deque
+from collections import OrderedDict
 from typing import Protocol
 
 from jmsaio.transport.base import SubscriptionType
@@ -73,7 +73,6 @@ class SingleActive(Policy):
         return before if before is not self.solo else None
 
     def left(self, consumer: Consumer) -> None:
-        """Choose again."""
         self._consumers.remove(consumer)
         self._choose()
 
@@ -95,43 +94,35 @@ class RoundRobin(Policy):
     """Shared: each record is sent to the next consumer with a permit."""
 
     def __init__(self) -> None:
-        self._ready: deque[Consumer] = deque()
+        self._ready: OrderedDict[Consumer, None] = OrderedDict()  # those that might have permits, in turn
         self._consumers: dict[Consumer, None] = {}
 
     def joined(self, consumer: Consumer) -> Consumer | None:
-        """Add a consumer."""
         self._consumers[consumer] = None
         self._note()
         self.room(consumer)
         return None
 
     def left(self, consumer: Consumer) -> None:
-        """Remove a consumer."""
         del self._consumers[consumer]
         self._note()
-        if consumer.listed:
-            self._ready.remove(consumer)
-            consumer.listed = False
+        self._ready.pop(consumer, None)
 
     def _note(self) -> None:
         self.solo = next(iter(self._consumers)) if len(self._consumers) == 1 else None
 
     def room(self, consumer: Consumer) -> None:
-        """Add it to the consumers to choose from."""
-        if not consumer.listed:
-            consumer.listed = True
-            self._ready.append(consumer)
+        self._ready.setdefault(consumer)
 
     def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:
         """Return the next consumer; those without permits leave the list until they have some."""
         ready = self._ready
         while ready:
-            consumer = ready[0]
+            consumer = next(iter(ready))
             if len(consumer.queue) < consumer.capacity:
-                ready.rotate(-1)
+                ready.move_to_end(consumer)
                 return consumer
-            ready.popleft()
-            consumer.listed = False
+            del ready[consumer]
         return None
 
 
@@ -176,7 +167,6 @@ class ByKey(Policy):
         self._points = [point for point, _, _ in ring]
 
     def room(self, consumer: Consumer) -> None:
-        """Make the consumer available for records without a key."""
         self._turn.room(consumer)
 
     def pick(self, record: StoredRecord, again: bool = False) -> Consumer | None:

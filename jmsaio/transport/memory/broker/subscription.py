@@ -86,7 +86,6 @@ class BrokerSubscription:
 
     @property
     def services(self) -> Services:
-        """Services of the broker."""
         return self.log.broker
 
     def publish(self, record: StoredRecord, due: float | None) -> None:
