@@ -71,7 +71,7 @@ class FaultScript:
             parts = subscriptions_named(subscription, self._broker.find(full_name(topic)))
             joined = [(part, consumer) for part in parts for consumer in part.consumers]
             for part, consumer in joined:
-                part.leave(consumer, keep=error is None)
+                part.remove(consumer, keep=error is None)
                 if error is not None:
                     consumer.port.end(error)
             if error is None:

@@ -59,7 +59,7 @@ class MemoryReader:
         except TimeoutError:
             return []
         with self._broker.lock:
-            records = self._tail.take(limit)
+            records = self._tail.read(limit)
             self._broker.freed()
         return cast("list[ReceivedRecord]", records)
 
@@ -88,6 +88,6 @@ class MemoryReader:
 
     def abandon(self) -> None:
         self._closed = True
-        self._tail.leave()
+        self._tail.close()
         self._broker.freed()
         self.notify()

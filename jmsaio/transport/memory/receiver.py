@@ -110,7 +110,7 @@ class MemoryReceiver:
         try:
             self._join(logs, renew(self._broker, wanted, logs) if wanted.replace else {})
         except JMSError:
-            self._leave()
+            self._detach()
             raise
 
     def _join(self, logs: Sequence[Partition], kept: Mapping[Partition, Mapping[str, str]] = _NONE) -> None:
@@ -157,7 +157,7 @@ class MemoryReceiver:
         with suppress(ConsumerBusyError):  # as in Pulsar: topics without conflict are consumed
             self._join(logs)
 
-    def _leave(self, keep: bool = False) -> None:
+    def _detach(self, keep: bool = False) -> None:
         attached = list(self._attached.values())
         if not keep:
             if self in self._broker.watchers:
@@ -165,12 +165,12 @@ class MemoryReceiver:
             self._attached.clear()
             self._single = None
         for each in attached:
-            each.subscription.leave(each.consumer, keep)
+            each.subscription.remove(each.consumer, keep)
         self._broker.freed()
 
     def broker_down(self) -> None:
         """Leave the subscriptions after the connection was lost; unacknowledged records are redelivered to others."""
-        self._leave(keep=True)
+        self._detach(keep=True)
 
     def reconnect(self) -> None:
         """Join all subscriptions again that were left because of a lost connection and still exist."""
@@ -215,7 +215,7 @@ class MemoryReceiver:
     def receive(self, limit: int) -> list[ReceivedRecord]:
         with self._broker.lock:
             single = self._single
-            records = single.consumer.take(limit) if single is not None else self._take_in_turn(limit)
+            records = single.consumer.receive(limit) if single is not None else self._receive_in_turn(limit)
             self.armed = len(records) < limit
         if not records:
             if self._closed:
@@ -224,7 +224,7 @@ class MemoryReceiver:
                 raise self._failure
         return cast("list[ReceivedRecord]", records)
 
-    def _take_in_turn(self, limit: int) -> list[StoredRecord]:
+    def _receive_in_turn(self, limit: int) -> list[StoredRecord]:
         """Return records of several topics: an equal share of each in turn, then as many as fit."""
         consumers = [each.consumer for each in self._attached.values()]
         records: list[StoredRecord] = []
@@ -236,7 +236,7 @@ class MemoryReceiver:
             for consumer in consumers[turn:] + consumers[:turn]:
                 room = min(most, limit - len(records))
                 if room and (consumer.queue or consumer.zero_queue):
-                    records += consumer.take(room)
+                    records += consumer.receive(room)
         return records
 
     def _attachments(self, records: Sequence[SetAside]) -> Iterator[tuple[Attachment, StoredRecord]]:
@@ -274,7 +274,7 @@ class MemoryReceiver:
             subscription.dispatch()
             return
         stored = consumer.held.pop(number, None)
-        consumer.taken.pop(number, None)
+        consumer.ack_deadlines.pop(number, None)
         conflict = transaction.acknowledge(subscription, number, stored)
         if conflict is not None:
             self._refused = conflict
@@ -326,7 +326,7 @@ class MemoryReceiver:
                     raise ConsumerBusyError(
                         f"subscription {shown(subscription.name)} of {subscription.log.name} has other consumers"
                     )
-            self._leave()
+            self._detach()
             for subscription in subscriptions:
                 self._broker.remove(subscription, None)
 
@@ -370,4 +370,4 @@ class MemoryReceiver:
     def abandon(self) -> None:
         """Close at once. With the lock held."""
         self._closed = True
-        self._leave()
+        self._detach()

@@ -123,9 +123,9 @@ def test_sends_take_memory_before_the_commit_and_are_seen_after_it(bench: Bench)
     unit = unit_of(bench)
     unit.send(bench.log, OutgoingRecord(b"1", {}), 700, 3, "producer")
     bench.send("plain")
-    assert texts(consumer.take(9)) == ["plain"]
+    assert texts(consumer.receive(9)) == ["plain"]
     unit.commit_now()
-    [record] = consumer.take(9)
+    [record] = consumer.receive(9)
     assert (texts([record]), record.sequence_id, record.producer_name) == (["1"], 3, "producer")
     acknowledge(consumer, list(consumer.held.values()))
     assert (bench.broker.used, bench.broker.transactions) == (0, set())
@@ -137,14 +137,14 @@ def test_abort_undoes_everything_once(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription)
     bench.send("x")
-    [record] = consumer.take(1)
+    [record] = consumer.receive(1)
     unit = unit_of(bench)
     unit.send(bench.log, OutgoingRecord(b"lost", {}), 700, 0)
     assert unit.acknowledge(subscription, record.number, consumer.held.pop(record.number)) is None
     assert unit.acknowledge(subscription, record.number, None) is None
     unit.abort_now()
     unit.abort_now()
-    [again] = consumer.take(9)
+    [again] = consumer.receive(9)
     assert (texts([again]), again.redelivery_count) == (["x"], 1)
     assert bench.broker.used == record.size
     with pytest.raises(TransactionRolledBackError, match="aborted before"):
@@ -155,7 +155,7 @@ def test_the_second_transaction_to_acknowledge_fails(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription)
     bench.send("1", "2")
-    one, two = consumer.take(2)
+    one, two = consumer.receive(2)
     first, second, third = unit_of(bench), unit_of(bench), unit_of(bench)
     first.acknowledge(subscription, one.number, consumer.held.pop(one.number))
     conflict = second.acknowledge(subscription, one.number, None)
@@ -175,7 +175,7 @@ def test_a_plain_acknowledgement_of_its_record_has_no_effect(bench: Bench, caplo
     subscription = bench.subscribe()
     consumer = bench.join(subscription)
     bench.send("x")
-    [record] = consumer.take(1)
+    [record] = consumer.receive(1)
     unit = unit_of(bench)
     unit.acknowledge(subscription, record.number, consumer.held.pop(record.number))
     with caplog.at_level("DEBUG"):
@@ -185,14 +185,14 @@ def test_a_plain_acknowledgement_of_its_record_has_no_effect(bench: Bench, caplo
         f"subscription 's' of {TOPIC}: a record is in_transaction, and acknowledged, which has no effect (logged once)"
     ]
     unit.abort_now()
-    assert [again.redelivery_count for again in consumer.take(1)] == [1]
+    assert [again.redelivery_count for again in consumer.receive(1)] == [1]
 
 
 def test_a_deleted_subscription_or_a_seek_takes_its_records_out(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription)
     bench.send("x")
-    [record] = consumer.take(1)
+    [record] = consumer.receive(1)
     unit = unit_of(bench)
     unit.acknowledge(subscription, record.number, consumer.held.pop(record.number))
     bench.broker.remove(subscription, None)
@@ -228,14 +228,14 @@ def test_a_key_held_by_a_transaction_is_not_dealt_to_a_consumer_that_left(bench:
     first = bench.join(subscription, SubscriptionType.KEY_SHARED)
     for text in ("1", "2"):
         bench.send(text, key="k")
-    [record, _] = first.take(2)
+    [record, _] = first.receive(2)
     unit = unit_of(bench)
     assert unit.acknowledge(subscription, record.number, first.held.pop(record.number)) is None
-    subscription.leave(first)
+    subscription.remove(first)
     second = bench.join(subscription, SubscriptionType.KEY_SHARED)
-    assert texts(second.take(9)) == ["2"]
+    assert texts(second.receive(9)) == ["2"]
     unit.abort_now()
-    assert texts(second.take(9)) == ["1"]
+    assert texts(second.receive(9)) == ["1"]
 
 
 def test_a_commit_fails_when_a_topic_that_it_sent_to_was_deleted(bench: Bench) -> None:
@@ -246,4 +246,4 @@ def test_a_commit_fails_when_a_topic_that_it_sent_to_was_deleted(bench: Bench) -
     consumer = bench.join(bench.broker.subscribe(recreated, "s", True, StartPosition.EARLIEST))
     with pytest.raises(TransactionRolledBackError, match=f"topic {TOPIC} was deleted"):
         unit.commit_now()
-    assert (consumer.take(9), bench.broker.used, unit.state) == ([], 0, TransactionState.ABORTED)
+    assert (consumer.receive(9), bench.broker.used, unit.state) == ([], 0, TransactionState.ABORTED)

@@ -299,7 +299,7 @@ class Broker:
             for subscription in list(subscriptions_of(log).values()):
                 self.remove(subscription, gone)
             for tail in tails_of(log):
-                tail.leave()
+                tail.close()
                 tail.port.end(gone)
             for record in list(log.records.values()):
                 log.drop(record)
@@ -316,7 +316,7 @@ class Broker:
     def remove(self, subscription: BrokerSubscription, reason: JMSError | None) -> None:
         """Delete a subscription; its receivers end with ``reason``."""
         for consumer in list(subscription.consumers):
-            subscription.leave(consumer)
+            subscription.remove(consumer)
             consumer.port.end(reason)
         subscription.delete()
         self.freed()

@@ -63,7 +63,7 @@ class Consumer:
         capacity: maximum length of ``queue``; 0 while no record is requested from a zero queue.
         held: records that the application received and has not settled, by number.
         aside: records that were set aside.
-        taken: with an ack timeout, due times for the redelivery of received records.
+        ack_deadlines: with an ack timeout, due times for the redelivery of received records.
         waiting: numbers of the records that it returned with a delay.
         parked: for key-shared, a heap of numbers of records with its keys that wait for a permit.
         stopped: whether it is sent nothing; it keeps the records it holds.
@@ -80,7 +80,7 @@ class Consumer:
     queue: deque[StoredRecord] = attrs.field(factory=deque, init=False)
     held: dict[int, StoredRecord] = attrs.field(factory=dict, init=False)
     aside: dict[int, StoredRecord] = attrs.field(factory=dict, init=False)
-    taken: dict[int, float] = attrs.field(factory=dict, init=False)
+    ack_deadlines: dict[int, float] = attrs.field(factory=dict, init=False)
     _watched: list[tuple[float, int]] = attrs.field(factory=list, init=False)  # a heap
     _ticking: bool = attrs.field(default=False, init=False)
     waiting: set[int] = attrs.field(factory=set, init=False)
@@ -108,7 +108,7 @@ class Consumer:
 
     def clear(self) -> None:
         """Forget all records."""
-        for place in (self.queue, self.held, self.aside, self.taken, self.waiting, self.parked):
+        for place in (self.queue, self.held, self.aside, self.ack_deadlines, self.waiting, self.parked):
             place.clear()
 
     @property
@@ -116,7 +116,7 @@ class Consumer:
         """Whether it has no prefetch: a record is sent only on request."""
         return self.config.receiver_queue_size == 0
 
-    def take(self, limit: int) -> list[StoredRecord]:
+    def receive(self, limit: int) -> list[StoredRecord]:
         """Return up to ``limit`` records for the application, returning their permits."""
         if self.zero_queue:
             return self._ask(limit)
@@ -124,14 +124,14 @@ class Consumer:
         records: list[StoredRecord] = []
         while queue and len(records) < limit:
             if not records and len(queue) <= limit:
-                records = self._hand_out(list(queue))
+                records = self._deliver(list(queue))
                 queue.clear()
             else:
-                records += self._hand_out([queue.popleft() for _ in range(min(limit - len(records), len(queue)))])
+                records += self._deliver([queue.popleft() for _ in range(min(limit - len(records), len(queue)))])
             self._dispatcher.room(self)  # might fill the queue again
         return records
 
-    def _hand_out(self, records: list[StoredRecord]) -> list[StoredRecord]:
+    def _deliver(self, records: list[StoredRecord]) -> list[StoredRecord]:
         """Return records for the application, which holds them now, with their redelivery counts."""
         held, counts = self.held, self._dispatcher.counts
         for record in records:
@@ -154,16 +154,16 @@ class Consumer:
         if not self.queue:
             return []
         self.capacity = 0
-        return self._hand_out([self.queue.popleft()])
+        return self._deliver([self.queue.popleft()])
 
     def _watch(self, records: list[StoredRecord], timeout: float) -> None:
         """Schedule the redelivery of these records in case they are not acknowledged."""
         services = self._dispatcher.services
         due = services.steady() + timeout
-        while self._watched and self.taken.get(self._watched[0][1]) != self._watched[0][0]:
+        while self._watched and self.ack_deadlines.get(self._watched[0][1]) != self._watched[0][0]:
             heapq.heappop(self._watched)  # settled meanwhile
         for record in records:
-            self.taken[record.number] = due
+            self.ack_deadlines[record.number] = due
             heapq.heappush(self._watched, (due, record.number))
         if not self._ticking:
             self._ticking = True
@@ -177,7 +177,7 @@ class Consumer:
         now = services.steady()
         while watched and watched[0][0] <= now:
             due, number = heapq.heappop(watched)
-            if self.taken.get(number) == due:
+            if self.ack_deadlines.get(number) == due:
                 count = dispatcher.counts.get(number, 0)
                 again = None if backoff is None else now + backoff.delay(count)
                 dispatcher.pass_event(self, number, RecordEvent.TIME_OVER, again)
@@ -223,17 +223,17 @@ class Tail:
         if self.port.armed:
             self.port.notify()
 
-    def take(self, limit: int) -> list[StoredRecord]:
+    def read(self, limit: int) -> list[StoredRecord]:
         """Return the next records, up to ``limit``."""
         records = [self.backlog.popleft() for _ in range(min(limit, len(self.backlog)))]
         for record in records:
             self.log.release(record)
         return records
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Release all records and stop listening."""
         self.log.silence(self)
-        self.take(len(self.backlog))
+        self.read(len(self.backlog))
 
 
 def tails_of(log: Partition) -> list[Tail]:

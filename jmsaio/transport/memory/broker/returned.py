@@ -47,7 +47,7 @@ class ReturnedRecords:
         """Return the state of a record that is here."""
         return RecordState.RETURNED if number in self._delayed else RecordState.BACK
 
-    def hurry(self, consumer: Consumer) -> None:
+    def end_delays(self, consumer: Consumer) -> None:
         """Make records that a consumer returned with a delay ready now."""
         for number in consumer.waiting.copy():
             self._end_delay(number)
@@ -62,11 +62,11 @@ class ReturnedRecords:
             heapq.heappop(self.ready)  # acknowledged meanwhile
         return None
 
-    def take_first(self) -> None:
+    def pop_first(self) -> None:
         """Remove the record that `first` returned: it is delivered."""
         del self.records[heapq.heappop(self.ready)]
 
-    def take(self, number: int) -> StoredRecord | None:
+    def remove(self, number: int) -> StoredRecord | None:
         """Remove an acknowledged record; return None if it is not stored here."""
         record = self.records.pop(number, None)
         if number in self._delayed:

@@ -120,7 +120,7 @@ class BrokerSubscription:
             if consumer is None:
                 return
             if again:
-                returned.take_first()
+                returned.pop_first()
             else:
                 backlog.popleft()
             accepting = self._accepting(record, consumer) if self.log.broker.filters else consumer
@@ -206,19 +206,19 @@ class BrokerSubscription:
 
     def acknowledge(self, consumer: Consumer, records: Iterable[StoredRecord]) -> None:
         """Acknowledge records on behalf of a consumer."""
-        take = consumer.held.pop
+        remove = consumer.held.pop
         plain = not self._policy.follows and consumer.config.ack_timeout is None
         log = self.log
         freed = 0
         for handed in records:
-            record = take(handed.number, None)
+            record = remove(handed.number, None)
             if record is None:
                 self._pass_anywhere(handed.number, RecordEvent.ACKNOWLEDGED)
             elif plain and not self.counts and record.references == 1:
                 if log.records.pop(record.number, None) is not None:  # this was the last reference
                     freed += record.size
             else:
-                consumer.taken.pop(record.number, None)
+                consumer.ack_deadlines.pop(record.number, None)
                 self._policy.settled(record)
                 self.forget(record)
         log.broker.used -= freed
@@ -291,14 +291,14 @@ class BrokerSubscription:
         if state is RecordState.IN_TRANSACTION:
             self.in_transaction.pop(number)[0].withdraw(self, number)
         elif consumer is None:
-            self.returned.take(number)
+            self.returned.remove(number)
         elif state is RecordState.QUEUED:
             consumer.queue.remove(record)
         elif state is RecordState.ASIDE:
             del consumer.aside[number]
         else:
             del consumer.held[number]
-            consumer.taken.pop(number, None)
+            consumer.ack_deadlines.pop(number, None)
 
     def advance(self, number: int) -> None:
         """Acknowledge every record up to and including that number."""
@@ -341,10 +341,10 @@ class BrokerSubscription:
         for record in list(consumer.queue):
             self._advance(RecordEvent.STOPPED, RecordState.QUEUED, record, consumer)
 
-    def _take_off(self, consumer: Consumer) -> None:
+    def _stop_delivery(self, consumer: Consumer) -> None:
         """Stop delivery to a consumer, and make its unreceived and returned records available to others at once."""
         self._give_back_queue(consumer)
-        self.returned.hurry(consumer)
+        self.returned.end_delays(consumer)
         for number in consumer.parked:
             record = self.returned.records.get(number)
             if record is not None:
@@ -356,7 +356,7 @@ class BrokerSubscription:
 
     def stop(self, consumer: Consumer) -> None:
         """Stop delivery to a consumer; it keeps received records until it settles them."""
-        self._take_off(consumer)
+        self._stop_delivery(consumer)
         self.dispatch()
 
     def resume(self, consumer: Consumer) -> None:
@@ -368,14 +368,14 @@ class BrokerSubscription:
                 self._give_back_queue(replaced)
             self.dispatch()
 
-    def leave(self, consumer: Consumer, keep: bool = False) -> None:
+    def remove(self, consumer: Consumer, keep: bool = False) -> None:
         """Remove a consumer; its records are redelivered at once, counted if the application had received them.
 
         A subscription that is not durable is deleted with its last consumer, unless ``keep``.
         """
         if consumer not in self.consumers:
             return
-        self._take_off(consumer)
+        self._stop_delivery(consumer)
         for number in [*consumer.held, *consumer.aside]:
             self.pass_event(consumer, number, RecordEvent.CLOSED)
         self.consumers.remove(consumer)

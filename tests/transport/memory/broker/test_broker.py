@@ -209,7 +209,7 @@ def test_a_topic_that_was_there_keeps_dead_letters_no_longer_than_others(bench: 
     bench.broker.create(parted_topic, 2)
     consumer = bench.join(bench.subscribe())
     bench.send("x")
-    [record] = consumer.take(1)
+    [record] = consumer.receive(1)
     bench.broker.dead_letter(record, known_topic, "s")
     bench.broker.dead_letter(record, parted_topic, "s")
     bench.broker.dead_letter(record, made_topic, "s")

@@ -15,7 +15,7 @@ from tests.transport.memory.bench import START, Bench, FakePort, acknowledge
 def test_taking_more_than_the_queue_holds(bench: Bench) -> None:
     consumer = bench.join(bench.subscribe(), size=3)
     bench.send(*"12345678")
-    assert texts(consumer.take(7)) == list("1234567")
+    assert texts(consumer.receive(7)) == list("1234567")
     assert texts(list(consumer.queue)) == ["8"]
     assert set(consumer.held) == set(range(7))
 
@@ -24,7 +24,7 @@ def test_taking_more_than_the_queue_holds(bench: Bench) -> None:
 def test_a_consumer_holds_no_more_than_its_receiver_queue(bench: Bench, kind: SubscriptionType) -> None:
     consumer = bench.join(bench.subscribe(), kind, size=3)
     bench.send(*"12345678")
-    assert texts(consumer.take(1)) == ["1"]
+    assert texts(consumer.receive(1)) == ["1"]
     assert texts(list(consumer.queue)) == ["2", "3", "4"]
 
 
@@ -33,14 +33,14 @@ def test_without_prefetch_a_record_comes_when_asked_for(bench: Bench) -> None:
     first, second = bench.join(subscription, size=0), bench.join(subscription, size=0)
     bench.send("1", "2", "3")
     assert (list(first.queue), list(second.queue)) == ([], [])
-    assert texts(second.take(10)) == ["1"]
-    assert second.take(0) == []
-    assert texts(first.take(10)) == ["2"]
-    assert texts(first.take(10)) == ["3"]
-    assert first.take(10) == []
+    assert texts(second.receive(10)) == ["1"]
+    assert second.receive(0) == []
+    assert texts(first.receive(10)) == ["2"]
+    assert texts(first.receive(10)) == ["3"]
+    assert first.receive(10) == []
     bench.send("4", "5")
     assert cast(FakePort, first.port).notified == 1
-    assert texts(first.take(10)) == ["4"]
+    assert texts(first.receive(10)) == ["4"]
     assert texts(list(subscription.backlog)) == ["5"]
 
 
@@ -78,30 +78,30 @@ def test_a_consumer_is_not_notified_when_it_took_all_there_is(bench: Bench) -> N
     bench.send("1")
     port = cast(FakePort, consumer.port)
     port.armed = True
-    assert texts(consumer.take(1)) == ["1"]
+    assert texts(consumer.receive(1)) == ["1"]
     assert port.notified == 1
 
 
 def test_a_record_that_was_asked_for_is_overdue_like_others(bench: Bench) -> None:
     consumer = bench.join(bench.subscribe(), size=0, ack_timeout=10)
     bench.send("x")
-    consumer.take(1)
+    consumer.receive(1)
     bench.clock.advance(10)
-    [again] = consumer.take(1)
+    [again] = consumer.receive(1)
     assert (texts([again]), again.redelivery_count) == (["x"], 1)
 
 
 def test_a_record_is_overdue_also_behind_one_that_was_acknowledged(bench: Bench) -> None:
     consumer = bench.join(bench.subscribe(), ack_timeout=10)
     bench.send("1", "2", "3")
-    first, _ = consumer.take(2)
+    first, _ = consumer.receive(2)
     acknowledge(consumer, [first])
     bench.clock.advance(5)
-    consumer.take(1)
+    consumer.receive(1)
     bench.clock.advance(5)
-    assert texts(consumer.take(9)) == ["2"]
+    assert texts(consumer.receive(9)) == ["2"]
     bench.clock.advance(5)
-    assert texts(consumer.take(9)) == ["3"]
+    assert texts(consumer.receive(9)) == ["3"]
 
 
 def test_records_of_a_long_log_are_overdue_in_time(bench: Bench) -> None:
@@ -109,27 +109,27 @@ def test_records_of_a_long_log_are_overdue_in_time(bench: Bench) -> None:
     bench.log.next = 2 * int(START)
     consumer = bench.join(bench.subscribe(), ack_timeout=10)
     bench.send("1", "2")
-    consumer.take(1)
+    consumer.receive(1)
     bench.clock.advance(5)
-    consumer.take(1)
+    consumer.receive(1)
     bench.clock.advance(5)
-    assert texts(consumer.take(9)) == ["1"]
+    assert texts(consumer.receive(9)) == ["1"]
     bench.clock.advance(5)
-    assert texts(consumer.take(9)) == ["2"]
+    assert texts(consumer.receive(9)) == ["2"]
 
 
 def test_a_record_that_is_taken_again_has_its_whole_time_again(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription, ack_timeout=10)
     bench.send("x")
-    subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+    subscription.give_back(consumer, consumer.receive(1)[0].number, None, counted=True)
     subscription.dispatch()
     bench.clock.advance(5)
-    consumer.take(1)
+    consumer.receive(1)
     bench.clock.advance(9)
-    assert consumer.take(1) == []
+    assert consumer.receive(1) == []
     bench.clock.advance(1)
-    assert consumer.take(1)[0].redelivery_count == 2
+    assert consumer.receive(1)[0].redelivery_count == 2
 
 
 def test_a_stopped_consumer_that_asks_without_prefetch_gets_its_record_when_it_is_resumed(bench: Bench) -> None:
@@ -137,10 +137,10 @@ def test_a_stopped_consumer_that_asks_without_prefetch_gets_its_record_when_it_i
     consumer = bench.join(subscription, size=0)
     bench.send("x")
     subscription.stop(consumer)
-    assert consumer.take(1) == []
+    assert consumer.receive(1) == []
     subscription.resume(consumer)
     assert cast(FakePort, consumer.port).notified == 1
-    assert texts(consumer.take(1)) == ["x"]
+    assert texts(consumer.receive(1)) == ["x"]
 
 
 def test_a_tail_reads_what_is_there_and_what_comes(bench: Bench) -> None:
@@ -150,12 +150,12 @@ def test_a_tail_reads_what_is_there_and_what_comes(bench: Bench) -> None:
     tail = Tail(bench.log, port, StartPosition.EARLIEST, True)
     bench.send("2", deliver_at=int(bench.clock.now() * 1000) + 60_000)
     assert port.notified == 1
-    assert texts(tail.take(1)) == ["1"]
-    assert texts(tail.take(5)) == ["2"]
+    assert texts(tail.read(1)) == ["1"]
+    assert texts(tail.read(5)) == ["2"]
     assert tails_of(bench.log) == [tail]
     bench.send("3")
     assert port.notified == 1
-    tail.leave()
+    tail.close()
     assert tails_of(bench.log) == []
     assert [record.references for record in bench.log.records.values()] == [1, 1, 1]
 
@@ -174,7 +174,7 @@ def test_a_tail_from_a_time_to_come_begins_with_the_first_record_at_that_time(be
     assert bench.broker.used == 0
     send_at(bench, "1", 2000)
     send_at(bench, "2", 1990)
-    assert texts(tail.take(5)) == ["1", "2"]
+    assert texts(tail.read(5)) == ["1", "2"]
 
 
 def test_a_tail_from_a_time_takes_all_behind_the_first_record(bench: Bench) -> None:
@@ -183,4 +183,4 @@ def test_a_tail_from_a_time_takes_all_behind_the_first_record(bench: Bench) -> N
         send_at(bench, text, moment)
     tail = Tail(bench.log, FakePort(), 2_000_000, True)
     send_at(bench, "3", 1990)
-    assert texts(tail.take(5)) == ["1", "2", "3"]
+    assert texts(tail.read(5)) == ["1", "2", "3"]

@@ -70,7 +70,7 @@ def test_what_a_subscription_excludes_is_removed_and_the_rest_comes_in_order(typ
     consumer = bench.join(subscription, type_)
     add(bench, 1)
     add(bench, 5)
-    assert [record.payload for record in consumer.take(10)] == [b"3", b"4", b"5"]
+    assert [record.payload for record in consumer.receive(10)] == [b"3", b"4", b"5"]
     assert subscription.size == 3 and len(bench.log.records) == 3
 
 
@@ -84,14 +84,14 @@ def test_what_no_consumer_selects_is_offered_again_each_second() -> None:
     )
     for number in range(6):
         add(bench, number)
-    assert [record.payload for record in low.take(10)] == [b"0", b"1"]
-    assert [record.payload for record in high.take(10)] == [b"4", b"5"]
+    assert [record.payload for record in low.receive(10)] == [b"0", b"1"]
+    assert [record.payload for record in high.receive(10)] == [b"4", b"5"]
     assert subscription.size == 6
     rest = bench.join(subscription)
-    assert rest.take(10) == []
+    assert rest.receive(10) == []
     bench.clock.advance(RESCHEDULED)
     bench.broker.tick()
-    assert [record.payload for record in rest.take(10)] == [b"2", b"3"]
+    assert [record.payload for record in rest.receive(10)] == [b"2", b"3"]
 
 
 def test_a_key_is_free_again_when_its_record_was_held_back() -> None:
@@ -103,7 +103,7 @@ def test_a_key_is_free_again_when_its_record_was_held_back() -> None:
     for number in (0, 1):
         sent = OutgoingRecord(b"%d" % number, {"n": str(number), "n_jsmtype": "int"}, "key", 0)
         bench.log.append(sent, weigh(sent), 0, bench.clock.now())
-    [record] = first.take(10)
+    [record] = first.receive(10)
     assert record.payload == b"1"
     subscription.acknowledge(first, [record])
     assert subscription.size == 0 and not subscription._policy._owners  # type: ignore[attr-defined]  # of ByKey

@@ -35,9 +35,9 @@ def test_without_subscription_nothing_is_kept(bench: Bench) -> None:
 def test_a_record_stays_until_every_subscription_acknowledged_it(bench: Bench) -> None:
     first, second = (bench.join(bench.subscribe(name)) for name in ("first", "second"))
     bench.send("1", "2")
-    acknowledge(first, first.take(2))
+    acknowledge(first, first.receive(2))
     assert len(bench.log.records) == 2
-    acknowledge(second, second.take(2)[1:])
+    acknowledge(second, second.receive(2)[1:])
     assert texts(list(bench.log.records.values())) == ["1"]
     acknowledge(second, list(second.held.values()))
     assert (bench.log.records, bench.broker.used) == ({}, 0)
@@ -46,7 +46,7 @@ def test_a_record_stays_until_every_subscription_acknowledged_it(bench: Bench) -
 def test_one_old_record_does_not_keep_the_later_ones(bench: Bench) -> None:
     consumer = bench.join(bench.subscribe())
     bench.send(*map(str, range(100)))
-    acknowledge(consumer, consumer.take(100)[1:])
+    acknowledge(consumer, consumer.receive(100)[1:])
     assert len(bench.log.records) == 1
 
 
@@ -61,9 +61,9 @@ def test_dead_letters_are_kept_until_there_is_a_subscription(bench: Bench) -> No
     bench.log.keeps_unread = True
     bench.send("1", "2")
     tail = Tail(bench.log, FakePort(), StartPosition.EARLIEST, True)
-    assert texts(tail.take(10)) == ["1", "2"]
+    assert texts(tail.read(10)) == ["1", "2"]
     consumer = bench.join(bench.subscribe())
-    records = consumer.take(10)
+    records = consumer.receive(10)
     assert texts(records) == ["1", "2"]
     assert bench.broker.used == sum(record.size for record in records)
     acknowledge(consumer, records)
@@ -107,7 +107,7 @@ def test_a_cursor_has_the_acknowledged_ranges(bench: Bench) -> None:
 
 def test_a_subscription_that_was_deleted_twice_leaves_once(bench: Bench) -> None:
     subscription = bench.broker.subscribe(bench.log, "nd", False, StartPosition.LATEST)
-    subscription.leave(bench.join(subscription))
+    subscription.remove(bench.join(subscription))
     bench.broker.remove(subscription, None)
     assert bench.log.subscribed == 0
 
@@ -120,7 +120,7 @@ def test_the_last_message_id_is_that_of_the_last_record_kept(bench: Bench) -> No
     bench.send("1", "2")
     assert bench.log.last == WireId(bench.log.ledger, 2)
     consumer = bench.join(subscription)
-    acknowledge(consumer, consumer.take(2))
+    acknowledge(consumer, consumer.receive(2))
     assert bench.log.last is None
 
 

@@ -19,7 +19,7 @@ def test_round_robin_by_record(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumers = [bench.join(subscription) for _ in range(3)]
     bench.send(*"123456")
-    assert sorted(texts(consumer.take(9)) for consumer in consumers) == [["1", "4"], ["2", "5"], ["3", "6"]]
+    assert sorted(texts(consumer.receive(9)) for consumer in consumers) == [["1", "4"], ["2", "5"], ["3", "6"]]
 
 
 def test_round_robin_leaves_out_who_has_no_permit(bench: Bench) -> None:
@@ -28,7 +28,7 @@ def test_round_robin_leaves_out_who_has_no_permit(bench: Bench) -> None:
     bench.send(*"12345")
     assert len(small.queue) == 1
     assert len(large.queue) == 4
-    small.take(1)
+    small.receive(1)
     bench.send("6", "7")
     assert len(small.queue) == 1
 
@@ -37,9 +37,9 @@ def test_failover_to_the_next_in_the_order_of_connecting(bench: Bench) -> None:
     subscription = bench.subscribe()
     first, second, third = (bench.join(subscription, FAILOVER, consumer_name=name) for name in "cba")
     bench.send("1", "2")
-    assert texts(first.take(1)) == ["1"]
-    subscription.leave(first)
-    assert (texts(second.take(9)), third.take(9)) == (["1", "2"], [])
+    assert texts(first.receive(1)) == ["1"]
+    subscription.remove(first)
+    assert (texts(second.receive(9)), third.receive(9)) == (["1", "2"], [])
 
 
 def test_a_consumer_that_takes_a_partition_over_gets_what_was_not_taken(bench: Bench) -> None:
@@ -50,10 +50,10 @@ def test_a_consumer_that_takes_a_partition_over_gets_what_was_not_taken(bench: B
     second = bench.join(subscription, FAILOVER, consumer_name="b")
     for text in (b"1", b"2"):
         log.append(OutgoingRecord(text, {}), 1, 0, 0.0)
-    assert texts(second.take(1)) == ["1"]
+    assert texts(second.receive(1)) == ["1"]
     first = bench.join(subscription, FAILOVER, consumer_name="a")
-    [record] = first.take(9)
-    assert (second.take(9), texts([record]), record.redelivery_count) == ([], ["2"], 0)
+    [record] = first.receive(9)
+    assert (second.receive(9), texts([record]), record.redelivery_count) == ([], ["2"], 0)
 
 
 def test_failover_spreads_partitions(bench: Bench) -> None:
@@ -86,7 +86,7 @@ def test_a_key_has_one_consumer_and_keys_spread(bench: Bench) -> None:
         bench.send(str(number), key=f"key {number % 30}")
     owners: dict[str, set[int]] = {}
     for index, consumer in enumerate(consumers):
-        for record in consumer.take(1000):
+        for record in consumer.receive(1000):
             owners.setdefault(record.key or "", set()).add(index)
     assert all(len(each) == 1 for each in owners.values())
     assert {index for each in owners.values() for index in each} == {0, 1, 2}
@@ -97,17 +97,17 @@ def test_a_key_in_somebodys_hands_stays_there_when_others_join(bench: Bench) -> 
     bench.send(*map(str, range(50)), key="k")
     consumers += keyed(bench, 9)
     bench.send(*map(str, range(50, 100)), key="k")
-    assert texts(consumers[0].take(1000)) == [str(number) for number in range(100)]
+    assert texts(consumers[0].receive(1000)) == [str(number) for number in range(100)]
 
 
 def test_a_key_is_free_when_nothing_of_it_is_held(bench: Bench) -> None:
     consumers = keyed(bench, 1)
     bench.send("x", key="k")
-    acknowledge(consumers[0], consumers[0].take(1))
-    bench.subscribe().leave(consumers[0])
+    acknowledge(consumers[0], consumers[0].receive(1))
+    bench.subscribe().remove(consumers[0])
     other = keyed(bench, 1)[0]
     bench.send("y", key="k")
-    assert texts(other.take(1)) == ["y"]
+    assert texts(other.receive(1)) == ["y"]
 
 
 def test_a_full_consumer_holds_up_its_own_keys_only(bench: Bench) -> None:
@@ -116,16 +116,16 @@ def test_a_full_consumer_holds_up_its_own_keys_only(bench: Bench) -> None:
     for number in range(40):
         bench.send("probe", key=f"key {number}")
         for index, consumer in enumerate(consumers):
-            for record in consumer.take(9):
+            for record in consumer.receive(9):
                 keys.setdefault(index, record.key)
                 acknowledge(consumer, [record])
     for number in range(10):
         bench.send(f"a{number}", key=keys[0])
     bench.send("b", key=keys[1])
-    assert texts(consumers[1].take(9)) == ["b"]
-    assert texts(consumers[0].take(4)) == ["a0", "a1", "a2", "a3"]
-    SUBSCRIPTIONS[consumers[0]].leave(consumers[0])
-    assert texts(consumers[1].take(20)) == [f"a{number}" for number in range(10)]
+    assert texts(consumers[1].receive(9)) == ["b"]
+    assert texts(consumers[0].receive(4)) == ["a0", "a1", "a2", "a3"]
+    SUBSCRIPTIONS[consumers[0]].remove(consumers[0])
+    assert texts(consumers[1].receive(20)) == [f"a{number}" for number in range(10)]
 
 
 def test_what_is_set_aside_for_full_consumers_is_bounded(bench: Bench) -> None:
@@ -133,7 +133,7 @@ def test_what_is_set_aside_for_full_consumers_is_bounded(bench: Bench) -> None:
     bench.send(*["x"] * (policies.LOOK_AHEAD + 10), key="k")
     assert len(consumer.parked) == policies.LOOK_AHEAD
     assert len(SUBSCRIPTIONS[consumer].backlog) == 9
-    assert len(consumer.take(policies.LOOK_AHEAD + 10)) == policies.LOOK_AHEAD + 10
+    assert len(consumer.receive(policies.LOOK_AHEAD + 10)) == policies.LOOK_AHEAD + 10
 
 
 def test_records_without_key_go_round(bench: Bench) -> None:
@@ -147,20 +147,20 @@ def test_a_key_stays_with_its_consumer_until_the_last_of_its_records_is_acknowle
     keys = [f"key {number}" for number in range(30)]
     for key in keys:
         bench.send("first", "second", key=key)
-    acknowledge(owner, [record for record in owner.take(1000) if record.payload == b"first"])
+    acknowledge(owner, [record for record in owner.receive(1000) if record.payload == b"first"])
     keyed(bench, 9)
     for key in keys:
         bench.send("third", key=key)
-    assert texts(owner.take(1000)) == ["third"] * len(keys)
+    assert texts(owner.receive(1000)) == ["third"] * len(keys)
 
 
 def test_a_consumer_that_comes_after_another_has_left_gets_its_share(bench: Bench) -> None:
     subscription = bench.subscribe()
     gone, stays = bench.join(subscription), bench.join(subscription)
-    subscription.leave(gone)
+    subscription.remove(gone)
     comes = bench.join(subscription)
     bench.send(*"1234")
-    assert [len(consumer.take(9)) for consumer in (stays, comes)] == [2, 2]
+    assert [len(consumer.receive(9)) for consumer in (stays, comes)] == [2, 2]
 
 
 def test_a_resumed_consumer_takes_its_partition_back_with_what_was_not_taken(bench: Bench) -> None:
@@ -172,47 +172,48 @@ def test_a_resumed_consumer_takes_its_partition_back_with_what_was_not_taken(ben
     subscription.stop(first)
     for text in (b"1", b"2"):
         log.append(OutgoingRecord(text, {}), 1, 0, 0.0)
-    assert texts(second.take(1)) == ["1"]
+    assert texts(second.receive(1)) == ["1"]
     subscription.resume(first)
-    assert (second.take(9), texts(first.take(9))) == ([], ["2"])
+    assert (second.receive(9), texts(first.receive(9))) == ([], ["2"])
 
 
 def test_resuming_a_consumer_that_runs_changes_nothing(bench: Bench) -> None:
     subscription = bench.subscribe()
     first, second = (bench.join(subscription, FAILOVER) for _ in range(2))
     subscription.resume(first)
-    subscription.leave(first)
+    subscription.remove(first)
     bench.send("x")
-    assert texts(second.take(9)) == ["x"]
+    assert texts(second.receive(9)) == ["x"]
 
 
 def test_an_exclusive_consumer_without_prefetch_gets_what_came_back_when_it_asks(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription, SubscriptionType.EXCLUSIVE, size=0)
     bench.send("x")
-    subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+    subscription.give_back(consumer, consumer.receive(1)[0].number, None, counted=True)
     subscription.dispatch()
     assert list(consumer.queue) == []
-    assert texts(consumer.take(1)) == ["x"]
+    assert texts(consumer.receive(1)) == ["x"]
 
 
 def test_records_without_key_come_to_a_consumer_that_has_room_again(bench: Bench) -> None:
     consumers = keyed(bench, 2, size=1)
     bench.send(*"1234")
-    assert sorted(text for _ in range(2) for consumer in consumers for text in texts(consumer.take(1))) == list("1234")
+    received = [text for _ in range(2) for consumer in consumers for text in texts(consumer.receive(1))]
+    assert sorted(received) == list("1234")
 
 
 def test_a_record_with_a_key_waits_while_there_is_no_consumer(bench: Bench) -> None:
-    bench.subscribe().leave(keyed(bench, 1)[0])
+    bench.subscribe().remove(keyed(bench, 1)[0])
     bench.send("x", key="k")
-    assert texts(keyed(bench, 1)[0].take(1)) == ["x"]
+    assert texts(keyed(bench, 1)[0].receive(1)) == ["x"]
 
 
 def test_keys_are_spread_evenly(bench: Bench) -> None:
     consumers = keyed(bench, 3)
     for number in range(600):
         bench.send("x", key=f"key {number}")
-    assert min(len(consumer.take(1000)) for consumer in consumers) > 120
+    assert min(len(consumer.receive(1000)) for consumer in consumers) > 120
 
 
 def test_a_full_look_ahead_holds_up_full_consumers_only(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,13 +225,13 @@ def test_a_full_look_ahead_holds_up_full_consumers_only(bench: Bench, monkeypatc
         key = f"key {number}"
         bench.send("probe", key=key)
         for consumer in (full, free):
-            for record in consumer.take(9):
+            for record in consumer.receive(9):
                 owners[consumer] = key
                 acknowledge(consumer, [record])
     bench.send(*"1234", key=owners[full])
     assert len(full.parked) == 3
     bench.send("passes", key=owners[free])
-    assert texts(free.take(9)) == ["passes"]
+    assert texts(free.receive(9)) == ["passes"]
 
 
 def test_what_was_parked_with_a_stopped_consumer_is_no_longer_its_own(bench: Bench) -> None:
@@ -239,14 +240,14 @@ def test_what_was_parked_with_a_stopped_consumer_is_no_longer_its_own(bench: Ben
     bench.send("1", "2", key="k")
     subscription.stop(stopped)
     other = bench.join(subscription, KEY_SHARED)
-    first, second = other.take(9)
+    first, second = other.receive(9)
     acknowledge(other, [first])
     subscription.give_back(other, second.number, bench.clock.steady() + 60, counted=True)
     subscription.resume(stopped)
     for number in range(40):
         bench.send("new", key=f"key {number}")
     taken: list[str] = []
-    while records := stopped.take(1):
+    while records := stopped.receive(1):
         taken += texts(records)
     assert set(taken) == {"new"}
 
@@ -256,8 +257,8 @@ def test_what_was_parked_and_acknowledged_does_not_come_again(bench: Bench) -> N
     consumer = bench.join(subscription, KEY_SHARED, 1)
     bench.send("1", "2", key="k")
     acknowledge(consumer, [bench.log.records[1]])
-    subscription.leave(consumer)
-    assert texts(bench.join(subscription, KEY_SHARED).take(9)) == ["1"]
+    subscription.remove(consumer)
+    assert texts(bench.join(subscription, KEY_SHARED).receive(9)) == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -271,7 +272,7 @@ def test_a_key_is_free_however_its_records_are_done_with(bench: Bench, end: str)
     for key in keys:
         bench.send("x", key=key)
     unit = MemoryTransaction(bench.broker, 60)
-    for record in first.take(100):
+    for record in first.receive(100):
         if end == "at will":
             subscription.dead_letter(first, record.number, {})
         elif end in ("rolled back", "committed"):
@@ -282,7 +283,7 @@ def test_a_key_is_free_however_its_records_are_done_with(bench: Bench, end: str)
         unit.commit_now()
     unit.abort_now()
     subscription.dispatch()
-    again = first.take(100)
+    again = first.receive(100)
     if end == "given back too often":
         for record in again:
             subscription.give_back(first, record.number, None, counted=True)
@@ -293,4 +294,4 @@ def test_a_key_is_free_however_its_records_are_done_with(bench: Bench, end: str)
     second = bench.join(subscription, KEY_SHARED)
     for key in keys:
         bench.send("new", key=key)
-    assert 0 < len(second.take(100)) < len(keys)
+    assert 0 < len(second.receive(100)) < len(keys)

@@ -23,7 +23,7 @@ def drained(returned: ReturnedRecords) -> list[int]:
     numbers = []
     while (record := returned.first()) is not None:
         numbers.append(record.number)
-        returned.take_first()
+        returned.pop_first()
     return numbers
 
 
@@ -36,8 +36,8 @@ def test_delayed_records_are_ready_in_their_time_unless_they_were_acknowledged(
     for number, due in ((1, 103.0), (2, 101.0), (3, 102.0)):
         returned.delay(records[number], due, consumer if number > 1 else None)
     assert consumer.waiting == {2, 3}
-    assert returned.take(3) is records[3]
-    assert (returned.take(3), returned.first(), consumer.waiting) == (None, None, {2})
+    assert returned.remove(3) is records[3]
+    assert (returned.remove(3), returned.first(), consumer.waiting) == (None, None, {2})
     clock.advance(3)
     timers.run(clock.steady())
     assert (heard, consumer.waiting) == (["due", "due"], set())
@@ -49,7 +49,7 @@ def test_ready_records_come_by_their_numbers_without_those_acknowledged(records:
     returned = ReturnedRecords(Timers(lambda: None), lambda: None)
     for number in (3, 1, 0, 2):
         returned.put_back(records[number])
-    returned.take(1)
+    returned.remove(1)
     assert drained(returned) == [0, 2, 3]
 
 
@@ -59,7 +59,7 @@ def test_what_a_consumer_gave_back_with_a_delay_can_be_hurried(bench: Bench, rec
     one, other = (bench.join(bench.subscribe(name)) for name in ("one", "other"))
     returned.delay(records[0], 5.0, one)
     returned.delay(records[1], 5.0, other)
-    returned.hurry(one)
+    returned.end_delays(one)
     assert (drained(returned), one.waiting, other.waiting) == ([0], set(), {1})
     timers.run(5.0)
     assert (drained(returned), heard) == ([1], ["due"])

@@ -28,7 +28,7 @@ def test_a_record_goes_straight_to_the_only_consumer(bench: Bench) -> None:
     port = cast(FakePort, consumer.port)
     assert (texts(list(consumer.queue)), port.notified) == (["1", "2"], 1)
     assert texts(list(SUBSCRIPTIONS[consumer].backlog)) == ["3"]
-    assert texts(consumer.take(1)) == ["1"]
+    assert texts(consumer.receive(1)) == ["1"]
     assert texts(list(consumer.queue)) == ["2", "3"]
 
 
@@ -36,11 +36,11 @@ def test_a_consumer_that_leaves_gives_back_in_order(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription, size=4)
     bench.send(*"123456")
-    taken = consumer.take(2)
+    taken = consumer.receive(2)
     acknowledge(consumer, taken[:1])
-    subscription.leave(consumer)
-    subscription.leave(consumer)
-    again = bench.join(subscription).take(10)
+    subscription.remove(consumer)
+    subscription.remove(consumer)
+    again = bench.join(subscription).receive(10)
     assert texts(again) == ["2", "3", "4", "5", "6"]
     assert [record.redelivery_count for record in again] == [1, 0, 0, 0, 0]
 
@@ -49,14 +49,14 @@ def test_given_back_with_delay(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription)
     bench.send("1", "2")
-    for record, delay in zip(consumer.take(2), (20, 10), strict=True):
+    for record, delay in zip(consumer.receive(2), (20, 10), strict=True):
         subscription.give_back(consumer, record.number, bench.clock.now() + delay, counted=True)
     bench.clock.advance(9.9)
-    assert consumer.take(2) == []
+    assert consumer.receive(2) == []
     bench.clock.advance(0.1)
-    assert texts(consumer.take(2)) == ["2"]
+    assert texts(consumer.receive(2)) == ["2"]
     bench.clock.advance(10)
-    [record] = consumer.take(2)
+    [record] = consumer.receive(2)
     assert (texts([record]), record.redelivery_count) == (["1"], 1)
 
 
@@ -64,14 +64,14 @@ def test_an_old_timer_does_not_shorten_a_new_delay(bench: Bench) -> None:
     subscription = bench.subscribe()
     first = bench.join(subscription)
     bench.send("x")
-    subscription.give_back(first, first.take(1)[0].number, bench.clock.now() + 10, counted=True)
-    subscription.leave(first)
+    subscription.give_back(first, first.receive(1)[0].number, bench.clock.now() + 10, counted=True)
+    subscription.remove(first)
     second = bench.join(subscription)
-    subscription.give_back(second, second.take(1)[0].number, bench.clock.now() + 60, counted=True)
+    subscription.give_back(second, second.receive(1)[0].number, bench.clock.now() + 60, counted=True)
     bench.clock.advance(30)
-    assert second.take(1) == []
+    assert second.receive(1) == []
     bench.clock.advance(30)
-    assert second.take(1)[0].redelivery_count == 2
+    assert second.receive(1)[0].redelivery_count == 2
 
 
 def test_delayed_delivery_on_every_type(bench: Bench) -> None:
@@ -80,10 +80,10 @@ def test_delayed_delivery_on_every_type(bench: Bench) -> None:
     bench.send("late", deliver_at=now + 2000)
     bench.send("soon", deliver_at=now)
     for consumer in consumers:
-        assert texts(consumer.take(10)) == ["soon"]
+        assert texts(consumer.receive(10)) == ["soon"]
     bench.clock.advance(2)
     for consumer in consumers:
-        assert texts(consumer.take(10)) == ["late"]
+        assert texts(consumer.receive(10)) == ["late"]
 
 
 def test_delayed_records_come_in_the_order_of_their_times(bench: Bench) -> None:
@@ -92,30 +92,30 @@ def test_delayed_records_come_in_the_order_of_their_times(bench: Bench) -> None:
     for text, delay in (("c", 3000), ("a", 1000), ("b", 2000)):
         bench.send(text, deliver_at=now + delay)
     bench.clock.advance(10)
-    assert texts(consumer.take(10)) == ["a", "b", "c"]
+    assert texts(consumer.receive(10)) == ["a", "b", "c"]
 
 
 def test_an_acknowledgement_by_another_consumer_counts(bench: Bench) -> None:
     subscription = bench.subscribe()
     first, second = bench.join(subscription), bench.join(subscription)
     bench.send("x")
-    [record] = first.take(1)
+    [record] = first.receive(1)
     subscription.give_back(first, record.number, None, counted=True)
     subscription.dispatch()
     assert len(first.queue) + len(second.queue) == 1
     acknowledge(first if second.queue else second, [record])
-    assert (first.take(1), second.take(1), subscription.size) == ([], [], 0)
+    assert (first.receive(1), second.receive(1), subscription.size) == ([], [], 0)
 
 
 def test_an_acknowledgement_of_a_waiting_record_counts(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription)
     bench.send("x")
-    [record] = consumer.take(1)
+    [record] = consumer.receive(1)
     subscription.give_back(consumer, record.number, bench.clock.now() + 10, counted=True)
     acknowledge(consumer, [record])
     bench.clock.advance(10)
-    assert (consumer.take(1), subscription.size, bench.broker.used, consumer.waiting) == ([], 0, 0, set())
+    assert (consumer.receive(1), subscription.size, bench.broker.used, consumer.waiting) == ([], 0, 0, set())
     assert subscription.counts == {}
 
 
@@ -125,9 +125,9 @@ def test_a_record_given_back_too_often_becomes_a_dead_letter(bench: Bench) -> No
     consumer = bench.join(subscription, dead_letter=policy)
     bench.send("x", key="k", event_time=7)
     for _ in range(2):
-        subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+        subscription.give_back(consumer, consumer.receive(1)[0].number, None, counted=True)
         subscription.dispatch()
-    assert (consumer.take(1), subscription.size) == ([], 0)
+    assert (consumer.receive(1), subscription.size) == ([], 0)
     [letter] = subscriptions_of(bench.broker.logs[f"{TOPIC}-s-DLQ"])["kept"].backlog
     assert (texts([letter]), letter.key, letter.event_time) == (["x"], "k", 7)
     assert letter.properties["REAL_TOPIC"] == TOPIC
@@ -138,10 +138,10 @@ def test_dead_letters_wait_for_somebody_to_look(bench: Bench) -> None:
     consumer = bench.join(subscription, dead_letter=DeadLetterPolicy(max_redeliver_count=1, dead_letter_topic="dead"))
     bench.send("x")
     for _ in range(2):
-        subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+        subscription.give_back(consumer, consumer.receive(1)[0].number, None, counted=True)
         subscription.dispatch()
     log = bench.broker.logs["persistent://public/default/dead"]
-    assert texts(bench.join(bench.broker.subscribe(log, "s", True, StartPosition.EARLIEST)).take(1)) == ["x"]
+    assert texts(bench.join(bench.broker.subscribe(log, "s", True, StartPosition.EARLIEST)).receive(1)) == ["x"]
 
 
 def test_dead_letters_of_an_exclusive_subscription(bench: Bench) -> None:
@@ -151,11 +151,11 @@ def test_dead_letters_of_an_exclusive_subscription(bench: Bench) -> None:
     consumer = bench.join(subscription, EXCLUSIVE, dead_letter=policy)
     bench.send("x")
     for count in range(2):
-        [record] = consumer.take(1)
+        [record] = consumer.receive(1)
         assert record.redelivery_count == count
         subscription.give_back(consumer, record.number, None, counted=True)
         subscription.dispatch()
-    assert (consumer.take(1), subscription.size) == ([], 0)
+    assert (consumer.receive(1), subscription.size) == ([], 0)
     assert texts(subscriptions_of(bench.broker.logs[f"{TOPIC}-s-DLQ"])["kept"].backlog) == ["x"]
 
 
@@ -163,7 +163,7 @@ def test_what_is_pending_is_told_in_the_order_of_sending(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription)
     bench.send(*map(str, range(20)))
-    taken = consumer.take(20)
+    taken = consumer.receive(20)
     acknowledge(consumer, [record for record in taken if record.number not in (1, 8, 17)])
     assert subscription.pending() == [1, 8, 17]
 
@@ -173,9 +173,9 @@ def test_a_new_record_comes_after_one_that_was_given_back(bench: Bench, kind: Su
     subscription = bench.subscribe()
     consumer = bench.join(subscription, kind)
     bench.send("1")
-    subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+    subscription.give_back(consumer, consumer.receive(1)[0].number, None, counted=True)
     bench.send("2")
-    assert texts(consumer.take(2)) == ["1", "2"]
+    assert texts(consumer.receive(2)) == ["1", "2"]
 
 
 def test_a_key_is_free_for_a_new_consumer_once_its_records_are_acknowledged(bench: Bench) -> None:
@@ -183,11 +183,11 @@ def test_a_key_is_free_for_a_new_consumer_once_its_records_are_acknowledged(benc
     first = bench.join(subscription, SubscriptionType.KEY_SHARED)
     for key in keys:
         bench.send("held" if key in "abcdefgh" else "acknowledged", key=key)
-    acknowledge(first, [record for record in first.take(100) if record.payload == b"acknowledged"])
+    acknowledge(first, [record for record in first.receive(100) if record.payload == b"acknowledged"])
     second = bench.join(subscription, SubscriptionType.KEY_SHARED)
     for key in keys:
         bench.send("new", key=key)
-    moved = {record.key for record in second.take(100)}
+    moved = {record.key for record in second.receive(100)}
     assert moved
     assert moved <= set("ijklmnop")
 
@@ -196,45 +196,45 @@ def test_a_record_not_acknowledged_in_time_is_redelivered_and_counted(bench: Ben
     subscription = bench.subscribe()
     consumer = bench.join(subscription, ack_timeout=10)
     bench.send("1", "2")
-    taken = consumer.take(2)
+    taken = consumer.receive(2)
     acknowledge(consumer, taken[:1])
     bench.clock.advance(9)
-    assert consumer.take(2) == []
+    assert consumer.receive(2) == []
     bench.clock.advance(1)
-    [again] = consumer.take(2)
+    [again] = consumer.receive(2)
     assert (texts([again]), again.redelivery_count) == (["2"], 1)
     bench.clock.advance(9)
     acknowledge(consumer, [again])
     bench.clock.advance(9)
-    assert (consumer.take(2), subscription.size) == ([], 0)
+    assert (consumer.receive(2), subscription.size) == ([], 0)
 
 
 def test_records_taken_one_after_another_are_overdue_one_after_another(bench: Bench) -> None:
     consumer = bench.join(bench.subscribe(), ack_timeout=10)
     bench.send("1", "2")
-    consumer.take(1)
+    consumer.receive(1)
     bench.clock.advance(5)
-    consumer.take(1)
+    consumer.receive(1)
     bench.clock.advance(5)
-    assert texts(consumer.take(2)) == ["1"]
+    assert texts(consumer.receive(2)) == ["1"]
     bench.clock.advance(5)
-    assert texts(consumer.take(2)) == ["2"]
+    assert texts(consumer.receive(2)) == ["2"]
 
 
 def test_ack_timeout_with_a_growing_delay(bench: Bench) -> None:
     backoff = Backoff(min_delay=1, max_delay=100, multiplier=10)
     consumer = bench.join(bench.subscribe(), ack_timeout=10, ack_timeout_backoff=backoff)
     bench.send("x")
-    consumer.take(1)
+    consumer.receive(1)
     bench.clock.advance(10)
-    assert consumer.take(1) == []
+    assert consumer.receive(1) == []
     bench.clock.advance(1)
-    assert len(consumer.take(1)) == 1
+    assert len(consumer.receive(1)) == 1
     bench.clock.advance(10)
     bench.clock.advance(9)
-    assert consumer.take(1) == []
+    assert consumer.receive(1) == []
     bench.clock.advance(1)
-    assert len(consumer.take(1)) == 1
+    assert len(consumer.receive(1)) == 1
 
 
 def test_what_is_settled_in_time_takes_no_memory(bench: Bench) -> None:
@@ -242,15 +242,15 @@ def test_what_is_settled_in_time_takes_no_memory(bench: Bench) -> None:
     consumer = bench.join(subscription, ack_timeout=10)
     for _ in range(500):
         bench.send("x")
-        acknowledge(consumer, consumer.take(1))
+        acknowledge(consumer, consumer.receive(1))
         bench.send("y")
-        [record] = consumer.take(1)
+        [record] = consumer.receive(1)
         subscription.give_back(consumer, record.number, bench.clock.now() + 3600, counted=True)
         acknowledge(consumer, [record])
         bench.send("z")
-        subscription.dead_letter(consumer, consumer.take(1)[0].number, {})
+        subscription.dead_letter(consumer, consumer.receive(1)[0].number, {})
         MemoryTransaction(bench.broker, 60).commit_now()
-    assert len(consumer.taken) == 0
+    assert len(consumer.ack_deadlines) == 0
     assert len(bench.broker.timers) < 150
 
 
@@ -258,10 +258,10 @@ def test_a_record_in_the_queue_is_not_overdue(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription, ack_timeout=10)
     bench.send("x")
-    subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+    subscription.give_back(consumer, consumer.receive(1)[0].number, None, counted=True)
     subscription.dispatch()
     bench.clock.advance(20)
-    [record] = consumer.take(2)
+    [record] = consumer.receive(2)
     assert record.redelivery_count == 1
 
 
@@ -270,7 +270,7 @@ def test_types_that_do_not_fit(bench: Bench) -> None:
     consumer = bench.join(subscription)
     with pytest.raises(ConsumerBusyError, match="Shared consumer"):
         bench.join(subscription, SubscriptionType.KEY_SHARED)
-    subscription.leave(consumer)
+    subscription.remove(consumer)
     bench.join(subscription, EXCLUSIVE)
     with pytest.raises(ConsumerBusyError, match="Exclusive consumer"):
         bench.join(subscription, EXCLUSIVE)
@@ -280,13 +280,13 @@ def test_seek_delivers_anew(bench: Bench) -> None:
     subscription, keeper = bench.subscribe(), bench.subscribe("keeper")
     consumer = bench.join(subscription, size=3)
     bench.send(*"12345")
-    acknowledge(consumer, consumer.take(2))
+    acknowledge(consumer, consumer.receive(2))
     subscription.seek(WireId(bench.log.ledger, 1))
-    assert texts(consumer.take(10)) == ["2", "3", "4", "5"]
+    assert texts(consumer.receive(10)) == ["2", "3", "4", "5"]
     subscription.seek(StartPosition.LATEST)
-    assert (consumer.take(10), subscription.size, keeper.size) == ([], 0, 5)
+    assert (consumer.receive(10), subscription.size, keeper.size) == ([], 0, 5)
     subscription.seek(StartPosition.EARLIEST)
-    acknowledge(consumer, consumer.take(10))
+    acknowledge(consumer, consumer.receive(10))
     assert [record.references for record in bench.log.records.values()] == [1] * 5
 
 
@@ -294,9 +294,9 @@ def test_a_subscription_that_is_not_durable_goes_with_its_last_consumer(bench: B
     subscription = bench.broker.subscribe(bench.log, "nd", False, StartPosition.LATEST)
     first, second = bench.join(subscription), bench.join(subscription)
     bench.send("x")
-    subscription.leave(first)
+    subscription.remove(first)
     assert "nd" in subscriptions_of(bench.log)
-    subscription.leave(second)
+    subscription.remove(second)
     assert (subscriptions_of(bench.log), bench.broker.used) == ({}, 0)
 
 
@@ -305,7 +305,7 @@ def test_what_is_not_acknowledged_counts_wherever_it_is(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription, size=1)
     bench.send(*"abcdef")
-    in_transaction, given_back, _, acknowledged = consumer.take(4)
+    in_transaction, given_back, _, acknowledged = consumer.receive(4)
     unit = MemoryTransaction(bench.broker, 60)
     unit.acknowledge(subscription, in_transaction.number, consumer.held.pop(in_transaction.number))
     subscription.give_back(consumer, given_back.number, bench.clock.steady() + 60, counted=True)
@@ -313,7 +313,7 @@ def test_what_is_not_acknowledged_counts_wherever_it_is(bench: Bench) -> None:
     assert (subscription.pending(), subscription.size) == ([0, 1, 2, 4, 5], 5)
     subscription.seek(StartPosition.EARLIEST)
     assert (subscription.pending(), subscription.size) == ([0, 1, 2, 4, 5], 5)
-    again = [record for _ in range(5) for record in consumer.take(1)]
+    again = [record for _ in range(5) for record in consumer.receive(1)]
     assert [record.redelivery_count for record in again] == [0] * 5
     unit.commit_now()
     bench.broker.remove(subscription, None)
@@ -327,10 +327,10 @@ def test_seek_serves_all_consumers_but_those_that_were_stopped(bench: Bench) -> 
     subscription.stop(stopped)
     bench.send(*"1234")
     subscription.seek(StartPosition.EARLIEST)
-    assert [len(consumer.take(9)) for consumer in (one, two, stopped)] == [2, 2, 0]
+    assert [len(consumer.receive(9)) for consumer in (one, two, stopped)] == [2, 2, 0]
     subscription.resume(stopped)
     bench.send(*"567")
-    assert [len(consumer.take(9)) for consumer in (one, two, stopped)] == [1, 1, 1]
+    assert [len(consumer.receive(9)) for consumer in (one, two, stopped)] == [1, 1, 1]
 
 
 def test_an_acknowledgement_by_another_consumer_makes_room(bench: Bench) -> None:
@@ -347,16 +347,16 @@ def test_what_a_stopped_consumer_did_not_take_goes_to_others_at_once(bench: Benc
     first, second = bench.join(subscription), bench.join(subscription)
     bench.send("1", "2")
     subscription.stop(first)
-    assert sorted(texts(second.take(9))) == ["1", "2"]
+    assert sorted(texts(second.receive(9))) == ["1", "2"]
 
 
 def test_an_exclusive_consumer_gets_what_it_gave_back_before_what_fills_its_queue(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription, EXCLUSIVE, size=2)
     bench.send(*"1234")
-    subscription.give_back(consumer, consumer.take(1)[0].number, None, counted=True)
+    subscription.give_back(consumer, consumer.receive(1)[0].number, None, counted=True)
     subscription.dispatch()
-    assert texts(consumer.take(9)) == ["1", "2", "3", "4"]
+    assert texts(consumer.receive(9)) == ["1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("late", ["acknowledged", "given back"])
@@ -364,27 +364,27 @@ def test_what_waits_for_redelivery_after_its_timeout_is_not_delivered_twice(benc
     subscription = bench.subscribe()
     consumer = bench.join(subscription, ack_timeout=10)
     bench.send("x")
-    [record] = consumer.take(1)
+    [record] = consumer.receive(1)
     bench.clock.advance(10)
     if late == "acknowledged":
         acknowledge(consumer, [record])
-        assert (consumer.take(9), subscription.size, bench.broker.used) == ([], 0, 0)
+        assert (consumer.receive(9), subscription.size, bench.broker.used) == ([], 0, 0)
     else:
         subscription.give_back(consumer, record.number, None, counted=True)
         subscription.dispatch()
-        assert [again.redelivery_count for again in consumer.take(9)] == [1]
+        assert [again.redelivery_count for again in consumer.receive(9)] == [1]
 
 
 def test_what_was_set_aside_has_no_timeout_and_no_failure_when_its_consumer_leaves(bench: Bench) -> None:
     subscription = bench.subscribe()
     consumer = bench.join(subscription, ack_timeout=10)
     bench.send("x")
-    [record] = consumer.take(1)
+    [record] = consumer.receive(1)
     subscription.pass_event(consumer, record.number, E.SET_ASIDE)
     bench.clock.advance(60)
-    assert (consumer.take(1), consumer.unsettled) == ([], 1)
-    subscription.leave(consumer)
-    assert [again.redelivery_count for again in bench.join(subscription).take(1)] == [0]
+    assert (consumer.receive(1), consumer.unsettled) == ([], 1)
+    subscription.remove(consumer)
+    assert [again.redelivery_count for again in bench.join(subscription).receive(1)] == [0]
 
 
 def reachable(state: RecordState) -> set[RecordState]:
@@ -431,7 +431,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data(), limit=st.integers(1, 5))
     def take(self, data: st.DataObject, limit: int) -> None:
         consumer = data.draw(st.sampled_from(self.consumers))
-        records = consumer.take(limit)
+        records = consumer.receive(limit)
         cast(FakePort, consumer.port).armed = len(records) < limit
         for record in records:
             assert record.redelivery_count == self.counts.get(record.number, 0)
@@ -482,7 +482,7 @@ class Machine(RuleBasedStateMachine):
         self.consumers.remove(consumer)
         for number in [*consumer.held, *consumer.aside]:
             self.pass_event(number, E.CLOSED)
-        self.subscription.leave(consumer)
+        self.subscription.remove(consumer)
 
     @rule(data=st.data())
     def acknowledge_in_transaction(self, data: st.DataObject) -> None:
@@ -553,9 +553,9 @@ class Machine(RuleBasedStateMachine):
         for unit in self.units:
             unit.abort_now()
         for consumer in list(self.consumers):
-            self.subscription.leave(consumer)
+            self.subscription.remove(consumer)
         self.bench.clock.advance(10)
-        assert {record.number for record in self.bench.join(self.subscription, size=1000).take(1000)} == set(
+        assert {record.number for record in self.bench.join(self.subscription, size=1000).receive(1000)} == set(
             self.states
         )
 
