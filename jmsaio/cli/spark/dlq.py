@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -17,7 +18,7 @@ from jmsaio.cli.common.connecting import (
     topic_option,
 )
 from jmsaio.cli.common.output import OK, Output, make_output, show_help_alone, width_of, write_outcome
-from jmsaio.cli.spark.letter_table import markdown_of, panels_of, samples_of, table_of
+from jmsaio.cli.spark.letter_report import draw, markdown_of, samples_of, table_of
 from jmsaio.cli.spark.options import pairs, read_source, session_options
 from jmsaio.cli.spark.running import running, write_summary
 from jmsaio.model.arguments import shown
@@ -84,9 +85,7 @@ def report(
     with running(output, master, pairs("--conf", conf)) as (start, _):
         summary = report_dead_letters(start(), order)
     if picture is not None and summary["groups"]:
-        from jmsaio.cli.spark.drawing import draw
-
-        draw(panels_of(summary), picture)
+        draw(summary, picture)
     if markdown:
         click.echo(markdown_of(summary), nl=False)
     else:
@@ -95,14 +94,11 @@ def report(
 
 
 def _require_picture(file: Path) -> None:
-    from jmsaio.cli.spark.drawing import require_matplotlib
-
+    """Refuse a picture that can't be drawn, before the report takes minutes."""
     if file.suffix not in (".svg", ".png", ".pdf"):
         raise click.UsageError(f"--picture needs a name that ends with .svg, .png or .pdf, not {shown(file.name)}")
-    try:
-        require_matplotlib("--picture")
-    except ImportError as error:
-        raise click.UsageError(str(error)) from None
+    if importlib.util.find_spec("matplotlib") is None:
+        raise click.UsageError("--picture needs matplotlib: pip install 'jmsaio[plot]'")
 
 
 def _write_report(output: Output, summary: dict[str, Any]) -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jmsaio.cli.common.output import printable, shown_age, table_text
 
 if TYPE_CHECKING:
-    from rich.text import Text
+    from pathlib import Path
 
-    from jmsaio.cli.spark.drawing import Panel
+    from rich.text import Text
 
 Summary = Mapping[str, Any]
 #: Maximum number of groups in a chart.
 _BARS = 20
 #: Maximum length of a bar's label.
 _LABEL = 60
+#: Inches.
+_WIDTH, _ROW_HEIGHT, _PANEL_HEIGHT = 9.0, 0.34, 0.9
+_STRONG, _PALE = "#1f77b4", "#b0b0b0"
 _HOUR = 3600
 _DEFAULT = "persistent://public/default/"
 _NUMBERS = ("letters", "redriven", "bytes")
@@ -72,36 +75,47 @@ def table_of(summary: Summary, width: int | None) -> Text:
 
 def markdown_of(summary: Summary) -> str:
     """Write the groups as a Markdown table, and the samples as a list."""
-    text = markdown_table(lines_of(summary))
-    samples = "".join(f"- {escape_markdown(each)}\n" for each in samples_of(summary))
-    return f"{text}\n\n{samples}" if samples else f"{text}\n"
-
-
-def markdown_table(lines: Sequence[Sequence[str]]) -> str:
-    """Write lines of cells as a Markdown table. The first line is its head."""
-    head, *rest = lines
+    head, *rest = lines_of(summary)
     rows = [head, ["---"] * len(head), *rest]
-    return "\n".join("| " + " | ".join(map(escape_markdown, row)) + " |" for row in rows)
+    table = "".join(f"| {' | '.join(map(_escape_markdown, row))} |\n" for row in rows)
+    samples = "".join(f"- {_escape_markdown(each)}\n" for each in samples_of(summary))
+    return f"{table}\n{samples}" if samples else table
 
 
-def escape_markdown(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """Escape Markdown and HTML."""
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
     return text.replace("\n", " ")
 
 
-def panels_of(summary: Summary) -> Sequence[Panel]:
-    """Build bar charts of the largest groups: number of dead letters, and age of the oldest."""
-    from jmsaio.cli.spark.drawing import Bar, Panel
+def draw(summary: Summary, file: Path) -> None:
+    """Draw the largest groups to ``file``: number of dead letters, and age of the oldest.
+
+    There must be a group. The suffix of the file chooses the format (png, svg, pdf).
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        OSError: the file can't be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     groups = summary["groups"][:_BARS]
-    if not groups:
-        return []
     labels = [printable(_label(group))[:_LABEL] for group in groups]
-    counts = [Bar(label=label, value=group["letters"]) for label, group in zip(labels, groups, strict=True)]
-    ages = [
-        Bar(label=label, value=(group["oldest_age"] or 0) / _HOUR, strong=False)
-        for label, group in zip(labels, groups, strict=True)
-    ]
-    return [Panel("dead letters", counts), Panel("age of the oldest (hours)", ages)]
+    panels = (
+        ("dead letters", _STRONG, [group["letters"] for group in groups]),
+        ("age of the oldest (hours)", _PALE, [(group["oldest_age"] or 0) / _HOUR for group in groups]),
+    )
+    height = len(panels) * (_PANEL_HEIGHT + _ROW_HEIGHT * len(groups))
+    figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+    # A canvas of its own instead of pyplot: no global state, no window system.
+    FigureCanvasAgg(figure)
+    for axis, (title, color, values) in zip(figure.subplots(len(panels), 1), panels, strict=True):
+        places = range(len(groups))  # not the labels, which can be equal
+        axis.barh(places, values, color=color)
+        axis.set_yticks(places, labels=labels, parse_math=False)
+        axis.invert_yaxis()
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.tick_params(labelsize=8)
+    figure.savefig(file)

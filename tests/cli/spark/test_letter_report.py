@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from jmsaio.cli.spark.letter_table import lines_of, markdown_of, panels_of, samples_of, table_of
+from jmsaio.cli.spark.letter_report import draw, lines_of, markdown_of, samples_of, table_of
 from tests.cli.spark.jobs import GROUP
 
 UNKNOWN = {
@@ -54,8 +55,10 @@ def test_a_sample_without_a_body_is_a_place() -> None:
     assert line.endswith(": ID:1:2:-1 at 1:2 of dead")
 
 
-def test_bars_show_counts_and_ages_of_the_largest_groups() -> None:
-    counts, ages = panels_of(summary(GROUP, *[UNKNOWN] * 30))
-    assert (len(counts.bars), counts.bars[0].label) == (20, "orders jms-queue tea E|U")
-    assert (counts.bars[0].value, round(ages.bars[0].value), ages.bars[1].value) == (3, 56, 0)
-    assert panels_of(summary()) == []
+def test_bars_show_the_largest_groups_apart_and_no_label_is_a_formula(tmp_path: Path) -> None:
+    many = [{**UNKNOWN, "type": "$a_1$"}, *[UNKNOWN] * 30]
+    draw(summary(GROUP, *many), tmp_path / "bars.svg")
+    text = (tmp_path / "bars.svg").read_text()
+    assert (text.count("<!-- unknown -->"), text.count("<!-- orders jms-queue tea E|U -->")) == (36, 2)
+    assert "$a_1$" in text
+    assert text.index("<!-- dead letters -->") < text.index("<!-- age of the oldest (hours) -->")
