@@ -1,4 +1,4 @@
-"""Dead letters: their contents and topics, and which are reported.
+"""Dead letters: their contents and topics.
 
 A client that moves a message to its dead letter topic adds properties with its origin: jmsaio, pulsar-client and the
 Java client write ``REAL_TOPIC`` and ``ORIGIN_MESSAGE_ID``, jmsaio and Java ``REAL_SUBSCRIPTION``. The redriven record
@@ -7,9 +7,8 @@ has none of them: the Java client keeps an existing ``REAL_TOPIC``, whatever top
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from jmsaio.codec import headers, properties
 from jmsaio.codec.headers import expiration
@@ -65,7 +64,6 @@ def redriven(letter: ReceivedRecord, now: int) -> OutgoingRecord:
     (``JMS_jmsaio_expired_at``).
 
     Args:
-        letter: the received dead letter.
         now: current time in milliseconds since the epoch.
 
     Raises:
@@ -115,68 +113,3 @@ async def letter_topics(admin: Admin, resolved: Resolved, of: str | None) -> lis
             "a policy names a dead letter topic, give that as the destination"
         )
     return found
-
-
-async def report_topics(
-    admin: Admin, resolved: Resolved, of: str | None, *, pending: bool
-) -> tuple[list[str], str | None]:  # fmt: skip
-    """Return the full names of the topics to report on, and the subscription that a redrive created there.
-
-    Args:
-        of: name of the subscription where they failed; None: ``resolved`` has the dead letters.
-        pending: leave out messages that the queue's subscription has acknowledged.
-
-    Returns:
-        No topics if the destination is sufficient; no subscription if the queue's one is used.
-
-    Raises:
-        ConfigurationError: only some of the topics have the subscription.
-        NotFoundError: a topic does not exist.
-        TransportError: the broker does not answer.
-
-    Cancelling changes nothing.
-    """
-    topics = await letter_topics(admin, resolved, of)
-    asked_for = topics if of is not None else []
-    if not pending or (of is None and resolved.subscription is not None):
-        return asked_for, None
-    own = [topic for topic in topics if REDRIVE_CURSOR in (await admin.stats(topic)).subscriptions]
-    if not own:
-        return asked_for, None
-    if own != topics:
-        reason = f"{', '.join(own)} has a subscription {REDRIVE_CURSOR}, and other topics have none: report them apart"
-        raise ConfigurationError(reason, key="pending")
-    return topics, REDRIVE_CURSOR
-
-
-def describe_group(group: Mapping[str, Any], chosen: Sequence[str], now: int) -> dict[str, Any]:
-    """Describe a group of dead letters for the summary of a report.
-
-    Args:
-        group: ``origin``, ``subscription``, ``type``; ``p0``, ``p1`` ... for the chosen properties; the numbers
-            ``letters``, ``bytes``, ``redriven``; ``first`` and ``last`` in ms since the epoch; ``samples``.
-        chosen: names of the chosen properties.
-        now: current time in ms since the epoch.
-    """
-    first, last = group["first"], group["last"]
-    return {
-        **{name: group[name] for name in ("origin", "subscription", "type")},
-        "properties": {name: group[f"p{index}"] for index, name in enumerate(chosen)},
-        **{name: group[name] for name in ("letters", "bytes", "redriven")},
-        "first": _iso(first),
-        "last": _iso(last),
-        "oldest_age": _age(first, now),
-        "newest_age": _age(last, now),
-        "samples": list(group["samples"] or ()),
-    }
-
-
-def _iso(milliseconds: int | None) -> str | None:
-    if milliseconds is None:
-        return None
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-
-
-def _age(milliseconds: int | None, now: int) -> int | None:
-    """Return the seconds since a time."""
-    return None if milliseconds is None else round(max(0, now - milliseconds) / 1000)

@@ -1,4 +1,4 @@
-"""What a dead letter tells, the record that is sent in its place, where dead letters lie, and which are redriven."""
+"""What a dead letter tells, the record that is sent in its place, and where dead letters lie."""
 
 from __future__ import annotations
 
@@ -10,19 +10,15 @@ from jmsaio.errors import ConfigurationError, NotFoundError
 from jmsaio.maintenance.dead_letters import (
     ORIGINAL_PLACE,
     REDRIVE_COUNT,
-    REDRIVE_CURSOR,
-    describe_group,
     letter_topics,
     origin_of,
     redrive_count,
     redriven,
-    report_topics,
     require_admin,
 )
 from jmsaio.model.destinations import Queue, resolve
 from jmsaio.model.topic_names import dead_letter_topic
 from jmsaio.model.wire import EXPIRATION, FAILED_DELIVERIES, ORIGIN_MESSAGE_ID, PRIORITY, REAL_TOPIC, WireId
-from jmsaio.transport.base import StartPosition
 from jmsaio.transport.registry import connected
 from tests.kit.records import Record
 from tests.maintenance.letters import QUEUE, Letters
@@ -106,30 +102,3 @@ async def test_without_administration_the_option_is_named(letters: Letters) -> N
     async with connected(config) as transport:
         with pytest.raises(ConfigurationError, match="usePulsarAdmin=true"):
             require_admin(transport)
-
-
-async def test_a_report_goes_by_the_subscription_of_a_redrive_where_there_is_one(letters: Letters) -> None:
-    admin, dead, origin = letters.harness.admin, resolve(Queue(letters.dead)), resolve(Queue(letters.topic))
-    named = resolve(Queue(f"{letters.dead}:{QUEUE}"))
-    both = resolve(Queue(f"multi:{letters.dead},{letters.topic}"))
-    assert await report_topics(admin, origin, QUEUE, pending=False) == ([letters.dead], None)
-    assert await report_topics(admin, dead, None, pending=True) == ([], None)
-    await admin.create_subscription(letters.dead, REDRIVE_CURSOR, StartPosition.EARLIEST)
-    assert await report_topics(admin, dead, None, pending=False) == ([], None)
-    assert await report_topics(admin, dead, None, pending=True) == ([letters.dead], REDRIVE_CURSOR)
-    assert await report_topics(admin, origin, QUEUE, pending=True) == ([letters.dead], REDRIVE_CURSOR)
-    assert await report_topics(admin, named, None, pending=True) == ([], None)
-    with pytest.raises(ConfigurationError, match="report them apart"):
-        await report_topics(admin, both, None, pending=True)
-
-
-def test_a_group_is_told_with_its_age() -> None:
-    group = {
-        "origin": "o", "subscription": None, "type": None, "p0": "EU", "letters": 2, "bytes": 3, "redriven": 0,
-        "first": 1000, "last": 61_000, "samples": [{"id": "ID:1:2:-1"}],
-    }  # fmt: skip
-    assert describe_group(group, ["region"], 121_000) == {
-        "origin": "o", "subscription": None, "type": None, "properties": {"region": "EU"}, "letters": 2, "bytes": 3,
-        "redriven": 0, "first": "1970-01-01T00:00:01Z", "last": "1970-01-01T00:01:01Z", "oldest_age": 120,
-        "newest_age": 60, "samples": [{"id": "ID:1:2:-1"}],
-    }  # fmt: skip

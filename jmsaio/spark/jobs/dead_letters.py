@@ -12,8 +12,8 @@ import attrs
 from pyspark.sql import Column, DataFrame, SparkSession, functions as f
 
 from jmsaio.config import Configuration
-from jmsaio.errors import JMSError
-from jmsaio.maintenance.dead_letters import REDRIVE_COUNT, describe_group, report_topics, require_admin
+from jmsaio.errors import ConfigurationError, JMSError
+from jmsaio.maintenance.dead_letters import REDRIVE_COUNT, REDRIVE_CURSOR, letter_topics, require_admin
 from jmsaio.maintenance.transfer import TransferRange, TransferRequest, plan_transfer
 from jmsaio.maintenance.transferring import TransferResult, transfer_range
 from jmsaio.maintenance.transfers import describe, transfer_all
@@ -21,6 +21,7 @@ from jmsaio.model.destinations import parse_destination_text, resolve
 from jmsaio.model.wire import REAL_SUBSCRIPTION, REAL_TOPIC
 from jmsaio.spark.jobs.failures import own_errors
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
+from jmsaio.spark.options.values import time_text
 from jmsaio.spark.worker import call_broker, forget, worker
 from jmsaio.transport.base import Transport
 
@@ -76,7 +77,11 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
     """
     began = time.monotonic()
     with own_errors():
-        topics, subscription = _letters(order)
+        topics: list[str] = []
+        subscription = None
+        if order.of is not None or order.pending:
+            find = partial(find_letters, order=order)
+            topics, subscription = call_broker(parse_options(order.connection, Use.WRITE), find)
         frame = session.read.format("jms").options(**_options(order, topics, subscription)).load()
         grouped = group_letters(frame, order)
         sums = [f.coalesce(f.sum(name), f.lit(0)) for name in ("letters", "bytes", "redriven")]
@@ -97,16 +102,44 @@ def report_dead_letters(session: SparkSession, order: ReportOrder) -> dict[str, 
     }
 
 
-def _letters(order: ReportOrder) -> tuple[list[str], str | None]:
-    """Return what ``report_topics`` finds for an order. It is not called if the destination is sufficient."""
-    if order.of is None and not order.pending:
-        return [], None
+async def find_letters(
+    transport: Transport, configuration: Configuration, *, order: ReportOrder
+) -> tuple[list[str], str | None]:  # fmt: skip
+    """Return the full names of the topics to report on, and the subscription that a redrive created there.
 
-    async def find(transport: Transport, configuration: Configuration) -> tuple[list[str], str | None]:
-        resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
-        return await report_topics(require_admin(transport), resolved, order.of, pending=order.pending)
+    Returns no topics if the order's destination is sufficient; no subscription if the queue's own is used.
 
-    return call_broker(parse_options(order.connection, Use.WRITE), find)
+    Raises:
+        ConfigurationError: only some of the topics have the subscription.
+        NotFoundError: a topic does not exist.
+    """
+    admin = require_admin(transport)
+    resolved = resolve(parse_destination_text(order.destination), configuration.system_namespace)
+    topics = await letter_topics(admin, resolved, order.of)
+    named = topics if order.of is not None else []
+    if not order.pending or (order.of is None and resolved.subscription is not None):
+        return named, None
+    own = [topic for topic in topics if REDRIVE_CURSOR in (await admin.stats(topic)).subscriptions]
+    if not own:
+        return named, None
+    if own != topics:
+        reason = f"{', '.join(own)} has a subscription {REDRIVE_CURSOR}, and other topics have none: report them apart"
+        raise ConfigurationError(reason, key="pending")
+    return topics, REDRIVE_CURSOR
+
+
+def describe_group(group: Mapping[str, Any], chosen: Sequence[str], now: int) -> dict[str, Any]:
+    """Describe a row of ``group_letters`` for the summary; its times and ``now`` are in ms since the epoch."""
+    times = {name: group[name] for name in ("first", "last")}
+    ages = [None if at is None else round(max(0, now - at) / 1000) for at in times.values()]
+    return {
+        **{name: group[name] for name in ("origin", "subscription", "type")},
+        "properties": {name: group[f"p{index}"] for index, name in enumerate(chosen)},
+        **{name: group[name] for name in ("letters", "bytes", "redriven")},
+        **{name: time_text(at) for name, at in times.items()},
+        **dict(zip(("oldest_age", "newest_age"), ages, strict=True)),
+        "samples": list(group["samples"] or ()),
+    }
 
 
 def _options(order: ReportOrder, topics: Sequence[str], subscription: str | None) -> dict[str, str]:
@@ -123,12 +156,7 @@ def _options(order: ReportOrder, topics: Sequence[str], subscription: str | None
 
 
 def group_letters(frame: DataFrame, order: ReportOrder) -> DataFrame:
-    """Group dead letters by ``origin``, ``subscription``, ``type``, and ``p0``, ``p1`` ... for the chosen properties.
-
-    Args:
-        frame: dead letters, with the columns of this report.
-        order: determines the properties, and whether samples have bodies.
-    """
+    """Group dead letters by ``origin``, ``subscription``, ``type``, and the chosen properties ``p0``, ``p1`` ..."""
     wire, real = f.col("properties"), f.col("properties")[REAL_TOPIC]
     keys = {
         "origin": f.regexp_replace(real, _PARTITION, ""),
@@ -171,18 +199,11 @@ def redrive_letters(
 ) -> dict[str, Any]:  # fmt: skip
     """Send dead letters to their origins, at least once; see ``jmsaio.maintenance.transferring``.
 
-    Dead letters that are added during the redrive are ignored.
+    Dead letters that are added during the redrive are ignored. Errors are those of ``plan_transfer``; nothing was sent
+    then. ``left``, ``unseen`` and ``errors`` of the summary are empty if everything was sent.
 
     Args:
         session: any session; None: a dry run, which sends nothing.
-        connection: connection options of the data source, including ``url``.
-        request: dead letters to redrive, and their target.
-
-    Returns:
-        The summary; ``left``, ``unseen`` and ``errors`` are empty if everything was sent.
-
-    Raises:
-        As ``plan_transfer``; nothing was sent.
     """
     began = time.monotonic()
     options = parse_options(connection, Use.WRITE)

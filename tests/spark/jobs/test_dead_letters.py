@@ -22,7 +22,13 @@ from jmsaio.maintenance.transferring import Left
 from jmsaio.model.destinations import Queue
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import REAL_SUBSCRIPTION, REAL_TOPIC, TYPE
-from jmsaio.spark.jobs.dead_letters import ReportOrder, redrive_letters, report_dead_letters
+from jmsaio.spark.jobs.dead_letters import (
+    ReportOrder,
+    describe_group,
+    find_letters,
+    redrive_letters,
+    report_dead_letters,
+)
 from jmsaio.transport.administration import StartPosition
 from jmsaio.transport.registry import connected
 from tests.kit.records import ORDER, texts
@@ -162,3 +168,37 @@ def test_a_target_that_refuses_a_schema_is_told_before_a_task_starts(
     request = TransferRequest(destination=Queue(dead), to=Queue(target))
     with pytest.raises(InvalidDestinationError, match="can't take the messages of persistent:"):
         redrive_letters(spark, {"url": pulsar_broker.url}, request)
+
+
+async def test_a_report_goes_by_the_subscription_of_a_redrive_where_there_is_one(url: str) -> None:
+    letters = await Letters.start(load(url))
+    harness, dead = letters.harness, f"queue://{letters.dead}"
+
+    async def found(destination: str, of: str | None, pending: bool) -> tuple[list[str], str | None]:
+        order = ReportOrder(connection={}, destination=destination, of=of, pending=pending)
+        return await find_letters(harness.transport, harness.configuration, order=order)
+
+    try:
+        assert await found(f"queue://{letters.topic}", QUEUE, False) == ([letters.dead], None)
+        assert await found(dead, None, True) == ([], None)
+        await harness.admin.create_subscription(letters.dead, REDRIVE_CURSOR, StartPosition.EARLIEST)
+        assert await found(dead, None, False) == ([], None)
+        assert await found(dead, None, True) == ([letters.dead], REDRIVE_CURSOR)
+        assert await found(f"queue://{letters.topic}", QUEUE, True) == ([letters.dead], REDRIVE_CURSOR)
+        assert await found(f"{dead}:{QUEUE}", None, True) == ([], None)
+        with pytest.raises(ConfigurationError, match="report them apart"):
+            await found(f"queue://multi:{letters.dead},{letters.topic}", None, True)
+    finally:
+        await letters.stop()
+
+
+def test_a_group_is_told_with_its_age() -> None:
+    group = {
+        "origin": "o", "subscription": None, "type": None, "p0": "EU", "letters": 2, "bytes": 3, "redriven": 0,
+        "first": 1000, "last": 61_000, "samples": [{"id": "ID:1:2:-1"}],
+    }  # fmt: skip
+    assert describe_group(group, ["region"], 121_000) == {
+        "origin": "o", "subscription": None, "type": None, "properties": {"region": "EU"}, "letters": 2, "bytes": 3,
+        "redriven": 0, "first": "1970-01-01T00:00:01.000Z", "last": "1970-01-01T00:01:01.000Z", "oldest_age": 120,
+        "newest_age": 60, "samples": [{"id": "ID:1:2:-1"}],
+    }  # fmt: skip
