@@ -55,10 +55,7 @@ InOrder = Callable[[Column], Column]
 class TextTable:
     """The property texts of rows that all have the same names; iterating it creates a dictionary per row.
 
-    Attributes:
-        names: names of the properties, in their order.
-        columns: the texts of each property, one per row.
-        size: number of rows.
+    ``columns`` has the texts of each property, one per row.
     """
 
     names: Texts
@@ -77,11 +74,7 @@ class TextTable:
 
 @attrs.frozen(eq=False)
 class RowColumns:
-    """Rows as columns.
-
-    Attributes:
-        values: a column for each field of ``RawRow``, in their order. The column of properties can be a ``TextTable``.
-    """
+    """Rows as columns: one for each field of ``RawRow``, in their order. Properties can be a ``TextTable``."""
 
     size: int
     values: Sequence[Any] = attrs.field(repr=False)  # no repr: asyncio's Runner formats a result
@@ -145,13 +138,11 @@ class _Group:
     """Records with the same names, kind and type words.
 
     Attributes:
-        shape: their common names.
         shared: their texts of kind and type words.
         kind: kind of their bodies.
-        words: type words by name.
         texts: the texts of each record that differ between records.
-        parts: the other parts of each record.
-        numbers: the number of each record among all records.
+        parts: payload, key, times and other parts of each record.
+        numbers: index of each record among all records.
     """
 
     shape: _Shape
@@ -171,9 +162,6 @@ class ColumnMaker:
         check_body: see ``to_row``; without effect unless ``decode_error`` is requested.
         fields: requested fields of the rows, or ``PAYLOAD``; with ``decode_error`` all are read. Others have any
             values.
-
-    Attributes:
-        size: number of records so far.
     """
 
     def __init__(

@@ -180,13 +180,7 @@ def _readable(record: ReceivedRecord) -> tuple[Mapping[str, str], str | None, st
 def read_body(
     kind: str, payload: bytes | None, wire: Mapping[str, str], error: str | None, check_body: bool
 ) -> tuple[str | None, bytes | None, str | None]:
-    """Return text and data of a body, and why the record can't be read.
-
-    Args:
-        wire: the record's properties.
-        error: why other parts can't be read, or None.
-        check_body: see ``to_row``.
-    """
+    """Return text and data of a body, and why the record can't be read; ``error`` says why other parts can't be."""
     text = kind == "text"
     if text or (check_body and kind in bodies.STRUCTURED):
         try:
@@ -206,12 +200,7 @@ def read_correlation(wire: Mapping[str, str]) -> tuple[str | None, bytes | None]
 
 
 def read_reply_to(wire: Mapping[str, str], namespace: str) -> tuple[str | None, str | None]:
-    """Return name and kind of JMSReplyTo; both None without one.
-
-    Args:
-        wire: the record's properties.
-        namespace: ``tenant/namespace`` that is left out of the name.
-    """
+    """Return name and kind of JMSReplyTo, both None without one; ``namespace`` is left out of the name."""
     found = headers.reply_to(wire, namespace)
     return _NONE if found is None else (found[0], TOPIC if found[1] else QUEUE)
 

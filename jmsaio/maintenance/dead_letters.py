@@ -93,13 +93,7 @@ async def letter_topics(admin: Admin, resolved: Resolved, of: str | None) -> lis
 
     For partitioned ones, the name of the whole. Each partition of a topic has its own dead letter topic, since
     consumers are consumers of partitions; a Java client with later delivery (``enableRetry``) has one for the whole
-    topic.
-
-    Raises:
-        NotFoundError: the destination has no dead letter topic.
-        TransportError: the broker does not answer.
-
-    Cancelling changes nothing.
+    topic. Raises NotFoundError if the destination has no dead letter topic.
     """
     topics = await list_topics(admin, resolved)
     if of is None:

@@ -26,7 +26,6 @@ class JobCursor:
 
     Attributes:
         topic: full name of its topic; for partitions, the name of the whole.
-        subscription: name of the subscription.
         backlog: number of entries that it keeps.
         consumers: number of connected consumers.
     """
@@ -38,11 +37,7 @@ class JobCursor:
 
 
 def check_name(subscription: str) -> None:
-    """Reject a subscription that no job created.
-
-    Raises:
-        ConfigurationError: its name does not begin with ``jmsaio-spark-``.
-    """
+    """Raise ConfigurationError for a subscription that no job created, whose name lacks ``jmsaio-spark-``."""
     if not subscription.startswith(JOB_PREFIX):
         raise ConfigurationError(
             f"subscription {subscription} was not made by a job: only names that begin with {JOB_PREFIX} are deleted"
@@ -55,9 +50,6 @@ async def find_job_cursors(admin: Admin, topics: Iterable[str], subscription: st
     Raises:
         ConfigurationError: no job creates a subscription with that name.
         NotFoundError: a topic does not exist.
-        TransportError: the broker does not answer.
-
-    Cancelling changes nothing.
     """
     if subscription is not None:
         check_name(subscription)
@@ -74,13 +66,8 @@ async def find_job_cursors(admin: Admin, topics: Iterable[str], subscription: st
 async def delete_job_cursors(admin: Admin, cursors: Iterable[JobCursor]) -> dict[JobCursor, JMSError | None]:
     """Delete subscriptions without consumers; the broker also refuses if one has connected meanwhile.
 
-    Returns:
-        None for each deleted subscription, the reason for each other one.
-
-    Raises:
-        ConfigurationError: a subscription was not created by a job; nothing was deleted.
-
-    Cancelling leaves the subscriptions that were not deleted yet.
+    Returns None for each deleted subscription, the reason for each other one. Raises ConfigurationError if no job
+    created one of them; nothing was deleted then. Cancelling leaves the subscriptions that were not deleted yet.
     """
     wanted = list(cursors)
     for one in wanted:
@@ -116,7 +103,6 @@ async def clean_up(
     """Delete subscriptions created by jobs, with their backlog; a subscription with consumers is kept.
 
     Args:
-        destination: also several: ``multi:``, ``regex:``.
         of: name of a subscription: clean its dead letter topics instead of the destination.
         subscription: only this one; None: all whose name begins with ``jmsaio-spark-``, except
             ``jmsaio-spark-redrive``, which records sent dead letters.
@@ -129,7 +115,6 @@ async def clean_up(
     Raises:
         ConfigurationError: no job creates a subscription with that name, or there is no administration.
         NotFoundError: a topic does not exist.
-        TransportError: the broker does not answer.
 
     Cancelling leaves the subscriptions that were not deleted yet.
     """

@@ -24,9 +24,7 @@ class BatchReader(TaskReader, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return one partition for each task: one range of entries or several; none for an empty destination.
 
-        Raises:
-            DataLossError: messages to read no longer exist.
-            TransportError: the broker does not answer within ``outageTimeout``.
+        Raises DataLossError if messages to read no longer exist.
         """
         options = self._options
         ranges = call_broker(

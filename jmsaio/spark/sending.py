@@ -53,7 +53,7 @@ _PRODUCER_BUSY: Final = 30.0
 
 @attrs.define(eq=False)
 class _Outlet:
-    """A sender and the results of its records; ``errors`` are those of all senders of the task."""
+    """A sender and the results of its records; ``errors`` belongs to all senders of the task."""
 
     topic: str
     errors: list[JMSError]
@@ -76,14 +76,9 @@ class _Outlet:
 class Sending:
     """Sender of the rows of one task, at least once: a repeated task sends them again.
 
-    It replaces no ``outdated`` sender: each has failed a row, which ends the task.
-
-    Args:
-        configuration: its ``producer`` configures the senders. A queue's subscription is created before its first
-            message.
-        outage_timeout: seconds to wait for an unreachable broker, also for a row that is being sent.
-        schema: schema of the bodies, or None.
-        transaction: transaction of all rows, or None.
+    It replaces no ``outdated`` sender: each has failed a row, which ends the task. ``configuration.producer``
+    configures the senders. A queue's subscription is created before its first message. An unreachable broker is awaited
+    for ``outage_timeout`` seconds, even for a row that is being sent.
     """
 
     def __init__(
@@ -131,10 +126,7 @@ class Sending:
                 raise _refused(row.number, outlet.topic, error) from error
 
     async def finish(self) -> list[Sent]:
-        """Wait until every row is confirmed or rejected.
-
-        Returns:
-            Number of rows sent, by topic.
+        """Wait until every row is confirmed or rejected; return the number of rows sent, by topic.
 
         Raises:
             JMSError: the first error of the task.
@@ -245,15 +237,8 @@ def _refused(number: int, topic: str, error: JMSError) -> JMSError:
 def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> tuple[Sent, ...]:
     """Send the rows of one task, at least once: a repeated task sends its rows again.
 
-    Args:
-        batches: of one schema.
-
-    Returns:
-        Number of rows sent, by topic.
-
-    Raises:
-        JMSError: the first row that can't be sent; the error names it. Earlier rows can be stored. After a connection
-            failure, the next task in this process reconnects.
+    The first row that can't be sent raises an error that names it; earlier rows can be stored. After a connection
+    failure, the next task in this process reconnects.
     """
     maker = None
     try:
@@ -275,11 +260,7 @@ def write_batches(options: SourceOptions, batches: Iterator[pa.RecordBatch]) -> 
 
 
 def make_records(options: SourceOptions, schema: pa.Schema, configuration: Configuration) -> RecordMaker:
-    """Create the record maker of one task.
-
-    Raises:
-        ConfigurationError: the table can't be written as messages.
-    """
+    """Create the record maker of one task; raise ConfigurationError if the table can't be written as messages."""
     destination = options.destination
     return RecordMaker(
         schema,
@@ -294,9 +275,7 @@ def make_records(options: SourceOptions, schema: pa.Schema, configuration: Confi
 def with_schema(options: SourceOptions, table: pa.Schema) -> SourceOptions:
     """Return the options of a write with the schema of its bodies.
 
-    Raises:
-        ConfigurationError: there is no such schema, or the column ``value`` can't be written with it.
-        TransportError: the broker does not answer.
+    Raises ConfigurationError if there is no such schema, or if the column ``value`` can't be written with it.
     """
     if options.schema is None:
         return options

@@ -37,11 +37,7 @@ def open_session(master: str = MASTER, settings: Mapping[str, str] | None = None
 
     An active session is used unchanged. So is the one that ``spark-submit`` configured; ``master`` and ``settings`` are
     ignored then. A session created here has no web interface and uses UTC as its time zone. Its workers run this
-    interpreter unless PYSPARK_PYTHON names another.
-
-    Args:
-        master: master of a session created here.
-        settings: Spark settings of a session created here, by name; they override the defaults above.
+    interpreter unless PYSPARK_PYTHON names another. ``settings`` override the defaults above.
     """
     session = SparkSession.getActiveSession()
     if session is not None:
@@ -90,11 +86,9 @@ def tasks_done(session: SparkSession) -> tuple[int, int]:
 
 
 def located(folder: str, *names: str) -> str:
-    """Return the URL of a folder, or of a file there, for Spark, whose default file system need not be this machine's.
+    """Return the URL of a folder, an absolute path on this machine or a URL, or of a file there.
 
-    Args:
-        folder: an absolute path on this machine, or a URL.
-        names: names below it.
+    Spark's default file system need not be this machine's.
     """
     return "/".join((folder if "://" in folder else f"file:{folder}", *names))
 

@@ -41,12 +41,7 @@ class Written(WriterCommitMessage):
 
 @attrs.frozen
 class Returned(WriterCommitMessage):
-    """Rows of a task for the driver, which sends them in a transaction.
-
-    Attributes:
-        batches: the rows.
-        query: id of the streaming query; None for a table.
-    """
+    """Rows of a task for the driver, which sends them in a transaction, and the id of its query; None for a table."""
 
     batches: tuple[pa.RecordBatch, ...]
     query: str | None
@@ -66,10 +61,8 @@ def _report(sent: Iterable[Sent], what: str) -> None:
 class _SinkWriter:
     """Base of both writers. Checks the table when Spark creates the writer, before a task starts.
 
-    Spark passes the number of the batch for a stream only.
-
-    Raises:
-        ConfigurationError: the table can't be written as messages.
+    Raises ConfigurationError if the table can't be written as messages. Spark passes the number of the batch for a
+    stream only.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -91,9 +84,7 @@ class _SinkWriter:
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int | None = None) -> None:
         """Report the write; with ``transaction``, send the rows first, see ``commit_rows``.
 
-        Raises:
-            IllegalArgumentError: two tasks used the same producer name.
-            JMSError: as ``commit_rows``.
+        Raises IllegalArgumentError if two tasks used the same producer name.
         """
         what = _name(batchId)
         done = [message for message in messages if isinstance(message, Written)]

@@ -57,11 +57,7 @@ class JmsSource(DataSource):
         return columns if options.schema is None else f"{columns}, {VALUE} {value_type(self._schemas)}"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader of the stored messages.
-
-        Args:
-            schema: the result of ``schema``, or the user's own.
-        """
+        """Return a reader of the stored messages; ``schema`` is the method's result, or the user's own."""
         from jmsaio.spark.batch import BatchReader
 
         return BatchReader(self._chosen(Use.READ, schema), schema)
@@ -82,13 +78,9 @@ class JmsSource(DataSource):
         return attrs.evolve(options, value_schema=(self._schemas or check_destination(options))[0])
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return a writer of a table.
+        """Return a writer of a table. ``overwrite`` is refused, since a destination can't be replaced.
 
-        Args:
-            overwrite: refused: a destination can't be replaced.
-
-        Raises:
-            ConfigurationError: an option or a column is invalid.
+        Raises ConfigurationError if an option or a column is invalid.
         """
         from jmsaio.spark.sink import BatchWriter
 
@@ -97,11 +89,7 @@ class JmsSource(DataSource):
         return BatchWriter(parse_options(self.options, Use.WRITE), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Return a writer of a stream's batches.
-
-        Args:
-            overwrite: refused, as for ``writer``; Spark sets it for output mode ``complete``.
-        """
+        """Return a writer of a stream's batches. Output mode ``complete``, which sets ``overwrite``, is refused."""
         from jmsaio.spark.sink import StreamWriter
 
         if overwrite:
@@ -126,9 +114,7 @@ _PROPERTY_TYPES: Final = {kind.value.lower(): kind for kind in PROPERTY_TYPES}
 def choose_columns(options: SourceOptions, schema: StructType) -> SourceOptions:
     """Return the options with the columns of a schema, in its order.
 
-    Raises:
-        ConfigurationError: a column is unknown, has a different type, or is NOT NULL in the schema although it can be
-            NULL.
+    Raises ConfigurationError if a column is unknown, has a different type, or is NOT NULL in the schema.
     """
     own = [field for field in schema.fields if not (options.schema is not None and field.name.lower() == VALUE)]
     columns = tuple(_column(field) for field in own)

@@ -76,7 +76,7 @@ class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableN
             worker.close()
 
     def _run(self, call: Callable[[StreamPlanner], Coroutine[Any, Any, T]]) -> T:
-        """Run a call of the planner, which the first one creates: tasks have none."""
+        """Call the planner, creating it on first use; tasks never have one."""
         if self._worker is None or self._planner is None:
             # Spark ends this process with SIGTERM, and calls stop() only after a return.
             signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))

@@ -53,16 +53,13 @@ def read_ranges(
 ) -> Generator[pa.RecordBatch, None, None]:  # fmt: skip
     """Yield the rows of ranges as Arrow batches, one range after another; their first rows are read at the same time.
 
-    Args:
-        options: with the columns to read.
-        schema: the schema that Spark expects: the columns under the names that the user chose.
+    ``schema`` has the columns under the names that the user chose. A consumer that stops early (``limit``) closes the
+    readers by closing the iterator.
 
     Raises:
         DataLossError: messages of a range no longer exist.
         OperationTimeoutError: nothing was received for ``readTimeout`` before the end of a range.
         TransportError: the broker failed. The next task in this process reconnects.
-
-    A consumer that stops early (``limit``) closes the readers by closing the iterator.
     """
     from jmsaio.spark.arrow.value_column import FIELDS
     from jmsaio.spark.planning.reading import RangeReading

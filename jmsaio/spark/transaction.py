@@ -81,17 +81,10 @@ class _LastBatch:
 def commit_rows(
     options: SourceOptions, tasks: Sequence[Sequence[pa.RecordBatch]], batch: MicroBatch | None
 ) -> list[Sent]:
-    """Send the rows of all tasks in one transaction and commit it.
+    """Send the rows of all tasks in one transaction and commit it; return the number of rows sent, by topic.
 
-    If the broker is unreachable or rolls the transaction back, all of it is repeated for up to ``outageTimeout``.
-
-    Args:
-        options: of the writer.
-        tasks: rows by task.
-        batch: the micro-batch, which is dropped if it was committed before; None for a table.
-
-    Returns:
-        Number of rows sent, by topic; empty for a dropped batch.
+    If the broker is unreachable or rolls the transaction back, all of it is repeated for up to ``outageTimeout``. A
+    micro-batch that was committed before is dropped; for a table, ``batch`` is None.
 
     Raises:
         JMSError: nothing was sent, and the error names the first row that can't be, or the reason.

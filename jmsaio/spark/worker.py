@@ -30,10 +30,9 @@ CONNECTION_ERRORS: Final = (TransportError, JMSSecurityError, ObjectClosedError)
 
 
 def configuration_of(options: SourceOptions) -> Configuration:
-    """Return the configuration with the current secrets, also from Spark's distributed files (``--files``).
+    """Return the configuration with the current secrets, including those in Spark's distributed files (``--files``).
 
-    Raises:
-        ConfigurationError: a secret does not exist.
+    Raises ConfigurationError if a secret does not exist.
     """
     from pyspark import SparkFiles  # the tests of the planning need none of Spark
 
@@ -69,12 +68,7 @@ def call_broker(
 
 @attrs.define(eq=False)
 class Worker:
-    """An event loop and a transport that runs on it.
-
-    Attributes:
-        transport: open until ``close``.
-        configuration: of the transport, with the secrets of the time when it was opened.
-    """
+    """An event loop, and a transport that runs on it until ``close``, with the secrets of when it was opened."""
 
     transport: Transport
     configuration: Configuration
@@ -124,11 +118,7 @@ def _key(options: SourceOptions) -> tuple[int, frozenset[tuple[str, str]]]:
 
 
 def worker(options: SourceOptions) -> Worker:
-    """Return this process's worker for the connection options; connect at the first call.
-
-    Raises:
-        As ``Worker.open``.
-    """
+    """Return this process's worker for the connection options; connect at the first call, as ``Worker.open``."""
     key = _key(options)
     if key not in _workers:
         _workers[key] = Worker.open(options)

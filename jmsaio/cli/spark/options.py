@@ -66,15 +66,7 @@ def session_options(command: Callable[P, T]) -> Callable[P, T]:
 
 
 def read_source(url: str | None, settings: tuple[str, ...]) -> dict[str, str]:
-    """Return the options of the data source that name and configure the broker.
-
-    Args:
-        url: the value of ``--url``.
-        settings: the values of ``--option``.
-
-    Raises:
-        click.UsageError, ConfigurationError: as for ``read_connection``.
-    """
+    """Return the options of the data source that name and configure the broker, from ``--url`` and ``--option``."""
     flat = dict(_flat(read_connection(url, settings)))
     broker = flat.pop("brokerServiceUrl", None) or flat.pop("service_url")
     return {"url": broker, **flat}
@@ -90,11 +82,7 @@ def _flat(settings: Mapping[str, object], prefix: str = "") -> Iterator[tuple[st
 
 
 def pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    """Parse the values of a repeated option of the form A=B into a map.
-
-    Raises:
-        click.UsageError: a value does not have that form.
-    """
+    """Parse the values of a repeated option of the form A=B into a map; raise click.UsageError for another form."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -90,16 +90,8 @@ class _NoRows(RowColumns):
 class RowBatches:
     """Maker of record batches of the rows of one topic or one partition.
 
-    Args:
-        columns: requested columns, in order. Their names can be in any case.
-        declared: fields of ``props``, in order.
-        destination: name of the queue or topic to read, as given.
-        topic: full name of the topic or partition.
-        fail_on_error: raise if a part of a message can't be decoded; if False, the part is NULL and ``decode_error``
-            has the reason.
-
-    Raises:
-        ConfigurationError: a column does not exist.
+    With ``fail_on_error``, a part of a message that can't be decoded is an error; otherwise the part is NULL, and
+    ``decode_error`` has the reason. Raises ConfigurationError if a column does not exist.
     """
 
     def __init__(
@@ -127,14 +119,10 @@ class RowBatches:
         return frozenset(none.asked)
 
     def batch(self, columns: RowColumns, problems: Iterable[tuple[int, str]] = ()) -> pa.RecordBatch:
-        """Return the record batch of some rows.
+        """Return the record batch of some rows; ``problems`` are known decoding problems with the index of their row.
 
-        Args:
-            problems: known decoding problems with the index of their row, in addition to those found here.
-
-        Raises:
-            MalformedMessageError: a part of a message can't be decoded, with ``fail_on_error``; the error names topic
-                and position.
+        Raises MalformedMessageError if a part of a message can't be decoded, with ``fail_on_error``; it names topic and
+        position.
         """
         batch = _Batch(self, columns, list(problems))
         arrays: list[Any] = [None] * len(self._builders)

@@ -56,10 +56,9 @@ _NULL_ROW: Final = RawRow("", None, None, None, {}, {}, None, None, None, None, 
 
 
 class OutgoingRow(NamedTuple):
-    """A row ready to be sent.
+    """A row ready to be sent to its queue or topic, as ``queue://name`` or ``topic://name``.
 
     Attributes:
-        destination: its queue or topic, as ``queue://name`` or ``topic://name``.
         record: its ``sequence_id`` is set only with ``dedup``; its ``sticky_key`` is the index of the partition that
             the row names, which can be out of range.
         number: number of the row in the task, from 0.
@@ -82,7 +81,6 @@ class RecordMaker:
     Args:
         connection_id: JMSConnectionID. Message ids contain it and the row number, so each task needs its own: a new
             UUID.
-        namespace: ``tenant/namespace`` of reply destinations without one.
         destination: queue or topic of all rows; None: the column ``destination`` names it.
         dedup: identify rows by ``dedup_producer`` and ``dedup_sequence``, and check the order of the latter.
         writer: writes the column ``value`` as the body; None: the other columns determine it.
@@ -120,11 +118,7 @@ class RecordMaker:
         self.rows = 0
 
     def records(self, batch: pa.RecordBatch, now_ms: int) -> Iterator[OutgoingRow]:
-        """Yield the rows of a batch as records, up to the first invalid row.
-
-        Args:
-            batch: rows with the maker's schema.
-            now_ms: send time in milliseconds since the epoch: JMSTimestamp.
+        """Yield the rows of a batch as records, sent at ``now_ms`` (JMSTimestamp), up to the first invalid row.
 
         Raises:
             MessageFormatError: no message can represent a row. The error names the row by its number in the task.

@@ -27,10 +27,8 @@ FIELDS: Final = ("schema_version", "text", "data", "key")
 class ValueColumn:
     """Reader of the bodies of one topic, each with its own schema version.
 
-    Attributes:
-        kind: type of the column; a string is a text, or JSON of any other value.
-        topic: full name of the topic or partition.
-        wanted: the schema of the values, to which those of other versions are evolved; None: each keeps its own.
+    ``kind`` is the type of the column; a string is a text, or JSON of any other value. Values of other versions are
+    evolved to the schema ``wanted``; without it, each keeps its own.
     """
 
     kind: pa.DataType
@@ -39,15 +37,9 @@ class ValueColumn:
     _readers: dict[bytes, SchemaReader | str | None] = attrs.field(factory=dict, init=False)
 
     async def learn(self, admin: Admin | None, versions: Iterable[bytes | None]) -> None:
-        """Fetch the schemas that are not known yet.
+        """Fetch the schemas of records' versions that are not known yet.
 
-        Args:
-            versions: schema versions of records; None for a record without a schema.
-
-        Raises:
-            ConfigurationError: there is no administration.
-            JMSSecurityError: the permission to read schemas is missing.
-            AdminError: the broker failed.
+        Raises ConfigurationError without administration, JMSSecurityError without the permission to read schemas.
         """
         topic = split_partition(self.topic)[0]
         for version in set(versions) - self._readers.keys() - {None}:
@@ -98,8 +90,7 @@ class ValueColumn:
 def _fitted(value: Any, kind: pa.DataType) -> Any:
     """Convert a value to Arrow's form of a type. A missing field is NULL.
 
-    Raises:
-        MessageFormatError: the value has another type.
+    Raises MessageFormatError if the value has another type.
     """
     if value is None:
         return None
@@ -138,13 +129,9 @@ _TYPES: Final[Mapping[str, Mapping[pa.DataType, Any]]] = {
 
 
 def written_schema(word: str, field: pa.Field) -> Schema:
-    """Return the schema with which a column is written.
+    """Return the schema with which a column is written; ``word`` is ``avro``, ``json`` or ``string``.
 
-    Args:
-        word: ``avro``, ``json`` or ``string``.
-
-    Raises:
-        ConfigurationError: the schema has no type for the column, or for a part of it.
+    Raises ConfigurationError if the schema has no type for the column, or for a part of it.
     """
     found = _avro_type(word, field.type, field.name)
     return Schema("STRING") if word == "string" else Schema(word.upper(), json.dumps(found))

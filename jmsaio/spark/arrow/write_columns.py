@@ -66,15 +66,12 @@ _KNOWN: Final = {column.name.lower(): column for column in (*COLUMNS, *WRITE_COL
 def find_columns(
     schema: pa.Schema, *, destination: str | None = None, dedup: bool = False, values: bool = False
 ) -> dict[str, int]:  # fmt: skip
-    """Return the columns of a table that are written; warn about columns that are left out.
+    """Return the index of each column that is written, by its name in ``WRITE_COLUMNS``; warn about the others.
 
     Args:
         destination: destination of all rows; None: each row names its own.
         dedup: rows are identified by ``dedup_producer`` and ``dedup_sequence``.
         values: the body is the column ``value``.
-
-    Returns:
-        Index of each column by its name in ``WRITE_COLUMNS``.
 
     Raises:
         ConfigurationError: a column is unknown, occurs twice or has another type; there are two bodies, or no

@@ -61,13 +61,8 @@ def written_properties(
 ) -> Iterable[Mapping[str, str]]:
     """Return the properties of each row on the wire; rows can share a mapping.
 
+    The columns are ``properties``, ``property_types`` and ``props``, None if they are missing or NULL throughout.
     Iterating raises MessageFormatError at the first row with invalid properties.
-
-    Args:
-        texts: the column ``properties``; None if it is missing or NULL throughout.
-        words: the column ``property_types``, or None.
-        declared: the column ``props``, or None.
-        rows: number of rows, at least one.
     """
     by_column = _by_column(texts, words, declared, rows)
     if by_column is not None:
@@ -168,16 +163,11 @@ def read_structs(column: pa.StructArray) -> Iterator[dict[str, tuple[str, str | 
 def read_properties(texts: Texts, words: Texts, declared: Declared) -> tuple[dict[str, str], dict[str, str]]:
     """Return the texts and the type words of one row.
 
-    A NULL text is left out together with its type word. A property that is also declared must have the same value in
-    both, as in a table that was read; its type word is then that of the text, whose type can be smaller than the
-    field's.
+    A NULL text is left out together with its type word; a NULL word is a string. A property that is also declared must
+    have the same value in both, as in a table that was read; its type word is then that of the text, whose type can be
+    smaller than the field's.
 
-    Args:
-        words: the type words by name; NULL is a string.
-        declared: the typed fields.
-
-    Raises:
-        MessageFormatError: a text does not fit its type, or a property has two values; the error names the property.
+    Raises MessageFormatError if a text does not fit its type, or a property has two values; it names the property.
     """
     if None in texts.values() or None in words.values():
         words = {name: word for name, word in words.items() if word is not None and texts.get(name, "") is not None}

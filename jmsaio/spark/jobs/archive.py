@@ -57,9 +57,9 @@ _DAY: Final = "date_from_unix_date(CAST(unix_millis(publish_time) DIV 86400000 A
 
 
 def subscription_of(folder: str) -> str:
-    """Return the default subscription of the archive in a folder.
+    """Return the default subscription of the archive in a folder, unique on this machine.
 
-    It is unique on this machine; the same path on another machine has the same subscription.
+    The same path on another machine has the same subscription.
     """
     readable = re.sub(r"[^\w.-]", "-", folder.rstrip("/").rpartition("/")[2], flags=re.ASCII)
     return f"{JOB_PREFIX}{readable}-{zlib.crc32(folder.encode()):08x}"
@@ -147,7 +147,6 @@ def archive(
     Args:
         session: a session with ``format("jms")`` registered.
         order: archive order. A folder without an archive gets one.
-        pace: size and interval of the micro-batches.
         stop: called twice a second; once it returns True, archiving ends after the current micro-batch.
         report: called with the record of a micro-batch: ``run``, its number in this call, ``rows``, ``total`` (rows of
             this call), ``seconds``, ``rows_per_second`` and ``entries_behind``, None for one that is repeated
@@ -323,10 +322,8 @@ def describe_archive(order: ArchiveOrder) -> dict[str, Any]:
     """Describe what ``archive`` would read. Needs no session and writes nothing.
 
     Raises:
-        ConfigurationError: an option is invalid.
         DataLossError: messages after the archived ones no longer exist, and ``fail_on_data_loss`` is set.
         NotFoundError: a topic does not exist.
-        TransportError: the broker does not answer.
     """
     options = parse_options(attrs.evolve(order, consume=None).reader_options(), Use.READ_STREAM)
     ranges = call_broker(options, partial(_plan, options=options, folder=order.folder))
@@ -360,11 +357,7 @@ async def _plan(
 
 
 def read_archive(session: SparkSession, folder: str) -> DataFrame:
-    """Return the rows of an archive, also of one that another version of jmsaio wrote.
-
-    Raises:
-        ConfigurationError: the folder does not exist.
-    """
+    """Return the rows of an archive, even one that another version of jmsaio wrote; the folder must exist."""
     schema = f"{ddl(columns_of(Body.RAW))}, date DATE"
     try:
         return session.read.schema(schema).parquet(located(folder))

@@ -26,12 +26,7 @@ _INSTALL: Final = "pip install 'jmsaio[spark]'"
 
 @attrs.frozen
 class Finding:
-    """Result of one check.
-
-    Attributes:
-        what: subject of the check.
-        advice: the problem and its remedy, in one sentence; "" without a problem.
-    """
+    """Result of one check; ``advice`` has the problem and its remedy in one sentence, "" without a problem."""
 
     what: str
     found: str
@@ -47,13 +42,8 @@ def check_driver() -> list[Finding]:
 def check_session(session: SparkSession, options: Mapping[str, str], timeout: float = 10.0) -> list[Finding]:
     """Check a session's Java, and by a job of one row a worker's interpreter, packages and connection to the broker.
 
-    Args:
-        session: any session.
-        options: connection options of the data source; without any, the broker is left out.
-        timeout: seconds for the worker to connect.
-
-    Raises:
-        ConfigurationError: a connection option is invalid, or contains a secret.
+    Without connection ``options``, the broker is left out; ``timeout`` is in seconds. Raises ConfigurationError if an
+    option is invalid, or contains a secret.
     """
     if options:
         parse_options(options, Use.WRITE)
@@ -97,13 +87,7 @@ def check_report(report: Mapping[str, Any]) -> list[Finding]:
 
 
 def check_package(name: str, found: str | None, where: str) -> Finding:
-    """Check that a package is installed and new enough.
-
-    Args:
-        name: ``pyspark`` or ``pyarrow``.
-        found: installed version; None if it is missing.
-        where: place of the installation, for the sentence.
-    """
+    """Check that a package is installed and new enough; ``where`` is the place, for the sentence."""
     oldest, advice = ".".join(map(str, _OLDEST[name])), ""
     if found is None:
         advice = f"{name} is not installed {where}: run {_INSTALL} there"

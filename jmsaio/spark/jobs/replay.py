@@ -75,11 +75,8 @@ class ReplayOrder:
     def job(self, archive: str) -> str | None:
         """Return the prefix of the producer names of a deduplicating replay; None for another replay.
 
-        The broker drops messages up to the last number of a producer. So an archive that can have other messages, or
-        another selector, needs other producers: otherwise messages would be lost.
-
-        Args:
-            archive: unique id of the archive.
+        The broker drops messages up to the last number of a producer. So an ``archive`` (a unique id) that can have
+        other messages, or another selector, needs other producers: otherwise messages would be lost.
         """
         if not self.dedup:
             return None
@@ -93,7 +90,6 @@ class ReplayTarget:
 
     Attributes:
         source: the archived destination.
-        rows: number of messages.
         undecodable: number of further messages that can't be sent, since a part could not be decoded.
         partitions: minimum number of partitions that their topic had; 0 for a topic without partitions.
         topic: full name of one of their topics or partitions.
@@ -267,14 +263,7 @@ def pacer(
 
 
 def select_rows(frame: DataFrame, selector: str) -> DataFrame:
-    """Return the rows that match a selector, which is evaluated in the tasks.
-
-    Args:
-        frame: rows of the data source or of an archive, with the columns that a selector can name.
-
-    Raises:
-        InvalidSelectorError: the selector is invalid.
-    """
+    """Return the rows that match a selector, which is evaluated in the tasks; raise InvalidSelectorError here."""
     Selector(selector)  # raises here, not in a task
     matches = partial(_matches, selector)
     selected = f.udf(matches, "boolean", useArrow=False)  # Spark's functions on Arrow batches need pandas

@@ -31,12 +31,7 @@ _GONE: Final = "the topic, or the partition, no longer exists"
 
 @attrs.frozen
 class Checkpoint:
-    """Checkpoint of a stream.
-
-    Attributes:
-        places: places up to which micro-batches are committed.
-        last: the newest micro-batch.
-    """
+    """Checkpoint of a stream: the places up to which micro-batches are committed, and the newest micro-batch."""
 
     places: Mapping[str, Place]
     last: Mapping[str, Any]

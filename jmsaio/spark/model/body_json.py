@@ -27,14 +27,8 @@ _NOT_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.
 def body_json(kind: str, payload: bytes | None) -> str | None:
     """Return the JSON of a payload; None for a message that is neither ``map`` nor ``stream``.
 
-    Lone surrogates are written as escapes, since no column can hold them.
-
-    Args:
-        kind: the kind of message on the wire.
-        payload: as on the wire; None, Pulsar's null value, is an empty body.
-
-    Raises:
-        MessageFormatError: the payload is not of this kind.
+    Lone surrogates are written as escapes, since no column can hold them. A payload of None, Pulsar's null value, is an
+    empty body. Raises MessageFormatError if the payload is not of this kind.
     """
     if kind not in KINDS:
         return None
@@ -61,8 +55,8 @@ def _tagged(value: Value) -> dict[str, Any] | None:
 def read_json(text: str) -> dict[str, Value] | list[Value]:
     """Parse a JSON text into canonical values: a dict for a map message, a list for a stream message.
 
-    Raises:
-        MessageFormatError: the text is not JSON of this form, or a value does not fit its type; the error names it.
+    Raises MessageFormatError if the text is not JSON of this form, or a value does not fit its type; it names the
+    value.
     """
     try:
         found = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)

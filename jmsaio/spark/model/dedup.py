@@ -27,17 +27,8 @@ BATCH_BITS: Final = 12
 def choose_partition(partition: int | None, key: str | None, sequence: int | None, partitions: int) -> int | None:
     """Choose a row's partition by the row alone: the one it names, else by its key, else by its number.
 
-    Args:
-        partition: the partition that the row names, or None.
-        key: the record's key, or None. It selects the same partition as in Java's client.
-        sequence: the row's sequence id, or None.
-        partitions: number of partitions, at least 1.
-
-    Returns:
-        Index of the partition; None if the row determines none.
-
-    Raises:
-        IllegalArgumentError: the topic has no such partition.
+    A key selects the same partition as in Java's client. Returns None if the row determines none. Raises
+    IllegalArgumentError if the topic has no such partition.
     """
     if partition is not None:
         if not 0 <= partition < partitions:
@@ -54,22 +45,14 @@ def choose_partition(partition: int | None, key: str | None, sequence: int | Non
 class AscendingCheck:
     """Check that the rows of each producer have strictly ascending sequence ids. Use one for each task.
 
-    Args:
-        chained: check also that the row before each one was the last one taken. Otherwise it could be sent later and
-            be lost.
+    If ``chained``, the row before each one must be the last one checked: otherwise it could be sent later and be lost.
     """
 
     _chained: bool = False
     _last: dict[str, tuple[int, int]] = attrs.field(factory=dict, init=False)
 
     def take(self, producer: str | None, sequence: int | None, previous: int | None, row: int) -> None:
-        """Check and record the next row.
-
-        Args:
-            producer: the row's producer name.
-            sequence: the row's sequence id.
-            previous: sequence id of the producer's row before it; None for the first row.
-            row: the row's number in the task, for the error.
+        """Check and record the next row, the task's row with the number ``row``.
 
         Raises:
             MessageFormatError: the row has no producer name or no sequence id.
@@ -103,7 +86,6 @@ class Sent:
     """Counts of the rows that a task sent to one topic.
 
     Attributes:
-        topic: full name.
         rows: rows confirmed by the broker, including duplicates.
         duplicates: rows that the broker dropped because it had stored them already.
         producers: names of the task's producers; empty without deduplication.
@@ -116,11 +98,7 @@ class Sent:
 
 
 def check_tasks(producers: Iterable[Iterable[str]]) -> None:
-    """Check that no producer had rows in two tasks, whose order is undefined.
-
-    Raises:
-        IllegalArgumentError: a producer had rows in two tasks; some can be lost.
-    """
+    """Check that no producer had rows in two tasks, whose order is undefined: some can be lost."""
     for name, tasks in Counter(chain.from_iterable(map(set, producers))).items():
         if tasks > 1:
             raise IllegalArgumentError(

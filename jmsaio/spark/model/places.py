@@ -18,10 +18,6 @@ class Place(NamedTuple):
 
     Not a ``WireId``: the bound is in one known partition, can be after the last entry of a ledger, and starts an entry
     at ``batch`` 0, whether or not the entry holds a batch. It is compared, pickled and written as text.
-
-    Attributes:
-        entry: entry in the ledger; the one after the last means the end of the ledger.
-        batch: index in the batch that the entry holds; 0 is the whole entry.
     """
 
     ledger: int
@@ -40,14 +36,9 @@ def place_of(message_id: WireId) -> Place:
 
 
 def parse_place(text: str, what: str) -> Place:
-    """Parse a place written as ``ledger:entry`` or ``ledger:entry:batch``.
+    """Parse a place as ``str`` writes it: ``ledger:entry`` or ``ledger:entry:batch``.
 
-    Args:
-        text: the place as ``str`` writes it.
-        what: source of the text, for the error: ``option startingOffsets, topic x``.
-
-    Raises:
-        ConfigurationError: the text has another form, or a number is above 2^63-1.
+    ``what`` is the source of the text, for the ConfigurationError if it has another form or a number is above 2^63-1.
     """
     found = _TEXT.fullmatch(text)
     if found is None or int(found[1]) > _LARGEST or int(found[2]) > _LARGEST:

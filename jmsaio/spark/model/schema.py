@@ -57,7 +57,6 @@ class Column:
     """One column; every column can be NULL.
 
     Attributes:
-        doc: description of its contents.
         left_out: the value of the option ``body`` that leaves out the column.
         on_request: the column is included only if it is requested by name.
         written: description of the column in a table to write; "" if it is not written.
@@ -126,12 +125,7 @@ _BY_NAME: Final[Mapping[str, Column]] = {column.name.lower(): column for column 
 
 @attrs.frozen
 class Property:
-    """A property that the option ``propertySchema`` declares.
-
-    Attributes:
-        name: its name, in its own case.
-        type: one of ``PROPERTY_TYPES``.
-    """
+    """A property that the option ``propertySchema`` declares, in its own case, with one of ``PROPERTY_TYPES``."""
 
     name: str
     type: Type

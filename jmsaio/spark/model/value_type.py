@@ -43,11 +43,9 @@ _NUMBERS: Final = ("TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE")
 
 @attrs.frozen
 class _Nested:
-    """A type with parts.
+    """A type with parts: STRUCT, ARRAY or MAP.
 
-    Attributes:
-        word: STRUCT, ARRAY or MAP.
-        parts: name and type of each part, by the name in lower case; an ARRAY and a MAP have one.
+    ``parts`` has name and type of each part, by the name in lower case; an ARRAY and a MAP have one.
     """
 
     word: str
@@ -89,10 +87,8 @@ def _kind_of(schema: Schema) -> str | _Nested:
 def _kind(tree: Any, named: dict[str, str | _Nested]) -> str | _Nested:
     """Return the type of an Avro type. Raises LookupError if Spark has no such type.
 
-    Args:
-        tree: the type as JSON.
-        named: the primitive types, and the named ones so far. A name with a namespace is not resolved, nor is one
-            inside its own type: Spark has no recursive types.
+    ``named`` has the primitive types, and the named ones so far. A name with a namespace is not resolved, nor is one
+    inside its own type: Spark has no recursive types.
     """
     if isinstance(tree, str):
         return named[tree]

@@ -85,10 +85,7 @@ class Given:
 
 
 def parse_options(options: Mapping[str, str], use: Use) -> SourceOptions:
-    """Parse options whose keys can have any case.
-
-    Args:
-        use: purpose of the options. Each option belongs to one use or to several.
+    """Parse the options for one use; their keys can have any case.
 
     Raises:
         ConfigurationError: an option is unknown (the error suggests the nearest one), belongs to another use, has an
@@ -192,8 +189,7 @@ def written_name(name: str) -> str | None:
 def split_options(url: str) -> tuple[str, dict[str, str]]:
     """Split off the options that follow the broker's URL.
 
-    Raises:
-        ConfigurationError: the URL is invalid, or names an embedded broker, which the tasks can't reach.
+    Raises ConfigurationError if the URL is invalid, or names an embedded broker, which the tasks can't reach.
     """
     broker, options = split_url(url)
     if SCHEMES[broker.scheme].in_process:
@@ -263,16 +259,11 @@ def parse_bounds(given: Given) -> tuple[Bound, Bound]:
 
 
 def parse_bound(name: str, text: str, source: Resolved, namespace: str) -> Bound:
-    """Parse the bound of the option ``name``.
+    """Parse the bound of the option ``name`` for the topics of ``source``; short names are in ``namespace``.
 
-    Args:
-        text: ``earliest``, ``latest``, or JSON with one of these, a time in ISO 8601 or ``ledger:entry[:batch]`` by the
-            short or full name of a topic or partition.
-        source: the topics to read.
-        namespace: tenant/namespace for short names.
-
-    Raises:
-        ConfigurationError: the text has another form, or names a topic twice or one that is not read.
+    The text is ``earliest``, ``latest``, or JSON with one of these, a time in ISO 8601 or ``ledger:entry[:batch]`` by
+    the short or full name of a topic or partition. Raises ConfigurationError if it has another form, or names a topic
+    twice or one that is not read.
     """
     if (word := _WORDS.get(text.strip().lower())) is not None:
         return word

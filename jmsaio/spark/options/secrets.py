@@ -51,17 +51,9 @@ def is_reference(text: str) -> bool:
 
 
 def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> None:
-    """Reject a secret in the text of an option, or warn about it.
+    """Reject a secret in the text of an option, one of ``SECRETS``, or warn about it if it is ``allowed``.
 
-    Parameters that only name files, such as those of the ``tls`` plug-in, are not secret.
-
-    Args:
-        name: the option, one of ``SECRETS``.
-        plugin: the value of ``authPlugin``, which determines the format of ``authParams``.
-        allowed: the value of ``allowInlineSecret``.
-
-    Raises:
-        ConfigurationError: a secret is not allowed, or a reference is empty.
+    Parameters that only name files, such as those of the plug-in ``tls``, are not secret.
     """
     if is_reference(text):
         if not text.partition(":")[2].strip("/"):
@@ -83,18 +75,13 @@ def check_secret(name: str, text: str, plugin: str | None, *, allowed: bool) -> 
 def resolve_secrets(connection: Mapping[str, str], folders: Sequence[Folder] = ()) -> dict[str, str]:
     """Return the connection options with the current values of their references.
 
-    ``file:NAME`` is the text of a file without surrounding whitespace. A relative name is resolved in ``folders``, then
-    in the working directory. Percent signs are read as in a URI, so that Pulsar's ``file:///path`` keeps its meaning.
-    ``env:NAME`` is the text of an environment variable. A file that contains only the token stays a reference for the
-    plug-in ``token``, which reads it at each reconnect. Names of files in ``authParams`` and in the ``tls...FilePath``
-    options are resolved in the same folders.
+    ``file:NAME`` is the text of a file without surrounding whitespace. A relative name is resolved in ``folders``, such
+    as the one of the files that Spark distributes, then in the working directory. Percent signs are read as in a URI,
+    so that Pulsar's ``file:///path`` keeps its meaning. ``env:NAME`` is the text of an environment variable. A file
+    that contains only the token stays a reference for the plug-in ``token``, which reads it at each reconnect. Names of
+    files in ``authParams`` and in the ``tls...FilePath`` options are resolved in the same folders.
 
-    Args:
-        connection: options by their written names.
-        folders: folders of the files that Spark distributes (``SparkFiles.getRootDirectory()``).
-
-    Raises:
-        ConfigurationError: a file or variable does not exist, is empty or is not text. The error names the reference.
+    Raises ConfigurationError if a file or variable does not exist, is empty or is not text; it names the reference.
     """
     resolved = dict(connection)
     plugin = connection.get("authPlugin")

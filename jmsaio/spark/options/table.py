@@ -37,9 +37,8 @@ _FIELD: Final = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))\s*(?::|\s)\s*(\w+)\s*
 def parse_properties(text: str) -> tuple[Property, ...]:
     """Parse declared properties, such as ``region STRING, qty INT``, in their order.
 
-    Raises:
-        ValueError: the text has another form, has a type that no property has, or has a name twice, also in another
-            case: Spark ignores case.
+    Raises ValueError if the text has another form, has a type that no property has, or has a name twice: Spark ignores
+    case.
     """
     properties: list[Property] = []
     place, separator = 0, ","

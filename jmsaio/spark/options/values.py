@@ -79,10 +79,9 @@ def not_empty(text: str) -> str:
 
 
 def duration(longest: float = TEN_YEARS) -> Reader:
-    """Return a reader of durations in seconds, such as ``500 ms``, ``1.5s``, ``15 min`` or ``1h``; ``s`` is optional.
+    """Return a reader of durations up to ``longest`` seconds, such as ``500 ms``, ``1.5s``, ``15 min`` or ``1h``.
 
-    Args:
-        longest: maximum duration, in seconds.
+    Without a unit, they are seconds.
     """
 
     def read(text: str) -> float:
@@ -102,9 +101,8 @@ def duration(longest: float = TEN_YEARS) -> Reader:
 def time(text: str) -> int:
     """Parse a point in time: milliseconds since the epoch, or ISO 8601, which is UTC unless it has an offset.
 
-    Returns:
-        Milliseconds since the epoch. A fraction of one is rounded up, which changes no comparison with the whole
-        milliseconds of a publish time.
+    A fraction of a millisecond is rounded up, which changes no comparison with the whole milliseconds of a publish
+    time.
     """
     written = text.strip()
     if _NUMBER.fullmatch(written) is not None and int(written) <= _LARGEST:
@@ -137,15 +135,13 @@ class Use(enum.Enum):
 
 @attrs.frozen
 class OptionRow:
-    """One option.
+    """One option; ``default`` and ``doc`` are for the guide.
 
     Attributes:
         name: name as written; its case is ignored.
-        default: default value, for the guide.
-        doc: description, for the guide.
         read: parses the text; raises ValueError with the reason.
         field: field of ``SourceOptions`` with the value; "" without one.
-        combined: other options determine the value, too.
+        combined: other options determine the value as well.
         admin: a value other than the default needs the broker's REST interface.
         needs: name of an option without which a value other than the default has no effect; "" without one.
     """
@@ -170,9 +166,7 @@ def option(
 ) -> Any:  # fmt: skip
     """Declare a field as an option; the other arguments are those of ``OptionRow``.
 
-    Args:
-        default: value without the option.
-        shown: default value, for the guide, if it is not the text of ``default``.
+    ``shown`` is the default value for the guide, if it is not the text of ``default``.
     """
     if shown is None:
         value = default.value if isinstance(default, enum.Enum) else default

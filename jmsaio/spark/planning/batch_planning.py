@@ -48,11 +48,7 @@ _WAITING: Final = "it is not stored yet, or waits for the end of a transaction"
 
 
 def source_of(options: SourceOptions, configuration: Configuration) -> Resolved:
-    """Return the topics to read, and the subscription of the queue to read, also if the configuration names it.
-
-    Raises:
-        InvalidDestinationError: the options have no destination.
-    """
+    """Return the topics to read, and the subscription of the queue to read, from its name or the configuration."""
     if options.destination is None:
         raise InvalidDestinationError("a reader needs a destination: set the option queue or topic")
     source = resolve(options.destination, configuration.system_namespace)
@@ -64,17 +60,13 @@ async def list_sources(
 ) -> list[str]:  # fmt: skip
     """Return the full names of a destination's topics without partitions, and of its partitions.
 
-    Args:
-        may_miss: leave out a topic that does not exist.
-        known: topics that had no partitions when they were looked at, which is not asked again.
+    A missing topic is left out with ``may_miss``; topics in ``known`` had no partitions before, and are not requested
+    again. Without administration, a missing topic is created if the broker does that.
 
     Raises:
         ConfigurationError: the destination is a pattern, and there is no administration.
         NotFoundError: a topic does not exist.
         InvalidDestinationError: the pattern is not a regular expression.
-        TransportError: the broker does not answer.
-
-    Cancelling changes nothing. Without administration, a missing topic is created if the broker does that.
     """
     admin = transport.admin
     if admin is None:
@@ -96,8 +88,7 @@ async def list_sources(
 async def for_each(topics: Iterable[str], call: Callable[[str], Awaitable[T]]) -> dict[str, T]:
     """Return the result of a call for each topic, by name; a limited number of calls run at the same time.
 
-    Raises:
-        Exception: the first error of a call; the others are cancelled.
+    The first error of a call cancels the others.
     """
     turns = asyncio.Semaphore(_AT_ONCE)
 
@@ -114,16 +105,12 @@ async def find_schemas(
 ) -> list[Schema]:  # fmt: skip
     """Check that the destination exists; return the schemas that the option ``schema`` stands for.
 
-    Args:
-        use: returns the reader or writer of a schema, None for a type without one.
-
-    Returns:
-        No schema without the option, all versions of all topics with ``auto``, the newest first, or else one schema.
+    These are none without the option, all versions of all topics with ``auto``, the newest first, or else one schema.
+    ``use`` returns its reader or writer, or None for a type without one.
 
     Raises:
         ConfigurationError: a topic has no such schema, topics have different ones, or it can't be used.
         NotFoundError: a topic does not exist.
-        TransportError: the broker does not answer.
     """
     wanted, admin = options.schema, transport.admin
     parts = await list_sources(transport, source_of(options, configuration))
@@ -171,15 +158,7 @@ async def _probe(transport: Transport, topic: str) -> list[str]:
 async def look(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]:
     """Return what topics store now, by name; topics that do not exist are left out.
 
-    Args:
-        transport: client of the broker. Without administration, ledgers are unknown.
-        topics: full names of topics without partitions, or of partitions.
-
-    Raises:
-        TransportError: the broker does not answer.
-        JMSSecurityError: the permission to read a topic's statistics is missing.
-
-    Cancelling changes nothing.
+    Without administration, ledgers are unknown.
     """
     found = await for_each(topics, partial(_look_at, transport))
     return {topic: store for topic, store in found.items() if store is not None}
@@ -204,9 +183,6 @@ async def first_since(transport: Transport, topic: str, store: Stored, time: int
 
     Raises:
         OperationTimeoutError: the record was not received within 30 seconds.
-        TransportError: the broker does not answer.
-
-    Cancelling leaves nothing open.
     """
     if store.end is None or store.first >= store.end:
         return None
@@ -236,11 +212,7 @@ class Backlog:
     _times: dict[str, tuple[Place, str | None]] = attrs.field(init=False, factory=dict)
 
     async def find(self, start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
-        """Return the backlog after the offsets, by partition. A time is requested once for each place.
-
-        Raises:
-            TransportError: the broker does not answer.
-        """
+        """Return the backlog after the offsets, by partition. A time is requested once for each place."""
         behind, places = lag(start, stores), first_unread(start, stores)
         if self.transport.admin is not None:
             waiting = [topic for topic, one in behind.items() if one.entries]
@@ -264,16 +236,10 @@ class Backlog:
 async def plan_batch(transport: Transport, source: Resolved, options: SourceOptions) -> list[Range]:
     """Return the ranges of a batch. Ranges contain only messages that are readable now; empty topics have none.
 
-    Args:
-        source: topics to read; its subscription determines the pending messages.
-
     Raises:
         DataLossError: a given start or end is not stored, and ``fail_on_data_loss`` is set.
         ConfigurationError: pending messages are to be read, and there is no administration.
         NotFoundError: a topic or the subscription does not exist.
-        TransportError: the broker does not answer.
-
-    Cancelling leaves nothing open.
     """
     stores = await look(transport, await list_sources(transport, source))
     starts, losses = await start_places(transport, options, stores), Losses.by(options)
@@ -296,7 +262,6 @@ async def start_places(
 
     Raises:
         DataLossError: a given start is not stored, and ``fail_on_data_loss`` is set.
-        TransportError: the broker does not answer.
     """
     losses = Losses.by(options)
     _report_missing(options, stores, losses)

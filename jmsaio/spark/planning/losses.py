@@ -22,9 +22,8 @@ _log = logging.getLogger(__name__)
 class Losses:
     """Handler and counter of losses.
 
-    Args:
-        fail: raise at the first loss (option ``failOnDataLoss``); if False, log each one as a warning.
-        folder: folder for a file per loss that is not an error (option ``dataLossFolder``); or None.
+    With ``fail``, the first loss is an error (option ``failOnDataLoss``). Otherwise each is logged as a warning, and
+    written to a file in ``folder`` (option ``dataLossFolder``).
     """
 
     def __init__(self, fail: bool, folder: str | None = None) -> None:
@@ -42,11 +41,7 @@ class Losses:
         return self.count if self._folder is None else len(read_losses(self._folder))
 
     def report(self, loss: Loss) -> None:
-        """Report a loss.
-
-        Raises:
-            DataLossError: ``fail`` is set.
-        """
+        """Report a loss; raise DataLossError if ``fail`` is set."""
         self.count += 1
         if self._fail:
             text = f"{loss}; with the option failOnDataLoss=false, reading continues with the rest"
@@ -91,11 +86,8 @@ def remove_losses(folder: str) -> None:
 def folder_at(text: str) -> tuple[FileSystem, str]:
     """Return the file system of a folder, and its path there; credentials come from the environment.
 
-    Args:
-        text: an absolute path, or a URL: ``s3a``, ``s3``, ``gs``, ``abfs``, ``abfss`` or ``hdfs``.
-
-    Raises:
-        OSError: the file system can't be reached, or the URL is of another kind.
+    The folder is an absolute path, or a URL: ``s3a``, ``s3``, ``gs``, ``abfs``, ``abfss`` or ``hdfs``. Raises OSError
+    if the file system can't be reached, or the URL is of another kind.
     """
     from pyarrow.fs import FileSystem
 

@@ -27,11 +27,7 @@ def to_json(offsets: Offsets) -> dict[str, Any]:
 
 
 def from_json(written: Mapping[str, Any]) -> dict[str, Place]:
-    """Parse offsets from a checkpoint.
-
-    Raises:
-        ConfigurationError: another version or program wrote them.
-    """
+    """Parse offsets from a checkpoint; raise ConfigurationError if another version or program wrote them."""
     if written.get("v") != VERSION or not isinstance(written.get("p"), Mapping):
         raise ConfigurationError(
             f"the checkpoint is of another version: its offsets are not of version {VERSION}: {dict(written)!r:.200};"
@@ -73,11 +69,7 @@ def lag(start: Offsets, stores: Mapping[str, Stored]) -> dict[str, Behind]:
 
 
 def with_behind(offsets: Offsets, behind: Mapping[str, Behind], before: Behind) -> dict[str, Any]:
-    """Return offsets for a query's progress, with the newest batch and the backlog after it, by partition and in all.
-
-    Args:
-        before: the backlog before the newest batch.
-    """
+    """Return offsets for a query's progress, with the newest batch and the backlog before and after it."""
     parts, left = {topic: attrs.asdict(one) for topic, one in behind.items()}, Behind.total(behind.values())
     batch = {"entries": before.entries - left.entries, "bytes": before.bytes - left.bytes}
     return to_json(offsets) | {"batch": batch, "behind": parts, "all": attrs.asdict(left)}
@@ -136,8 +128,6 @@ def advance(
     an offset starts at its oldest message. One with unknown ledgers is read up to its end.
 
     Args:
-        start: offsets of the previous batch.
-        stores: what each partition stores.
         max_entries: maximum entries of all partitions together, exact; None: no limit.
         max_bytes: maximum bytes, estimated by the mean size of the entries; at least one entry is read. None: no limit.
         until: maximum offsets, None for a partition without a maximum; other partitions are left out. None: no maximum.
@@ -190,10 +180,7 @@ def _limit(behind: Mapping[str, Behind], max_entries: int | None, max_bytes: int
 def share(left: Mapping[str, int], limit: int | None, turn: int = 0) -> dict[str, int]:
     """Divide ``limit`` entries in proportion to the backlog of each partition; the sum is exact if there are enough.
 
-    Args:
-        left: entries by partition.
-        limit: None: all entries.
-        turn: determines which partitions are first if there are more than entries.
+    ``turn`` determines which partitions are first if there are more partitions than entries.
     """
     total = sum(left.values())
     if limit is None or limit >= total:
@@ -234,10 +221,8 @@ def between(
 ) -> tuple[list[Range], tuple[Loss, ...]]:
     """Return the range of a batch in each partition, and its lost messages. Deterministic for the same arguments.
 
-    Args:
-        start: start of the batch; a partition without an offset starts at its oldest message.
-        stores: what each partition stores; not needed for partitions whose offsets are equal.
-        kept: see ``advance``. A ledger that was read completely can be deleted before the next batch is read.
+    A partition without a start begins at its oldest message. ``kept`` is as in ``advance``: a ledger that was read
+    completely can be deleted before the next batch is read.
     """
     ranges: list[Range] = []
     losses: list[Loss] = []

@@ -23,8 +23,7 @@ _PAUSE: Final = 1.0
 class Outage:
     """State of a broker outage, as one planner or task sees it.
 
-    Args:
-        limit: maximum seconds of an outage (option ``outageTimeout``); 0: raise every error at once.
+    ``limit`` is its maximum in seconds (option ``outageTimeout``); with 0, every error is raised at once.
     """
 
     limit: float
@@ -34,8 +33,7 @@ class Outage:
     def note(self, error: JMSError) -> None:
         """Record a failed call; the first failure of an outage is logged as a WARNING.
 
-        Raises:
-            JMSError: ``error``, unless it means that the broker is unreachable and the outage is within the limit.
+        Raises ``error`` itself, unless it means that the broker is unreachable and the outage is within the limit.
         """
         now = asyncio.get_running_loop().time()
         begun = now if self._since is None else self._since
@@ -60,16 +58,7 @@ class Outage:
         return {"seconds": round(asyncio.get_running_loop().time() - self._since, 1), "reason": self._reason}
 
     async def wait(self, call: Callable[[], Awaitable[T]]) -> T:
-        """Retry a call once a second until the broker answers.
-
-        Args:
-            call: function that can be repeated.
-
-        Raises:
-            JMSError: as ``note``.
-
-        Cancelling cancels the call.
-        """
+        """Retry a call once a second until the broker answers; raises as ``note``."""
         while True:
             try:
                 answer = await call()

@@ -28,7 +28,7 @@ class Stored:
     """Readable contents of a topic without partitions, or of one partition.
 
     Attributes:
-        ledgers: ledgers, oldest first; empty if they are unknown, or the topic has none yet.
+        ledgers: oldest first; empty if they are unknown, or the topic has none yet.
         end: place after the last readable entry; None if the topic never had one.
         kept: place from which nothing was ever deleted; None if unknown.
     """
@@ -88,12 +88,7 @@ class Stored:
 
 
 def stored(log: TopicLog | None, last: WireId | None) -> Stored:
-    """Combine the known facts about a topic's contents.
-
-    Args:
-        log: the topic's log from administration; None without.
-        last: the last entry from ``Transport.end``; used only if ``log`` lacks the last readable entry.
-    """
+    """Combine a topic's log, None without administration, and its last entry, used only if the log lacks it."""
     ledgers = () if log is None else log.ledgers
     if log is not None and log.is_readable_known:
         last = log.last_readable
@@ -127,11 +122,7 @@ def locate(topic: str, place: Place, store: Stored) -> tuple[Place, Loss | None]
 
 
 def beyond(topic: str, place: Place, store: Stored, reason: str) -> Loss | None:
-    """Return the loss if reading is to end after the readable messages; otherwise None.
-
-    Args:
-        place: end of the read, as returned by ``locate``.
-    """
+    """Return the loss if a read up to ``place``, as ``locate`` returned it, ends after the readable messages."""
     if store.end is not None and place <= store.end:
         return None
     return Loss(topic, store.end or place, None, reason)
@@ -149,11 +140,7 @@ def whole(topic: str, store: Stored, start: Place, end: Place | None = None) -> 
 
 
 def weigh(range: Range, ledgers: Iterable[Ledger]) -> int:
-    """Estimate the bytes of a range's entries, by the mean size of each ledger.
-
-    Args:
-        ledgers: ledgers of its topic; entries of other ledgers are ignored.
-    """
+    """Estimate the bytes of a range's entries by the mean size of each ledger; unknown ledgers have none."""
     known = {ledger.id: ledger for ledger in ledgers if ledger.entries}
     runs = [(known[run.ledger], _length(run)) for run in range.runs() if run.ledger in known]
     return round(sum(ledger.bytes * entries / ledger.entries for ledger, entries in runs))
@@ -180,12 +167,8 @@ def _clipped(range: Range) -> Range:
 def split(ranges: Sequence[Range], min_partitions: int | None = None, max_entries: int = 50_000) -> list[Range]:
     """Cut ranges between whole entries, each into about equal ranges, in proportion to its entries.
 
-    A range without known ledgers stays whole; one without entries is left out.
-
-    Args:
-        ranges: ranges of any topics.
-        min_partitions: minimum number of ranges, if there are as many entries; None: any.
-        max_entries: maximum entries of a range.
+    A range without known ledgers stays whole; one without entries is left out. ``min_partitions`` can only be reached
+    if there are as many entries.
     """
     counts = [one.entries() if one.ledgers else 0 for one in ranges]
     total, wanted = sum(counts), min_partitions or 1
@@ -202,12 +185,9 @@ def split(ranges: Sequence[Range], min_partitions: int | None = None, max_entrie
 def share_tasks(
     ranges: Sequence[Range], min_partitions: int | None = None, max_entries: int = 50_000
 ) -> list[tuple[Range, ...]]:  # fmt: skip
-    """Divide ranges among tasks, in their order. Small ranges share tasks.
+    """Divide ranges among tasks, in their order. Small ranges share tasks; one with unknown ledgers is not small.
 
-    Args:
-        ranges: ranges of any topics. One with unknown ledgers is not small.
-        min_partitions: minimum number of tasks, if there are as many ranges; None: any.
-        max_entries: maximum entries of a task.
+    There are at least ``min_partitions`` tasks if there are as many ranges, each with up to ``max_entries``.
     """
     most = max(1, min(_TOGETHER, len(ranges) // (min_partitions or 1)))
     tasks: list[list[Range]] = []

@@ -36,8 +36,6 @@ class Range:
 
     Attributes:
         topic: full name of a topic without partitions, or of one partition.
-        start: the first message to read.
-        end: the first message not to read.
         ledgers: id and number of entries of each ledger in the range; empty if unknown.
         acknowledged: spans of entries to leave out, in order.
         size: estimated mean bytes of an entry; 0 if unknown.
@@ -56,10 +54,7 @@ class Range:
         return self.end.ledger, self.end.entry + (self.end.batch > 0)
 
     def runs(self) -> list[EntryRun]:
-        """Return the range's entries without acknowledged ones, in order.
-
-        If the ledgers are unknown: the entries that must exist in the last ledger.
-        """
+        """Return the range's entries without acknowledged ones; with unknown ledgers, those that must exist."""
         ledgers = self.ledgers or ((self.end.ledger, self.stop[1]),)
         found: list[EntryRun] = []
         for ledger, entries in ledgers:
@@ -108,7 +103,6 @@ class Gap:
     """Entries of a range that were not received, or not completely.
 
     Attributes:
-        missing: missing entries, in order.
         end: the place received instead, or the end of the range.
         hole: the first record missing from a batch that was partly received; None if only whole entries are missing.
     """
@@ -125,12 +119,9 @@ class Gap:
 
 @attrs.frozen
 class Taken:
-    """Result of checking records.
+    """Result of checking records: how many were used, and the indexes of those received for the first time, in order.
 
-    Attributes:
-        wanted: indexes of the range's records that were received for the first time, in order.
-        used: number of records checked.
-        gap: missing entries before the next record, or None. Call ``accept``, then continue from there.
+    If ``gap`` is not None, entries before the next record are missing: call ``accept``, then continue from there.
     """
 
     wanted: list[int]
@@ -142,10 +133,7 @@ class RangeCheck:
     """Check of a reader's records against a range: drops repeated and outside ones, and detects missing ones.
 
     A record that was given up and is received later is still returned: on a busy machine, records can overtake others.
-
-    Attributes:
-        last: the last record received or given up; before the first, the one before the start.
-        done: the range was read completely.
+    ``last`` is the last record received or given up; ``done``, that the range was read completely.
     """
 
     def __init__(self, range: Range) -> None:
@@ -174,9 +162,7 @@ class RangeCheck:
     def take(self, ids: Sequence[WireId], size_of: Callable[[int], int] = lambda index: 0) -> Taken:
         """Select the records to read by their ids, up to the first gap or the end of the range.
 
-        Args:
-            ids: record ids in the order received.
-            size_of: returns the number of records in the batch of the record with an index; 0 if unknown.
+        ``size_of`` returns the number of records in the batch of the record with an index; 0 if unknown.
         """
         wanted: list[int] = []
         used, gap = 0, None

@@ -82,14 +82,9 @@ _HOLE: Final = "readers receive only a part of their batch"
 
 
 class RangeReading:
-    """Reader of one range. Close it, also after cancellation, unless all rows were returned.
+    """Reader of one range. Close it, even after cancellation, unless all rows were returned.
 
-    Args:
-        configuration: configuration of the connection, with that of the reader.
-        fields: fields of raw rows that are read.
-
-    Attributes:
-        losses: losses that are not errors.
+    ``fields`` are the fields of raw rows that are read.
     """
 
     def __init__(
@@ -134,14 +129,12 @@ class RangeReading:
     async def next_columns(self) -> RowColumns | None:
         """Return the next rows, up to ``batch_rows`` or ``batch_bytes``; None at the end of the range.
 
-        The reader is closed with the last rows.
+        The reader is closed with the last rows. After cancelling, close the reading.
 
         Raises:
             DataLossError: messages of the range no longer exist, and ``fail_on_data_loss`` is set.
             OperationTimeoutError: no message was received for ``read_timeout`` seconds before the end of the range.
             TransportError: the broker failed, or did not answer for ``outage_timeout`` seconds.
-
-        After cancelling, close the reading.
         """
         options = self._options
         self._size = 0
@@ -323,11 +316,7 @@ class RangeReading:
         return not self._silences
 
     async def _is_over(self) -> bool:
-        """Return True if the broker has no message after the last one. A reader can miss that after some markers.
-
-        Raises:
-            TransportError: the broker is unreachable.
-        """
+        """Return True if the broker has no message after the last one. A reader can miss that after some markers."""
         try:
             last = await self._transport.end(self._range.topic)
         except TransportError as error:
@@ -400,13 +389,7 @@ class RangeReading:
     async def _last_chunk(self, gap: Gap, counts: bool) -> Place | None:
         """Return the missing entry that holds the last of several chunks; None if no checked entry does.
 
-        Args:
-            gap: the missing entries.
-            counts: reduce the number of entries that this range can still check.
-
-        Raises:
-            AdminError: the broker does not answer.
-            JMSSecurityError: the broker rejects the credentials.
+        ``counts`` reduces the number of entries that this range can still check.
         """
         admin = self._transport.admin
         if admin is None:

@@ -56,8 +56,7 @@ _LATE: Final = 5.0
 class StreamCursor:
     """Moves a subscription past the messages that a stream has read, so that the broker keeps the rest.
 
-    Args:
-        shared: move it even while it has consumers, which then miss messages that they have not received yet.
+    With ``shared``, it is moved even while it has consumers, which then miss messages that they have not received yet.
     """
 
     admin: Admin
@@ -69,19 +68,13 @@ class StreamCursor:
     _checked: bool = attrs.field(init=False, default=False)
 
     async def begin(self, stores: Mapping[str, Stored], position: StartPosition) -> dict[str, Place]:
-        """Create the subscription, or return its position if it exists: the stream then starts there.
+        """Create the subscription at ``position``, or return its position if it exists: the stream then starts there.
 
-        Messages acknowledged individually after that position are read again.
-
-        Args:
-            position: start of a new subscription.
-
-        Returns:
-            Start of the stream by partition, except for partitions where the subscription is new.
+        Messages acknowledged individually after that position are read again. Partitions where the subscription is new
+        are left out of the result.
 
         Raises:
             ConfigurationError: it has consumers, and ``shared`` is False.
-            TransportError: the broker does not answer.
         """
 
         async def one(topic: str) -> Place | None:
@@ -102,11 +95,7 @@ class StreamCursor:
         self._moved.update(places)
 
     async def kept(self, topics: Iterable[str]) -> set[str]:
-        """Return the topics that have the subscription; each is checked until it was found.
-
-        Raises:
-            TransportError: the broker does not answer.
-        """
+        """Return the topics that have the subscription; each is checked until it was found."""
 
         async def one(topic: str) -> None:
             with suppress(NotFoundError):
@@ -117,17 +106,11 @@ class StreamCursor:
         return self._there
 
     async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> list[str]:
-        """Acknowledge everything before ``start``. A failure is a warning: the broker keeps more than necessary.
+        """Acknowledge everything before ``start``; return the topics where that failed.
 
-        On a topic that is new to the stream, or has lost the subscription, it is created first, so that the broker
-        keeps unread messages.
-
-        Args:
-            start: end of the messages that were read and stored.
-            again: retry failed topics.
-
-        Returns:
-            Topics whose subscription could not be moved.
+        A failure is a warning, since the broker only keeps more than necessary; ``again`` retries it. On a topic that
+        is new to the stream, or has lost the subscription, it is created first, so that the broker keeps unread
+        messages.
 
         Raises:
             ConfigurationError: as ``begin``, only if neither method was called before.
@@ -151,7 +134,7 @@ class StreamCursor:
         return [topic for topic in stores if not done[topic]]
 
     async def _try(self, topic: str, last: WireId | None, level: int) -> bool:
-        """Move the subscription of one topic, unless nothing lies before it; return False if that failed."""
+        """Move the subscription of one topic if anything precedes the target; return False on failure."""
         try:
             if topic not in self._there:
                 await self.admin.create_subscription(topic, self.subscription, StartPosition.EARLIEST)
@@ -226,7 +209,7 @@ class StreamPlanner:
 
         Raises:
             ConfigurationError: other consumers use the subscription.
-            TransportError: the broker does not answer within ``outageTimeout``.
+            TransportError: the broker does not answer within ``outageTimeout``, here and in the methods below.
         """
         return await self._outage.wait(self._initial)
 
@@ -248,8 +231,8 @@ class StreamPlanner:
     async def latest(self, written: Mapping[str, Any], limited: bool) -> dict[str, Any]:
         """Return the end of the batch that starts at ``written``; ``written`` itself if there is nothing or too little.
 
-        Also ``written`` while the broker is unreachable: Spark then asks again, and ``report`` has the reason. If Spark
-        would not ask again, this waits.
+        While the broker is unreachable, that is ``written`` as well: Spark then asks again, and ``report`` has the
+        reason. If Spark would not ask again, this waits.
 
         Args:
             written: end of the previous batch. Spark has stored that it is done.
@@ -257,7 +240,6 @@ class StreamPlanner:
 
         Raises:
             DataLossError: a partition, or messages to read in it, no longer exist.
-            TransportError: the broker does not answer within ``outageTimeout``.
         """
         look = partial(self._latest, written, limited)
         if self._until is not None or not limited:
@@ -324,9 +306,9 @@ class StreamPlanner:
     async def report(self) -> dict[str, Any]:
         """Return the broker's newest offsets, the backlog after the newest batch, the source, and the losses so far.
 
-        Also ``unmoved``, the topics whose subscription could not be moved, and ``ended`` if everything up to the end of
-        the options was read and stored. While the broker is unreachable,
-        the last known ones, and ``unreachable``: ``seconds`` since, and ``reason``.
+        ``unmoved`` has the topics whose subscription could not be moved, and ``ended`` is True if everything up to the
+        end of the options was read and stored. While the broker is unreachable, the last known values are returned, and
+        ``unreachable``: ``seconds`` since, and ``reason``.
         """
         if self._outage.shown() is None:
             try:
@@ -351,7 +333,6 @@ class StreamPlanner:
 
         Raises:
             DataLossError: messages of the batch no longer exist.
-            TransportError: the broker does not answer within ``outageTimeout``.
         """
         return await self._outage.wait(partial(self._ranges, start, end))
 
@@ -377,9 +358,7 @@ class StreamPlanner:
     async def _look(self, fresh: bool = False, rest: float = 0.0) -> Mapping[str, Stored]:
         """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark asks.
 
-        Args:
-            fresh: request it now.
-            rest: minimum seconds between requests, as a multiple of the seconds that the last one took.
+        ``fresh`` requests it now; ``rest`` is a minimum pause, as a multiple of the time that the last request took.
         """
         now = self._clock.steady()
         pause = max(self.options.offset_poll_interval, rest * self._took)
