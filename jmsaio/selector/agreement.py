@@ -33,13 +33,14 @@ from jmsaio.selector.nodes import (
     Not,
     Or,
     Parentheses,
+    Refused,
     Sign,
     bare,
     children,
     plain,
+    refusal,
 )
 from jmsaio.selector.parser import parse
-from jmsaio.selector.refusal import Refused, refusal
 from jmsaio.selector.selector import CACHED, Header
 
 #: Prefix of a text whose comparisons convert strings to numbers.
@@ -187,9 +188,9 @@ def _in_jms(node: Node) -> Node:
         case And(terms=terms) | Or(terms=terms):
             return attrs.evolve(node, terms=tuple(map(_in_jms, terms)))
         case Compare(operator="<>"):
-            return Not(attrs.evolve(node, operator="="), node.at, node.depth + 1)
+            return Not(attrs.evolve(node, operator="="), at=node.at)
         case Like(negated=True):
-            return Not(attrs.evolve(node, negated=False), node.at, node.depth + 1)
+            return Not(attrs.evolve(node, negated=False), at=node.at)
     return node
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Final
 
 from jmsaio.model.headers import FIELDS
-from jmsaio.selector.literals import BEYOND
 from jmsaio.selector.nodes import (
     And,
     Arithmetic,
@@ -26,10 +25,11 @@ from jmsaio.selector.nodes import (
     Not,
     Or,
     Parentheses,
+    Refused,
     Sign,
     bare,
 )  # fmt: skip
-from jmsaio.selector.refusal import Refused
+from jmsaio.selector.parser import BEYOND
 
 #: Headers that selectors can't use.
 FORBIDDEN: Final = frozenset(header.name for header in FIELDS if not header.selectable)

@@ -2,7 +2,7 @@
 
 Each function is one expression per term of the outermost AND or OR, with a return as soon as the result is known. A
 term of the form ``name operator literal`` reads the raw property, checks whether the type mark is the usual one, and
-compares in place; everything else uses the functions of `compare` and `numbers`. Results are True, False and None.
+compares in place; everything else uses the functions of `evaluation`. Results are True, False and None.
 Names and strings of the selector are inserted into the source through ``repr`` only.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from jmsaio.model.values import Double, Float
 from jmsaio.model.wire import TYPE_SUFFIX, TYPE_SUFFIX_READ, ReceivedRecord
-from jmsaio.selector import compare, numbers, wire_values
+from jmsaio.selector import evaluation
 from jmsaio.selector.like import matcher
 from jmsaio.selector.nodes import (
     And,
@@ -34,7 +34,7 @@ from jmsaio.selector.nodes import (
 
 Result = bool | None
 OnRecord = Callable[[ReceivedRecord, Callable[[ReceivedRecord, str], object]], Result]
-OnValues = Callable[[wire_values.Get, wire_values.Get], Result]
+OnValues = Callable[[evaluation.Get, evaluation.Get], Result]
 
 #: Values of short texts, whose look-up is faster than parsing.
 _SMALL: Final = {str(value): value for value in range(1_000)}
@@ -44,12 +44,11 @@ _FLIPPED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "
 _PYTHON: Final = {"=": "==", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _GLOBALS: Final[dict[str, object]] = {
     "__builtins__": {}, "int": int, "len": len, "type": type, "str": str, "float": float,
-    "typed": wire_values.typed, "load": wire_values.load, "plain": wire_values.plain,
-    "between": compare.between, "not_between": compare.not_between, "inside": compare.inside,
-    "truth": compare.truth, "opposite": compare.opposite, "negate": numbers.negate, "positive": numbers.positive,
-    "fold": numbers.fold, "small": _SMALL.get,
-    **{function.__name__: function for function in compare.COMPARISONS.values()},
-    **{function.__name__: function for function in numbers.OPERATORS.values()},
+    "typed": evaluation.typed, "load": evaluation.load, "plain": evaluation.plain,
+    "between": evaluation.between, "not_between": evaluation.not_between, "inside": evaluation.inside,
+    "truth": evaluation.truth, "opposite": evaluation.opposite, "negate": evaluation.negate,
+    "positive": evaluation.positive, "combine": evaluation.combine, "fold": evaluation.fold, "small": _SMALL.get,
+    **{function.__name__: function for function in evaluation.COMPARISONS.values()},
 }  # fmt: skip
 
 
@@ -151,7 +150,7 @@ class _Source:
         operator, left, right = node.operator, bare(node.left), bare(node.right)
         if isinstance(left, Literal) and isinstance(right, Name):
             operator, left, right = _FLIPPED[operator], right, left
-        function = compare.COMPARISONS[operator].__name__
+        function = evaluation.COMPARISONS[operator].__name__
         if isinstance(left, Name) and isinstance(right, Literal):
             return self.against(left.name, _PYTHON[operator], function, right.value)
         return f"{function}({self.value(left, level)}, {self.value(right, level)})"
@@ -176,8 +175,7 @@ class _Source:
             case Sign(sign=sign, operand=operand):
                 return f"{'negate' if sign == '-' else 'positive'}({self.operand(operand, level + 1)})"
             case Arithmetic(first=first, rest=((operator, second),)):
-                function = numbers.OPERATORS[operator].__name__
-                return f"{function}({self.operand(first, level + 1)}, {self.operand(second, level + 1)})"
+                return f"combine({operator!r}, {self.operand(first, level + 1)}, {self.operand(second, level + 1)})"
             case Arithmetic(first=first, rest=rest):
                 operators = self.constant(tuple(operator for operator, _ in rest))
                 operands = ", ".join(self.operand(part, level + 1) for part in (first, *(part for _, part in rest)))
@@ -218,7 +216,7 @@ class _Source:
 
     def raw(self, name: str) -> str:
         """Return the unconverted value of a name; None if it is missing."""
-        return f"{'header' if name in wire_values.HEADERS else 'get'}({name!r})"
+        return f"{'header' if name in evaluation.HEADERS else 'get'}({name!r})"
 
     def typed(self, name: str) -> str:
         """Return the canonical value of a name."""
@@ -287,7 +285,7 @@ class _OnRecord(_Source):
 
 def _is_header(name: str) -> bool:
     """Return whether a record's value is read through the header function."""
-    return name in wire_values.HEADERS or name in wire_values.PROVIDED
+    return name in evaluation.HEADERS or name in evaluation.PROVIDED
 
 
 def _digits(literal: object) -> str:

@@ -1,163 +1,171 @@
-"""The syntax tree of a selector: frozen nodes, each with its offset in the text.
+"""The syntax tree of a selector, and the error of an invalid part.
 
-One set of nodes serves both dialects; nodes of the Starlight dialect only are marked as such. Chains of AND, OR, ``+
--`` and ``* / %`` are one node with many parts, so that a long chain is not a deep tree.
+One set of frozen nodes serves both dialects; nodes of the Starlight dialect only are marked as such. Chains of AND, OR,
+``+ -`` and ``* / %`` are one node with many parts, so that a long chain is not a deep tree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import attrs
 
+from jmsaio.errors import InvalidSelectorError
 
-#: A literal too large for a long, which the ActiveMQ engine keeps as a BigDecimal (Starlight dialect only).
+#: Number of characters shown on each side of the position.
+_SIDE = 30
+
+
+class Refused(Exception):
+    """A part of a selector is invalid at its position; converted to InvalidSelectorError by callers that have the text.
+
+    Attributes:
+        reason: the problem, and the expected text.
+        at: 0-based offset in the text.
+    """
+
+    def __init__(self, reason: str, at: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.at = at
+
+
+def refusal(reason: str, text: str, at: int) -> InvalidSelectorError:
+    """Return the error for ``text``, with a second and third line that show the position.
+
+    Args:
+        reason: the problem, and the expected text.
+        at: 0-based offset; the column of the error is one more, counted from the start of the text even if the text has
+            several lines.
+    """
+    start, end = max(0, at - _SIDE), at + _SIDE
+    head, tail = "..." if start > 0 else "", "..." if end < len(text) else ""
+    excerpt = "".join(character if character.isprintable() else " " for character in text[start:end])
+    pointer = " " * (len(head) + at - start) + "^"
+    message = f"selector, column {at + 1}: {reason}\n  {head}{excerpt}{tail}\n  {pointer}"
+    return InvalidSelectorError(message, text=text, column=at + 1)
+
+
 class Big(int):
-    """An integer beyond 64 bits; it equals only another one of the same value."""
+    """A literal too large for a long, which the ActiveMQ engine keeps as a BigDecimal (Starlight dialect only)."""
 
 
 @attrs.frozen
-class Literal:
+class Node:
+    """A part of a selector; ``at`` is its offset in the text, of parentheses that of their content."""
+
+    at: int = attrs.field(kw_only=True)
+
+
+@attrs.frozen
+class Literal(Node):
     """A constant: canonical value (str, bool, int, Long, Float, float), or None for NULL."""
 
     value: object
-    at: int
-    depth: int = 1
 
 
 @attrs.frozen
-class Name:
+class Name(Node):
     """A header or property name."""
 
     name: str
-    at: int
-    depth: int = 1
 
 
 @attrs.frozen
-class Parentheses:
+class Parentheses(Node):
     """An expression in parentheses."""
 
     inner: Node
-    at: int
-    depth: int
 
 
 @attrs.frozen
-class Sign:
+class Sign(Node):
     """Unary ``-`` or ``+``."""
 
     sign: str
     operand: Node
-    at: int
-    depth: int
 
 
 @attrs.frozen
-class Arithmetic:
+class Arithmetic(Node):
     """``first`` followed by (operator, operand) pairs of one level of precedence, evaluated left to right."""
 
     first: Node
     rest: tuple[tuple[str, Node], ...]
-    at: int
-    depth: int
 
 
 @attrs.frozen
-class Compare:
+class Compare(Node):
     """``= <> < <= > >=``; ``operator_at`` is the offset of the operator."""
 
     operator: str
     left: Node
     right: Node
-    at: int
     operator_at: int
-    depth: int
 
 
 @attrs.frozen
-class Between:
+class Between(Node):
     """``subject [NOT] BETWEEN low AND high``."""
 
     subject: Node
     low: Node
     high: Node
     negated: bool
-    at: int
-    depth: int
 
 
 @attrs.frozen
-class In:
+class In(Node):
     """``subject [NOT] IN ('a', 'b')``."""
 
     subject: Node
     values: tuple[str, ...]
     negated: bool
-    at: int
-    depth: int
 
 
 @attrs.frozen
-class Like:
+class Like(Node):
     """``subject [NOT] LIKE 'pattern' [ESCAPE 'c']``; the offsets are those of the two literals."""
 
     subject: Node
     pattern: Literal
     escape: Literal | None
     negated: bool
-    at: int
-    depth: int
 
 
 @attrs.frozen
-class IsNull:
+class IsNull(Node):
     """``subject IS [NOT] NULL``."""
 
     subject: Node
     negated: bool
-    at: int
-    depth: int
 
 
 @attrs.frozen
-class Not:
+class Not(Node):
     """``NOT operand``."""
 
     operand: Node
-    at: int
-    depth: int
 
 
 @attrs.frozen
-class And:
+class And(Node):
     """Two or more terms joined by AND."""
 
     terms: tuple[Node, ...]
-    at: int
-    depth: int
 
 
 @attrs.frozen
-class Or:
+class Or(Node):
     """Two or more terms joined by OR."""
 
     terms: tuple[Node, ...]
-    at: int
-    depth: int
 
 
 @attrs.frozen
-class Call:
+class Call(Node):
     """A function call (Starlight dialect only)."""
 
     function: str
     arguments: tuple[Node, ...]
-    at: int
-    depth: int
-
-
-Node = Literal | Name | Parentheses | Sign | Arithmetic | Compare | Between | In | Like | IsNull | Not | And | Or | Call
 
 
 def children(node: Node) -> tuple[Node, ...]:
@@ -180,11 +188,6 @@ def children(node: Node) -> tuple[Node, ...]:
         case Call(arguments=arguments):
             return arguments
     return ()
-
-
-def deeper(parts: Iterable[Node]) -> int:
-    """Return the depth of a node with the children ``parts``."""
-    return 1 + max(part.depth for part in parts)
 
 
 def bare(node: Node) -> Node:

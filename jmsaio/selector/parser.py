@@ -1,27 +1,51 @@
-"""Selector text to syntax tree: lark grammars for both dialects, limits, and errors with the column."""
+"""Selector text to syntax tree: lark grammars for both dialects, literals, limits, and errors with the column.
+
+Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax; ActiveMQ's lexer for the Starlight dialect.
+"""
 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from importlib import resources
+from typing import Any
 
-from lark import Lark, Token
+from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.arguments import shown
-from jmsaio.model.names import is_identifier_part, is_identifier_start
-from jmsaio.selector.builder import Builder
-from jmsaio.selector.nodes import Node
-from jmsaio.selector.refusal import Refused, refusal
+from jmsaio.model.names import RESERVED_WORDS, is_identifier_part, is_identifier_start
+from jmsaio.model.values import Float, Long
+from jmsaio.selector.evaluation import wrap_long
+from jmsaio.selector.nodes import (
+    And,
+    Arithmetic,
+    Between,
+    Big,
+    Call,
+    Compare,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Name,
+    Node,
+    Not,
+    Or,
+    Parentheses,
+    Refused,
+    Sign,
+    children,
+    refusal,
+)
 
 #: Maximum length of a selector in characters: enough for an IN list with thousands of entries.
 MAX_LENGTH = 65_536
-#: Words that are not identifiers, in any letter case (Jakarta Messaging 3.1, 3.8.1.1 Message selector syntax); XPATH
-#: and XQUERY in the Starlight dialect only.
-RESERVED = frozenset({"NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE"})
-RESERVED_STARLIGHT = RESERVED | {"XPATH", "XQUERY"}
+#: Maximum nesting of parentheses, signs, NOT and operators.
+MAX_DEPTH = 64
+_RESERVED_STARLIGHT = RESERVED_WORDS | {"XPATH", "XQUERY"}
 
 _OPERAND = "a name, a number, a string, TRUE, FALSE, '(' or a sign"
 _CONDITION = "a name, a number, a string, TRUE, FALSE, NOT, '(' or a sign"
@@ -53,12 +77,21 @@ def parse(text: str, dialect: str = "jms", start: int = 0) -> Node:
         raise refusal(f"the selector has {len(text)} characters, the limit is {MAX_LENGTH}", text, MAX_LENGTH)
     try:
         selector = " " * start + text[start:]
-        tree = _lark(dialect).parse(selector if dialect == "jms" else blanked(selector))
+        tree: Any = _lark(dialect).parse(selector if dialect == "jms" else blanked(selector))
+        _check_depth(tree)
     except Refused as error:
         raise refusal(error.reason, text, error.at) from None
     except UnexpectedInput as error:
         raise _unexpected(error, text) from None
-    return tree  # type: ignore[return-value]  # the builder's start rule returns the node itself
+    return tree  # type: ignore[no-any-return]  # the builder's start rule returns the node itself
+
+
+def _check_depth(tree: Node) -> None:
+    level = [tree]
+    for _ in range(MAX_DEPTH):
+        level = [child for node in level for child in children(node)]
+    if level:
+        raise Refused(f"nested deeper than {MAX_DEPTH} levels", level[0].at)
 
 
 @functools.cache
@@ -68,7 +101,7 @@ def _lark(dialect: str) -> Lark:
     grammar = resources.files("jmsaio.selector").joinpath(file).read_text("utf-8")
     callback = _jms_word if dialect == "jms" else _starlight_word
     return Lark(
-        grammar, parser="lalr", lexer="basic", transformer=Builder(dialect), lexer_callbacks={"ID": callback},
+        grammar, parser="lalr", lexer="basic", transformer=_Builder(dialect), lexer_callbacks={"ID": callback},
     )  # fmt: skip
 
 
@@ -76,7 +109,7 @@ def _jms_word(token: Token) -> Token:
     """Give a reserved word its own type; require other words to be Java identifiers."""
     if token.isascii():
         word = token.upper()
-        if word in RESERVED:
+        if word in RESERVED_WORDS:
             return Token.new_borrow_pos(word, str(token), token)
     for place, character in enumerate(token):
         if not is_identifier_part(character) or (place == 0 and not is_identifier_start(character)):
@@ -86,7 +119,7 @@ def _jms_word(token: Token) -> Token:
 
 def _starlight_word(token: Token) -> Token:
     word = token.upper()
-    return Token.new_borrow_pos(word, str(token), token) if word in RESERVED_STARLIGHT else token
+    return Token.new_borrow_pos(word, str(token), token) if word in _RESERVED_STARLIGHT else token
 
 
 def _unexpected(error: UnexpectedInput, text: str) -> InvalidSelectorError:
@@ -104,7 +137,7 @@ def _unexpected(error: UnexpectedInput, text: str) -> InvalidSelectorError:
 
 
 def _shown(token: Token) -> str:
-    if token.type in RESERVED_STARLIGHT:
+    if token.type in _RESERVED_STARLIGHT:
         return f"the reserved word {token}"
     return f"{str(token)[:20]!r}..." if len(token) > 20 else shown(str(token))
 
@@ -144,3 +177,202 @@ def blanked(text: str) -> str:
         parts += (text[kept:start], " " * (place - start))
         kept = place
     return "".join((*parts, text[kept:]))
+
+
+# Grammar rules to nodes
+
+
+@v_args(inline=True)
+class _Builder(Transformer[Token, Node]):
+    """Creates the nodes: one method per rule or alias of the two grammars, called bottom up while lark parses.
+
+    ``dialect`` decides how numbers are parsed.
+    """
+
+    def __init__(self, dialect: str) -> None:
+        super().__init__(visit_tokens=False)
+        self._is_jms = dialect == "jms"
+
+    def start(self, node: Node) -> Node:
+        return node
+
+    def any_of(self, *parts: Any) -> Node:
+        return parts[0] if len(parts) == 1 else Or(parts[::2], at=parts[0].at)
+
+    def all_of(self, *parts: Any) -> Node:
+        return parts[0] if len(parts) == 1 else And(parts[::2], at=parts[0].at)
+
+    def negation(self, word: Token, operand: Node) -> Node:
+        return Not(operand, at=_start(word))
+
+    def comparison(self, token: Token) -> Token:
+        return token
+
+    def compare(self, left: Node, operator: Token, right: Node) -> Node:
+        return Compare(str(operator), left, right, _start(operator), at=left.at)
+
+    def between(self, subject: Node, *rest: Any) -> Node:
+        return Between(subject, rest[-3], rest[-1], rest[0].type == "NOT", at=subject.at)
+
+    def inside(self, subject: Node, *rest: Any) -> Node:
+        values = tuple(str(item.value) for item in rest if isinstance(item, Literal))
+        return In(subject, values, rest[0].type == "NOT", at=subject.at)
+
+    def like(self, subject: Node, *rest: Any) -> Node:
+        pattern, *escape = (item for item in rest if isinstance(item, Literal))
+        character = escape[0] if escape else None
+        if character is not None and len(str(character.value)) != 1:
+            raise Refused("ESCAPE needs a string of exactly one character", character.at)
+        return Like(subject, pattern, character, rest[0].type == "NOT", at=subject.at)
+
+    def is_null(self, subject: Node, *rest: Token) -> Node:
+        return IsNull(subject, rest[1].type == "NOT", at=subject.at)
+
+    def arithmetic(self, first: Node, *rest: Any) -> Node:
+        if not rest:
+            return first
+        pairs = tuple((str(operator), operand) for operator, operand in zip(rest[::2], rest[1::2], strict=True))
+        return Arithmetic(first, pairs, at=first.at)
+
+    def signed(self, sign: Token, operand: Node) -> Node:
+        """Build a sign; in the jms dialect it is folded into a number at once, so that -2^63 can be written."""
+        at = _start(sign)
+        if self._is_jms and isinstance(operand, Literal) and isinstance(operand.value, (int, float)):
+            folded = _folded(str(sign), operand.value)
+            if folded is not None:
+                return Literal(folded, at=at)
+        return Sign(str(sign), operand, at=at)
+
+    def name(self, token: Token) -> Node:
+        return Name(str(token), at=_start(token))
+
+    def number(self, token: Token) -> Node:
+        parse_number = jms_number if self._is_jms else starlight_number
+        try:
+            return Literal(parse_number(str(token)), at=_start(token))
+        except ValueError as error:
+            raise Refused(str(error), _start(token)) from None
+
+    def string(self, token: Token) -> Node:
+        return Literal(token[1:-1].replace("''", "'"), at=_start(token))
+
+    def boolean(self, token: Token) -> Node:
+        return Literal(token.type == "TRUE", at=_start(token))
+
+    def null(self, token: Token) -> Node:
+        return Literal(None, at=_start(token))
+
+    def group(self, inner: Node) -> Node:
+        return Parentheses(inner, at=inner.at)
+
+    def call(self, function: Token, *arguments: Node) -> Node:
+        return Call(str(function), arguments, at=_start(function))
+
+
+def _start(token: Token) -> int:
+    return token.start_pos or 0
+
+
+def _folded(sign: str, value: int | float) -> int | float | None:
+    """Return the number with its sign and its own type, or None if it can't be signed here (TRUE, +2^63)."""
+    if value is BEYOND:
+        return Long(LONG_MIN) if sign == "-" else None
+    if isinstance(value, bool):
+        return None
+    if sign == "+":
+        return value
+    if isinstance(value, Long):
+        return Long(wrap_long(-value))
+    return Float(-value) if isinstance(value, Float) else -value
+
+
+# Text of literals to values
+
+_EXACT = re.compile(r"(?:0[xX](?P<hex>[0-9a-fA-F]+)|(?P<octal>0[0-7]*)|(?P<decimal>[1-9][0-9]*))(?P<long>[lL]?)")
+_APPROXIMATE = re.compile(r"(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eEfFdD]))(?:[eE][+-]?[0-9]+)?(?P<suffix>[fFdD]?)")
+#: Maximum number of digits: a 64-bit number never needs more, and longer text is refused before Python converts it.
+_MOST_DIGITS = 100
+
+INT_MIN, INT_MAX = -(2**31), 2**31 - 1
+LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+#: 2^63, which a long can't hold: a literal of this value must follow a minus directly.
+BEYOND = Big(2**63)
+
+
+def jms_number(image: str) -> int | float:
+    """Parse a number of the jms dialect.
+
+    Returns:
+        int (32 bits), Long, float (double), Float, or BEYOND for 2^63.
+
+    Raises:
+        ValueError: not a number, or out of range; its text has the reason.
+    """
+    exact = _EXACT.fullmatch(image)
+    if exact is not None:
+        return _exact(exact, image)
+    approximate = _APPROXIMATE.fullmatch(image)
+    if approximate is not None:
+        return _approximate(image, approximate["suffix"])
+    if re.fullmatch(r"0[0-9]+[lL]?", image):
+        raise ValueError(f"{_short(image)} starts with 0, so it is octal and can have only the digits 0 to 7")
+    raise ValueError(f"{_short(image)} is not a number")
+
+
+def _exact(exact: re.Match[str], image: str) -> int:
+    digits, base = next((exact[name], base) for name, base in _BASES if exact[name] is not None)
+    if len(digits.lstrip("0")) > _MOST_DIGITS:
+        raise ValueError(f"{_short(image)} does not fit in 64 bits")
+    value = int(digits, base)
+    if value > LONG_MAX:
+        if value == BEYOND:
+            return BEYOND
+        raise ValueError(f"{_short(image)} does not fit in 64 bits")
+    return Long(value) if exact["long"] or value > INT_MAX else value
+
+
+_BASES = (("hex", 16), ("octal", 8), ("decimal", 10))
+
+
+def _approximate(image: str, suffix: str) -> float:
+    value = float(image[:-1] if suffix else image)
+    if suffix in ("f", "F"):
+        value = Float(value)
+    if math.isinf(value):
+        raise ValueError(f"{_short(image)} does not fit in a {'float' if suffix in ('f', 'F') else 'double'}")
+    return value
+
+
+def starlight_number(image: str) -> int | float:
+    """Parse a number of the Starlight dialect as the Java engine does.
+
+    A decimal literal too large for a long becomes a `Big`, except that one whose low 64 bits happen to fit in an int
+    becomes that int (the Java code narrows before it checks).
+
+    Raises:
+        ValueError: a hexadecimal or octal literal does not fit in 64 bits.
+    """
+    exact = _EXACT.fullmatch(image)
+    if exact is None:
+        return float(image)
+    if exact["decimal"] is None:
+        return _exact_radix(exact, image)
+    digits = exact["decimal"]
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"{_short(image)} has more than {_MOST_DIGITS} digits")
+    value = int(digits)
+    low = (value + 2**63) % 2**64 - 2**63
+    if INT_MIN <= low <= INT_MAX:
+        return low
+    return Long(value) if value <= LONG_MAX else Big(value)
+
+
+def _exact_radix(exact: re.Match[str], image: str) -> int:
+    value = _exact(exact, image)
+    if value is BEYOND:
+        raise ValueError(f"{_short(image)} does not fit in 64 bits")
+    return value
+
+
+def _short(image: str) -> str:
+    return image if len(image) <= 24 else f"{image[:20]}..."

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from jmsaio.model.arguments import check_text
 from jmsaio.model.messages.message import Message
 from jmsaio.model.wire import ReceivedRecord
-from jmsaio.selector.refusal import Refused, refusal
 
 if TYPE_CHECKING:
     from jmsaio.selector.generate import OnValues
@@ -78,7 +77,8 @@ class Selector:
 
 @functools.lru_cache(maxsize=CACHED)
 def _compiled(text: str) -> _Functions:
-    from jmsaio.selector import check, generate, wire_values
+    from jmsaio.selector import check, evaluation, generate
+    from jmsaio.selector.nodes import Refused, refusal
     from jmsaio.selector.parser import parse
 
     tree = parse(text)
@@ -93,7 +93,7 @@ def _compiled(text: str) -> _Functions:
 
     def matches(message: Message | Mapping[str, object]) -> bool | None:
         if isinstance(message, Mapping):
-            return on_values()(*wire_values.of_mapping(message))
-        return on_values()(*wire_values.of_message(message))
+            return on_values()(*evaluation.of_mapping(message))
+        return on_values()(*evaluation.of_message(message))
 
     return generate.compile_record(tree), matches

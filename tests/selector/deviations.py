@@ -15,7 +15,7 @@ import attrs
 
 from jmsaio.errors import InvalidSelectorError
 from jmsaio.model.values import Byte, Float, Long, Short
-from jmsaio.selector import nodes, numbers, parser
+from jmsaio.selector import evaluation, nodes, parser
 from jmsaio.selector.check import FORBIDDEN
 from jmsaio.selector.nodes import Big, Node
 from tests.selector.generator import Values
@@ -64,10 +64,10 @@ def value(node: Node, values: Values) -> object:
             return constant
         case nodes.Sign(sign=sign, operand=operand):
             inner = value(operand, values)
-            return numbers.negate(inner) if sign == "-" else numbers.positive(inner)
+            return evaluation.negate(inner) if sign == "-" else evaluation.positive(inner)
         case nodes.Arithmetic(first=first, rest=rest):
             operands = (first, *(operand for _, operand in rest))
-            return numbers.fold(tuple(name for name, _ in rest), tuple(value(part, values) for part in operands))
+            return evaluation.fold(tuple(name for name, _ in rest), tuple(value(part, values) for part in operands))
     return True
 
 
@@ -89,7 +89,7 @@ def steps(node: Node, values: Values) -> list[tuple[str, object, object]]:
     for operator, operand in node.rest:
         other = value(operand, values)
         found.append((operator, result, other))
-        result = numbers.fold((operator,), (result, other))
+        result = evaluation.fold((operator,), (result, other))
     return found
 
 
@@ -111,7 +111,7 @@ def family(item: object) -> str:
         return "boolean"
     if isinstance(item, str):
         return "string"
-    return "number" if numbers.rank(item) else str(item)
+    return "number" if evaluation.rank(item) else str(item)
 
 
 def _not_binds_tighter(node: Node, values: Values) -> bool:
@@ -185,7 +185,7 @@ def _small_long(node: Node, values: Values) -> bool:
         return False
     operands = [nodes.bare(child) for child in nodes.children(node)]
     literals = [item.value for item in operands if isinstance(item, nodes.Literal)]
-    return any(isinstance(item, Long) and numbers.wrap_int(item) == item for item in literals)
+    return any(isinstance(item, Long) and evaluation.wrap_int(item) == item for item in literals)
 
 
 def _boolean_beside_literal(node: Node, values: Values) -> bool:

@@ -1,4 +1,4 @@
-"""Texts that are no selectors, where the error points, and the limits."""
+"""Accepted and refused texts, trees, literals, limits and positions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from jmsaio.errors import InvalidSelectorError
-from jmsaio.selector import Selector
-from jmsaio.selector.builder import MAX_DEPTH
-from jmsaio.selector.parser import MAX_LENGTH, blanked, parse
+from jmsaio.model.values import Float, Long
+from jmsaio.selector import Selector, nodes
+from jmsaio.selector.nodes import Big
+from jmsaio.selector.parser import (
+    BEYOND,
+    MAX_DEPTH,
+    MAX_LENGTH,
+    blanked,
+    jms_number,
+    parse,
+    starlight_number,
+)
 
 
 @pytest.mark.parametrize(
@@ -180,3 +189,110 @@ def test_places_of_errors_stay() -> None:
 def test_openings_without_an_end_take_linear_time() -> None:
     for text in ("-" * 200_000, "/* " * 100_000, "\n" + "--/ *" * 50_000, "'" * 100_001):
         assert blanked(text) == text
+
+
+def test_not_binds_tighter_than_and_and_and_than_or() -> None:
+    tree = parse("a = 1 OR NOT b = 2 AND c BETWEEN 1 AND 2 AND d")
+    assert isinstance(tree, nodes.Or)
+    second = tree.terms[1]
+    assert isinstance(second, nodes.And) and len(second.terms) == 3
+    assert isinstance(second.terms[0], nodes.Not) and isinstance(second.terms[0].operand, nodes.Compare)
+    assert isinstance(second.terms[1], nodes.Between)
+
+
+def test_the_starlight_grammar_binds_not_tighter() -> None:
+    tree = parse("NOT a = 1", "starlight")
+    assert isinstance(tree, nodes.Compare) and isinstance(tree.left, nodes.Not)
+
+
+def test_chains_are_flat() -> None:
+    tree = parse("a = 1 + 2 - 3 * 4 / 5")
+    assert isinstance(tree, nodes.Compare) and isinstance(tree.right, nodes.Arithmetic)
+    assert [operator for operator, _ in tree.right.rest] == ["+", "-"]
+    assert isinstance(parse(" AND ".join(["a"] * 1000)), nodes.And)  # not nested deeper than allowed
+
+
+def test_nodes_know_where_they_stand() -> None:
+    tree = parse("  a >= 1 AND (b LIKE 'x')")
+    assert isinstance(tree, nodes.And) and tree.at == 2
+    compare, group = tree.terms
+    assert isinstance(compare, nodes.Compare) and compare.operator_at == 4
+    assert isinstance(group, nodes.Parentheses) and group.at == 14
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "kind"),
+    [
+        ("-5", -5, int),
+        ("- -5", 5, int),
+        ("+5", 5, int),
+        ("-5L", -5, Long),
+        ("-9223372036854775808", -(2**63), Long),
+        ("- -9223372036854775808", -(2**63), Long),
+        ("-2147483648", -(2**31), Long),
+        ("-1.5", -1.5, float),
+        ("-1.5f", -1.5, Float),
+    ],
+)
+def test_numbers_take_their_sign_in(text: str, value: float, kind: type) -> None:
+    tree = parse(f"a = {text}")
+    assert isinstance(tree, nodes.Compare) and isinstance(tree.right, nodes.Literal)
+    assert (tree.right.value, type(tree.right.value)) == (value, kind)
+
+
+def test_depth_is_limited() -> None:
+    parse("(" * (MAX_DEPTH - 2) + "a = 1" + ")" * (MAX_DEPTH - 2))
+    with pytest.raises(InvalidSelectorError, match="deeper"):
+        parse("(" * (MAX_DEPTH - 1) + "a = 1" + ")" * (MAX_DEPTH - 1))
+    with pytest.raises(InvalidSelectorError, match="deeper"):
+        parse("(" * 32_000 + "a" + ")" * 32_000)
+
+
+@pytest.mark.parametrize(
+    ("image", "value"),
+    [
+        ("0", 0), ("5", 5), ("2147483647", 2**31 - 1), ("2147483648", Long(2**31)), ("5L", Long(5)), ("5l", Long(5)),
+        ("0x1F", 31), ("0XfL", Long(15)), ("017", 15), ("00", 0), ("07L", Long(7)), ("5.", 5.0), (".5", 0.5),
+        ("9223372036854775807", Long(2**63 - 1)), ("9223372036854775808", BEYOND), ("1e3", 1000.0), ("1.5E-1", 0.15),
+        ("1.5f", Float(1.5)), ("0.1F", Float(0.1)), ("2D", 2.0), ("5f", Float(5)), ("08.5", 8.5), ("09e1", 90.0),
+        ("1.e2d", 100.0),
+    ],
+)  # fmt: skip
+def test_a_number_literal_of_jms_has_the_type_that_java_gives_it(image: str, value: object) -> None:
+    found = jms_number(image)
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["1abc", "0x", "0xg", "08", "1_0", "1e", "1e+", "1.2.3", "0b1", "9223372036854775809", "0x8000000000000001",
+     "1e400", "4e38f", "5ll", "5.L", ".e1", "9" * 5000, "0" * 5000 + "8"],
+)  # fmt: skip
+def test_no_jms_numbers(image: str) -> None:
+    with pytest.raises(ValueError):
+        jms_number(image)
+
+
+@pytest.mark.parametrize(
+    ("image", "value"),
+    [
+        ("5", 5), ("5L", 5), ("2147483648", Long(2**31)), ("9223372036854775808", Big(2**63)), ("1e400", float("inf")),
+        ("18446744073709551621", 5), ("0xff", 255), ("0xffffffff", Long(2**32 - 1)), ("010", 8), ("0", 0),
+    ],
+)  # fmt: skip
+def test_a_number_literal_of_starlight_wraps_and_widens_as_there(image: str, value: object) -> None:
+    found = starlight_number(image)
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize("image", ["0xffffffffffffffff", "0x8000000000000000", "01000000000000000000000", "9" * 101])
+def test_no_starlight_numbers(image: str) -> None:
+    with pytest.raises(ValueError):
+        starlight_number(image)
+
+
+def test_two_quotes_in_a_string_are_one() -> None:
+    images = {"''": "", "'a'": "a", "'it''s'": "it's", "''''": "'", "'a\\b'": "a\\b"}
+    for image, value in images.items():
+        tree = parse(f"a = {image}")
+        assert isinstance(tree, nodes.Compare) and tree.right == nodes.Literal(value, at=4)

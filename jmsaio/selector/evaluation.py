@@ -1,0 +1,328 @@
+"""What a compiled selector calls: values of names, three-valued comparisons, and Java's arithmetic.
+
+Jakarta Messaging 3.1, 3.8.1.2 Null values and 3.8.1.3 Special notes.
+
+Values are canonical: plain ``int`` and its subclasses ``Byte``, ``Short``, ``Int``, ``Long``; ``float`` and ``Double``
+are doubles, ``Float`` is a float. A plain int beyond 32 bits (from a caller's mapping) counts as a long. Comparisons
+return True, False or None (UNKNOWN). NULL on either side is UNKNOWN; values of different families (string, number,
+Boolean) are never equal, unequal or ordered: FALSE.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Final
+
+from jmsaio.errors import MessageFormatError
+from jmsaio.model.headers import FIELDS, FOR_SELECTORS, JMSX, Header, Headers
+from jmsaio.model.messages.message import Message
+from jmsaio.model.text import parse_wire
+from jmsaio.model.values import Byte, Double, Float, Int, Long, Short, canonical_property, round_float
+
+INT, LONG, FLOAT, DOUBLE = 1, 2, 3, 4
+#: Rank of the number classes; any other class is not a number.
+RANKS: Final[dict[type, int]] = {
+    int: INT, Byte: INT, Short: INT, Int: INT, Long: LONG, Float: FLOAT, float: DOUBLE, Double: DOUBLE,
+}  # fmt: skip
+
+_EXACT = 2**53
+
+
+class Mismatch:
+    """Result of arithmetic with a value that is not a number: the surrounding comparison is FALSE."""
+
+    def __repr__(self) -> str:
+        return "MISMATCH"
+
+
+MISMATCH: Final = Mismatch()
+
+
+def rank(value: object) -> int:
+    """Return the rank of a number, 0 for anything else."""
+    found = RANKS.get(type(value), 0)
+    if found == INT and not -0x80000000 <= value <= 0x7FFFFFFF:  # type: ignore[operator]  # rank INT is an int
+        return LONG
+    return found
+
+
+def wrap_int(value: int) -> int:
+    """Return the low 32 bits of ``value`` as a signed number."""
+    return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+
+
+def wrap_long(value: int) -> int:
+    """Return the low 64 bits of ``value`` as a signed number."""
+    return ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+
+
+def single_of(value: float) -> float:
+    """Return a number of any rank as a float, rounded once (a long must not be rounded to a double first)."""
+    if isinstance(value, int) and not -_EXACT <= value <= _EXACT:
+        size = abs(value)
+        shift = size.bit_length() - 40
+        kept = size >> shift | (size & ((1 << shift) - 1) != 0)  # the last bit records that bits were cut off
+        return math.copysign(round_float(float(kept)) * 2.0**shift, value)
+    return round_float(float(value))
+
+
+def _number(value: float, level: int) -> float:
+    """Return the result of an operation as a value of its rank."""
+    if level == INT:
+        return wrap_int(int(value))
+    if level == LONG:
+        return int.__new__(Long, wrap_long(int(value)))
+    if level == FLOAT:
+        return float.__new__(Float, round_float(value))
+    return value
+
+
+def divide_floats(left: float, right: float) -> float:
+    """Divide by the rules of IEEE, even if Python would raise."""
+    if right != 0.0:
+        return left / right
+    if left == 0.0 or math.isnan(left) or math.isnan(right):
+        return math.nan
+    return math.copysign(math.inf, left) * math.copysign(1.0, right)
+
+
+def combine(operator: str, left: object, right: object) -> object:
+    """Evaluate ``left operator right`` with one of ``+ - * /``.
+
+    Integers are truncated toward zero when divided.
+
+    Returns:
+        None with a NULL operand and for an integer divided by zero, MISMATCH with an operand that is not a number.
+    """
+    if left is None or right is None:
+        return None
+    level_left, level_right = rank(left), rank(right)
+    if level_left == 0 or level_right == 0:
+        return MISMATCH
+    level = max(level_left, level_right)
+    assert isinstance(left, (int, float)) and isinstance(right, (int, float))  # implied by a rank above 0
+    if level == FLOAT:
+        left, right = single_of(left), single_of(right)
+    elif level == DOUBLE:
+        left, right = float(left), float(right)
+    if operator == "+":
+        return _number(left + right, level)
+    if operator == "-":
+        return _number(left - right, level)
+    if operator == "*":
+        return _number(left * right, level)
+    if level >= FLOAT:
+        return _number(divide_floats(left, right), level)
+    if right == 0:
+        return None  # Java would throw; the specification does not define it, and UNKNOWN selects nothing
+    quotient = abs(int(left)) // abs(int(right))
+    return _number(-quotient if (left < 0) != (right < 0) else quotient, level)
+
+
+def negate(value: object) -> object:
+    """Evaluate ``- value``; see ``combine``."""
+    if value is None:
+        return None
+    level = rank(value)
+    if level == 0:
+        return MISMATCH
+    assert isinstance(value, (int, float))  # implied by a rank above 0
+    return _number(-value, level)
+
+
+def positive(value: object) -> object:
+    """Evaluate ``+ value``; see ``combine``."""
+    return None if value is None else value if rank(value) else MISMATCH
+
+
+def fold(operators: tuple[str, ...], operands: tuple[object, ...]) -> object:
+    """Evaluate a chain of operators of one level from left to right; there is one operand more than operators."""
+    result = operands[0]
+    for operator, operand in zip(operators, operands[1:], strict=True):
+        result = combine(operator, result, operand)
+    return result
+
+
+# Comparisons
+
+
+def _promoted(left: object, right: object) -> tuple[float, float] | None:
+    """Return both numbers in the type in which Java compares them, or None if one is not a number."""
+    level_left, level_right = RANKS.get(type(left), 0), RANKS.get(type(right), 0)
+    if level_left == 0 or level_right == 0:
+        return None
+    assert isinstance(left, (int, float)) and isinstance(right, (int, float))  # implied by a rank above 0
+    level = max(level_left, level_right)
+    if level == FLOAT:
+        return single_of(left), single_of(right)
+    return (float(left), float(right)) if level == DOUBLE else (left, right)
+
+
+def equal(left: object, right: object) -> bool | None:
+    """Evaluate ``left = right``."""
+    if left is None or right is None:
+        return None
+    numbers = _promoted(left, right)
+    if numbers is not None:
+        return numbers[0] == numbers[1]
+    return type(left) is type(right) and type(left) in _FAMILIES and left == right
+
+
+def unequal(left: object, right: object) -> bool | None:
+    """Evaluate ``left <> right``: FALSE, not TRUE, for values of different families."""
+    if left is None or right is None:
+        return None
+    numbers = _promoted(left, right)
+    if numbers is not None:
+        return numbers[0] != numbers[1]
+    return type(left) is type(right) and type(left) in _FAMILIES and left != right
+
+
+_FAMILIES: Final = (str, bool)
+
+
+def less(left: object, right: object) -> bool | None:
+    """Evaluate ``left < right``."""
+    if left is None or right is None:
+        return None
+    numbers = _promoted(left, right)
+    return numbers is not None and numbers[0] < numbers[1]
+
+
+def less_equal(left: object, right: object) -> bool | None:
+    """Evaluate ``left <= right``."""
+    if left is None or right is None:
+        return None
+    numbers = _promoted(left, right)
+    return numbers is not None and numbers[0] <= numbers[1]
+
+
+def greater(left: object, right: object) -> bool | None:
+    """Evaluate ``left > right``."""
+    return less(right, left)
+
+
+def greater_equal(left: object, right: object) -> bool | None:
+    """Evaluate ``left >= right``."""
+    return less_equal(right, left)
+
+
+COMPARISONS: Final[dict[str, Callable[[object, object], bool | None]]] = {
+    "=": equal, "<>": unequal, "<": less, "<=": less_equal, ">": greater, ">=": greater_equal,
+}  # fmt: skip
+
+
+def between(subject: object, low: object, high: object) -> bool | None:
+    """Evaluate ``subject BETWEEN low AND high``.
+
+    It is ``low <= subject AND subject <= high``, so it can be FALSE although one bound is NULL.
+    """
+    above, below = less_equal(low, subject), less_equal(subject, high)
+    if above is False or below is False:
+        return False
+    return None if above is None or below is None else True
+
+
+def not_between(subject: object, low: object, high: object) -> bool | None:
+    """Evaluate ``subject NOT BETWEEN low AND high``: ``subject < low OR subject > high``; FALSE unless a number."""
+    under, over = less(subject, low), less(high, subject)
+    if under or over:
+        return True
+    return None if under is None or over is None else False
+
+
+def inside(subject: object, values: frozenset[str]) -> bool | None:
+    """Evaluate ``subject IN values``: UNKNOWN for anything but a string, so NOT IN does not match it either."""
+    return subject in values if type(subject) is str else None
+
+
+def truth(value: object) -> bool | None:
+    """Return the value of a name used as a condition: its Boolean, UNKNOWN if missing, FALSE for any other type."""
+    return value if value is None or type(value) is bool else False
+
+
+def opposite(value: bool | None) -> bool | None:
+    """Evaluate NOT."""
+    return None if value is None else not value
+
+
+# Values of names
+
+#: Properties that the provider sets for each delivery; on a record they are read as headers are.
+PROVIDED: Final = frozenset(JMSX)
+
+Get = Callable[[str], object]
+
+
+def typed(get: Callable[[str], str | None], text: str, mark: str, old_mark: str) -> object:
+    """Convert a raw property by its type mark; None (so UNKNOWN) if the text is not a number of that type.
+
+    Args:
+        get: looks up a property of the record.
+        text: the property's text.
+        mark: name of the property with the type, in Starlight's spelling, which takes precedence.
+        old_mark: its name in the documented spelling.
+    """
+    name = get(mark)
+    if name is None:
+        name = get(old_mark)
+        if name is None:
+            return text
+    if name == "int" and len(text) < 10 and text.isdecimal():
+        return int(text)
+    try:
+        return parse_wire(text, name)
+    except MessageFormatError:
+        return None
+
+
+def load(get: Callable[[str], str | None], name: str, mark: str, old_mark: str) -> object:
+    """Look up a property and convert it as `typed`; None if it is missing."""
+    text = get(name)
+    return None if text is None else typed(get, text, mark, old_mark)
+
+
+def plain(value: object) -> object:
+    """Convert a caller's value to a canonical one: subclasses to their base; MISMATCH unless a JMS property value."""
+    kind = type(value)
+    if value is None or kind in _CANONICAL:
+        return value
+    try:
+        return canonical_property(value)
+    except MessageFormatError:
+        return MISMATCH
+
+
+_CANONICAL: Final = frozenset({bool, str, Byte, Short, Long, Float, float})
+
+
+def of_mapping(mapping: Mapping[str, object]) -> tuple[Get, Get]:
+    """Return look-ups of properties and of headers in a mapping that has both under their JMS names."""
+
+    def header(name: str) -> object:
+        value, convert = mapping.get(name), _CONVERTERS.get(name)
+        return value if convert is None else convert(value)
+
+    return mapping.get, header
+
+
+def of_message(message: Message) -> tuple[Get, Get]:
+    """Return look-ups of properties and of headers of a message."""
+
+    def header(name: str) -> object:
+        return _READERS[name](message._headers())
+
+    return message._property_map().get, header
+
+
+def _reader(header: Header) -> Callable[[Headers], object]:
+    read, convert = attrgetter(header.field), FOR_SELECTORS.get(header.holds)
+    return read if convert is None else lambda head: convert(read(head))
+
+
+_CONVERTERS: Final = {each.name: FOR_SELECTORS[each.holds] for each in FIELDS if each.holds in FOR_SELECTORS}
+_READERS: Final = {each.name: _reader(each) for each in FIELDS if each.selectable}
+#: Headers that selectors can use.
+HEADERS: Final = frozenset(_READERS)
