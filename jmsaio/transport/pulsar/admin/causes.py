@@ -11,7 +11,7 @@ from anyio.abc import ByteStream
 from anyio.streams.tls import TLSStream
 
 #: Maximum seconds to check whether a port uses TLS.
-_LOOK = 2.0
+_TLS_TIMEOUT = 2.0
 #: OpenSSL's reasons for an answer without TLS.
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE")
 #: OpenSSL's codes for a certificate that lacks the name or address connected to.
@@ -75,7 +75,7 @@ async def missing_tls(url: str) -> str | None:
     parts = urlsplit(url)
     host, found = parts.hostname or "", False
     if parts.scheme == "http":
-        with anyio.move_on_after(_LOOK), suppress(OSError):
+        with anyio.move_on_after(_TLS_TIMEOUT), suppress(OSError):
             async with await anyio.connect_tcp(host, parts.port or 80) as connection:
                 found = await speaks_tls(connection, host)
     return with_tls(url) if found else None

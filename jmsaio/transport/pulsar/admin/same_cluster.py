@@ -45,9 +45,9 @@ _KNOWN: set[tuple[str, str]] = set()
 
 #: Returns the names of a topic's consumers through the REST interface. Raises NotFoundError if the topic does not exist
 #: there.
-Look = Callable[[str], Awaitable[set[str]]]
+ListConsumers = Callable[[str], Awaitable[set[str]]]
 #: Type of ``SameCluster.check``.
-Check = Callable[[str, str, Look], Awaitable[None]]
+Check = Callable[[str, str, ListConsumers], Awaitable[None]]
 
 
 @attrs.define(eq=False)
@@ -66,13 +66,13 @@ class SameCluster:
     _turn: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
     _refused_until: float = attrs.field(default=-math.inf, init=False)
 
-    async def check(self, path: str, what: str, look: Look) -> None:
+    async def check(self, path: str, what: str, list_consumers: ListConsumers) -> None:
         """Check the interface; return at once if the result is known. Concurrent calls share one check.
 
         Args:
             path: path of the call that is about to be made.
             what: the call, for errors.
-            look: reads the names of a topic's consumers through REST, before the interface is trusted.
+            list_consumers: reads the names of a topic's consumers through REST, before the interface is trusted.
 
         Raises:
             ConfigurationError: the interface belongs to another cluster, or ``webServiceUrl`` is not given and it is
@@ -91,7 +91,7 @@ class SameCluster:
             loop = asyncio.get_running_loop()
             if loop.time() >= self._refused_until:
                 belongs = self._may_belong if config.web_service_named else self._is_proved
-                if await belongs(path, what, look):
+                if await belongs(path, what, list_consumers):
                     _KNOWN.add(key)
                     return
                 self._refused_until = loop.time() + _AGAIN
@@ -103,12 +103,12 @@ class SameCluster:
                 key="webServiceUrl",
             )
 
-    async def _may_belong(self, path: str, what: str, look: Look) -> bool:
+    async def _may_belong(self, path: str, what: str, list_consumers: ListConsumers) -> bool:
         """Return False if an address that was given belongs to another cluster; warn if that can't be determined."""
         why: object = f"no answer within {_LIMIT:g} s"
         with anyio.move_on_after(_LIMIT):
             try:
-                return await self.is_seen(topic_of(path), look)
+                return await self.is_seen(topic_of(path), list_consumers)
             except JMSError as error:
                 if isinstance(error, AdminError) and error.status is None:
                     raise  # as the call itself would
@@ -119,10 +119,10 @@ class SameCluster:
         )  # fmt: skip
         return True
 
-    async def _is_proved(self, path: str, what: str, look: Look) -> bool:
+    async def _is_proved(self, path: str, what: str, list_consumers: ListConsumers) -> bool:
         """Return whether an address that was not given belongs to the same cluster."""
         try:
-            return await self.is_seen(topic_of(path), look)
+            return await self.is_seen(topic_of(path), list_consumers)
         except (NotFoundError, JMSSecurityError) as error:
             web, service = self._addresses()
             text = (
@@ -136,7 +136,7 @@ class SameCluster:
     def _addresses(self) -> tuple[str, str]:
         return self.config.web_service_url, self.config.service_url
 
-    async def is_seen(self, own: str | None, look: Look) -> bool:
+    async def is_seen(self, own: str | None, list_consumers: ListConsumers) -> bool:
         """Return whether a reader opened at the broker is listed by the REST interface.
 
         ``own`` is the topic to use if the usual one can't have a reader; with None, NotFoundError is raised then. Other
@@ -144,16 +144,18 @@ class SameCluster:
         """
         with anyio.move_on_after(None if own is None else _OWN_LIMIT):
             try:
-                return await self._is_seen_at(f"non-persistent://{self.config.system_namespace}/{PROBE_TOPIC}", look)
+                return await self._is_seen_at(
+                    f"non-persistent://{self.config.system_namespace}/{PROBE_TOPIC}", list_consumers
+                )
             except AdminError:
                 raise
             except (NotFoundError, JMSSecurityError, TransportError):
                 if own is None:
                     raise
         assert own is not None
-        return await self._is_seen_at(own, look)
+        return await self._is_seen_at(own, list_consumers)
 
-    async def _is_seen_at(self, topic: str, look: Look) -> bool:
+    async def _is_seen_at(self, topic: str, list_consumers: ListConsumers) -> bool:
         """Return whether a reader of the topic is listed."""
         name = f"jmsaio-{uuid.uuid4()}"
         first = (await self.partitions(topic))[0]
@@ -163,7 +165,7 @@ class SameCluster:
             for pause in _PAUSES:
                 await anyio.sleep(pause)
                 with suppress(NotFoundError):  # another cluster might lack the topic or its namespace
-                    if name in await look(first):
+                    if name in await list_consumers(first):
                         return True
             return False
         finally:

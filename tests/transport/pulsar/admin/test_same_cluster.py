@@ -109,10 +109,12 @@ async def test_the_brokers_own_interface_is_proved_once(
     proofs = 0
     is_seen = same_cluster.SameCluster.is_seen
 
-    async def counted(one: same_cluster.SameCluster, own: str | None, look: same_cluster.Look) -> bool:
+    async def counted(
+        one: same_cluster.SameCluster, own: str | None, list_consumers: same_cluster.ListConsumers
+    ) -> bool:
         nonlocal proofs
         proofs += 1
-        return await is_seen(one, own, look)
+        return await is_seen(one, own, list_consumers)
 
     monkeypatch.setattr(same_cluster.SameCluster, "is_seen", counted)
     with anyio.fail_after(HANG):
@@ -202,13 +204,13 @@ async def test_where_the_broker_has_no_non_persistent_topics_the_topic_of_the_ca
         names[options.topic] = options.name or ""
         return Opened()
 
-    async def look(topic: str) -> set[str]:
+    async def list_consumers(topic: str) -> set[str]:
         return {names[topic]}
 
     config = Configuration(service_url="pulsar://a:1", web_service_url="http://a:2")
     one = same_cluster.SameCluster(config, partitions, open_reader)
     with anyio.fail_after(HANG):
-        await one.check(topic_path(own) + "/stats", "stats", look)
+        await one.check(topic_path(own) + "/stats", "stats", list_consumers)
     assert list(names) == [own]
 
 
@@ -225,21 +227,21 @@ async def test_an_interface_that_showed_nothing_is_looked_at_again(monkeypatch: 
         opened.append(str(options.name))
         return Opened()
 
-    async def look(topic: str) -> set[str]:
+    async def list_consumers(topic: str) -> set[str]:
         return shown or set(opened[2:])
 
     config = Configuration(service_url="pulsar://a:1", web_service_url="http://a:2")
     same = same_cluster.SameCluster(config, partitions, open_reader)
     for _ in range(2):  # the second one is not looked at
         with pytest.raises(ConfigurationError, match="another cluster"):
-            await same.check("/admin/v2/namespaces/public", "a call", look)
+            await same.check("/admin/v2/namespaces/public", "a call", list_consumers)
     assert len(opened) == 1
     await anyio.sleep(0.1)
     shown.add("another reader")
     with pytest.raises(ConfigurationError, match="another cluster"):
-        await same.check("/admin/v2/namespaces/public", "a call", look)
+        await same.check("/admin/v2/namespaces/public", "a call", list_consumers)
     await anyio.sleep(0.1)
     shown.clear()
     for _ in range(2):
-        await same.check("/admin/v2/namespaces/public", "a call", look)
+        await same.check("/admin/v2/namespaces/public", "a call", list_consumers)
     assert len(opened) == 3
