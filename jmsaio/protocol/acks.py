@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final
 
-from jmsaio.model.varint import SHORT, varint
-from jmsaio.protocol.codes import AckType, ValidationError
+from jmsaio.model.varint import varint
 from jmsaio.protocol.commands import Command, wrap
 from jmsaio.protocol.fields import MASK_64
 from jmsaio.protocol.metadata import TxnId
@@ -46,29 +45,13 @@ def message_id(ledger: int, entry: int, bits: int | None = None, batch_size: int
     return b"\x1a" + varint(len(made)) + made
 
 
-def ack(
-    consumer_id: int,
-    ids: Iterable[bytes],
-    kind: AckType = AckType.Individual,
-    *,
-    txn: TxnId | None = None,
-    request_id: int | None = None,
-    validation_error: ValidationError | None = None,
-) -> bytes:
-    """Encode an ACK frame.
+def ack(consumer_id: int, ids: Iterable[bytes], *, txn: TxnId | None = None, request_id: int | None = None) -> bytes:
+    """Encode an ACK frame, which asks for an ACK_RESPONSE if it has a ``request_id``.
 
-    Args:
-        consumer_id: the consumer.
-        ids: as returned by ``message_id``; a single one if ``kind`` is cumulative. Each takes up to 40 bytes without
-            its ack set; the frame must not exceed the broker's limit.
-        kind: what is acknowledged.
-        txn: transaction in which it is.
-        request_id: asks for an ACK_RESPONSE with this id.
-        validation_error: why the messages could not be read.
+    Each of the ``ids`` (see ``message_id``) takes up to 40 bytes without its ack set; the frame must not exceed the
+    broker's limit.
     """
-    parts = [b"\x08", varint(consumer_id), b"\x10", SHORT[kind], *ids]
-    if validation_error is not None:
-        parts += (b"\x20", SHORT[validation_error])
+    parts = [b"\x08", varint(consumer_id), b"\x10\x00", *ids]  # individually, not cumulatively
     if txn is not None:
         parts += (b"\x30", varint(txn.least), b"\x38", varint(txn.most))
     if request_id is not None:

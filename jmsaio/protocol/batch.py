@@ -33,40 +33,17 @@ class Batch:
         self._last: tuple[object, ...] | None = None
         self._tail = b""
 
-    def add(
-        self,
-        packed: bytes,
-        payload: bytes | None,
-        event_time: int = 0,
-        key: bytes | None = None,
-        sequence_id: int | None = None,
-        ordering_key: bytes | None = None,
-    ) -> int:
-        """Add a message, and return the bytes that it takes.
+    def add(self, packed: bytes, payload: bytes | None, event_time: int = 0, key: bytes | None = None) -> int:
+        """Add a message with packed properties, and return the bytes that it takes.
 
-        Args:
-            packed: its properties, see ``jmsaio.model.packed``.
-            payload: body; None is the null value.
-            event_time: milliseconds since the epoch, 0 for none.
-            key: partition key.
-            sequence_id: its number; None if consumers can count from the number of the batch.
-            ordering_key: key by which Key_Shared subscriptions divide the messages.
+        Consumers count its sequence id from that of the batch.
         """
         size = -1 if payload is None else len(payload)
-        this = size, event_time, key, sequence_id, ordering_key
+        this = size, event_time, key
         if this != self._last:  # most messages have the same bytes after their properties as the one before
             self._last = this
-            null = payload is None
-            self._tail = encode_single(
-                SingleMetadata(
-                    max(size, 0),
-                    key,
-                    event_time=event_time,
-                    ordering_key=ordering_key,
-                    sequence_id=sequence_id,
-                    null_value=null,
-                )
-            )
+            single = SingleMetadata(max(size, 0), key, event_time=event_time, null_value=payload is None)
+            self._tail = encode_single(single)
         tail = self._tail
         head = len(packed) + len(tail)
         self._parts += (_SIZES[head] if head < 1024 else _U32.pack(head), packed, tail, payload or b"")

@@ -71,64 +71,12 @@ class CompressionType(enum.IntEnum):
     SNAPPY = 4
 
 
-class AckType(enum.IntEnum):
-    """What an ACK covers: the ids in it, or every message up to its id."""
-
-    Individual = 0
-    Cumulative = 1
-
-
-class ValidationError(enum.IntEnum):
-    """Why a message was acknowledged although it could not be read."""
-
-    UncompressedSizeCorruption = 0
-    DecompressionError = 1
-    ChecksumMismatch = 2
-    BatchDeSerializeError = 3
-    DecryptionError = 4
-
-
 class LookupType(enum.IntEnum):
     """Results of a LOOKUP."""
 
     Redirect = 0
     Connect = 1
     Failed = 2
-
-
-class TopicsMode(enum.IntEnum):
-    """Topics that GET_TOPICS_OF_NAMESPACE lists."""
-
-    PERSISTENT = 0
-    NON_PERSISTENT = 1
-    ALL = 2
-
-
-class SchemaType(enum.IntEnum):
-    """Types of schemas."""
-
-    NONE = 0
-    String = 1
-    Json = 2
-    Protobuf = 3
-    Avro = 4
-    Bool = 5
-    Int8 = 6
-    Int16 = 7
-    Int32 = 8
-    Int64 = 9
-    Float = 10
-    Double = 11
-    Date = 12
-    Time = 13
-    Timestamp = 14
-    KeyValue = 15
-    Instant = 16
-    LocalDate = 17
-    LocalTime = 18
-    LocalDateTime = 19
-    ProtobufNative = 20
-    AutoConsume = 21
 
 
 class TxnAction(enum.IntEnum):

@@ -125,13 +125,11 @@ class EntryParts(NamedTuple):
         data: its metadata and payload, copied out of the frame's buffer, which can be much larger.
         metadata: where its metadata starts.
         payload: where its payload starts, which ends with ``data``.
-        broker_entry: what the broker added: a ``BrokerEntryMetadata`` of protobuf, or empty.
     """
 
     data: bytes
     metadata: int
     payload: int
-    broker_entry: bytes
 
 
 def entry_of(frame: Frame, *, damaged: bool = False) -> EntryParts:
@@ -143,10 +141,8 @@ def entry_of(frame: Frame, *, damaged: bool = False) -> EntryParts:
         ProtocolError: a size is wrong, or the checksum. Only this entry is damaged: the next frame can be read.
     """
     data, place, end = frame.data, frame.rest, frame.end
-    broker_entry = b""
-    if data.startswith(BROKER_ENTRY, place, end):
-        start, place = _sized(data, place + len(BROKER_ENTRY), end)
-        broker_entry = data[start:place]
+    if data.startswith(BROKER_ENTRY, place, end):  # what the broker adds, unasked
+        _, place = _sized(data, place + len(BROKER_ENTRY), end)
     expected = None
     if data.startswith(CHECKSUM, place, end):
         place += len(CHECKSUM)
@@ -158,7 +154,7 @@ def entry_of(frame: Frame, *, damaged: bool = False) -> EntryParts:
     entry = data[place:end]
     if expected is not None and not damaged and crc32c(entry) != expected:
         raise ProtocolError(f"an entry of {len(entry)} bytes does not match its checksum")
-    return EntryParts(entry, start - place, payload - place, broker_entry)
+    return EntryParts(entry, start - place, payload - place)
 
 
 def _sized(data: bytes, place: int, end: int) -> tuple[int, int]:

@@ -18,12 +18,7 @@ from jmsaio.protocol.framing import MAX_MESSAGE_SIZE
 
 #: Name and version of this client, in the broker's log and statistics.
 VERSION: Final = f"jmsaio-v{__version__}"
-_FEATURES: Final = {
-    "supports_auth_refresh": True,
-    "supports_broker_entry_metadata": False,
-    "supports_partial_producer": False,
-    "supports_topic_watchers": True,
-}
+_FEATURES: Final = {"supports_auth_refresh": True, "supports_topic_watchers": True}
 
 
 class State(enum.Enum):

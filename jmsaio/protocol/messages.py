@@ -9,7 +9,7 @@ from jmsaio.errors import ProtocolError
 from jmsaio.model.varint import varint
 from jmsaio.protocol.acks import ack_set
 from jmsaio.protocol.commands import Command, body_at, wrap
-from jmsaio.protocol.fields import int32, int64, number_at, walk
+from jmsaio.protocol.fields import int64, number_at, walk
 from jmsaio.protocol.framing import CHECKSUM, Frame, crc32c
 from jmsaio.protocol.metadata import TxnId
 
@@ -86,7 +86,7 @@ def read_receipt(frame: Frame) -> SendReceipt:
             place = _place(data, value, stop)
     if producer_id is None or sequence_id is None:
         raise ProtocolError("a SEND_RECEIPT without a producer or a sequence id")
-    return SendReceipt(producer_id, sequence_id, *place[:2])
+    return SendReceipt(producer_id, sequence_id, *place)
 
 
 class Delivery(NamedTuple):
@@ -96,21 +96,15 @@ class Delivery(NamedTuple):
         consumer_id: the consumer.
         ledger: id of the ledger.
         entry: id of the entry.
-        partition: index of the partition, -1 if there is none.
-        batch_index: index in a batch, -1 for a whole entry.
         redelivery_count: number of earlier deliveries.
         ack_set: messages of the batch that are not yet acknowledged, see ``acks``; None for all.
-        consumer_epoch: the consumer's epoch when the broker sent it, or None.
     """
 
     consumer_id: int
     ledger: int
     entry: int
-    partition: int = -1
-    batch_index: int = -1
     redelivery_count: int = 0
     ack_set: int | None = None
-    consumer_epoch: int | None = None
 
 
 def read_message(frame: Frame) -> Delivery:
@@ -121,7 +115,7 @@ def read_message(frame: Frame) -> Delivery:
         stop = start + 4 + data[start + 3]
         if stop == end and data[start + 3] < 128:
             return Delivery(data[start + 1], *_place(data, start + 4, end))
-    consumer_id = place = epoch = None
+    consumer_id = place = None
     count = 0
     words: list[int] = []
     for tag, value, stop in walk(data, start, end):
@@ -137,41 +131,34 @@ def read_message(frame: Frame) -> Delivery:
             while value < stop:
                 word, value = number_at(data, value, stop)
                 words.append(word)
-        elif tag == 0x28:
-            epoch = value
     if consumer_id is None or place is None:
         raise ProtocolError("a MESSAGE without a consumer or an id")
-    return Delivery(consumer_id, *place, count, ack_set(words) if words else None, epoch)
+    return Delivery(consumer_id, *place, count, ack_set(words) if words else None)
 
 
-_NOWHERE = -1, -1, -1, -1
+_NOWHERE = -1, -1
 _NO_PARTITION = b"\x18" + b"\xff" * 9 + b"\x01"
 
 
-def _place(data: bytes, start: int, end: int) -> tuple[int, int, int, int]:
-    """Decode a ``MessageIdData``: ledger, entry, partition and batch index."""
+def _place(data: bytes, start: int, end: int) -> tuple[int, int]:
+    """Decode ledger and entry of a ``MessageIdData``."""
     if start < end <= len(data) and data[start] == 0x08:  # ledger and entry first, as every broker writes them
         ledger, at = number_at(data, start + 1, end)
         if at < end and data[at] == 0x10:
             entry, at = number_at(data, at + 1, end)
             if ledger < 1 << 63 and entry < 1 << 63 and (at == end or data[at:end] == _NO_PARTITION):
-                return ledger, entry, -1, -1
+                return ledger, entry
     return _any_place(data, start, end)
 
 
-def _any_place(data: bytes, start: int, end: int) -> tuple[int, int, int, int]:
+def _any_place(data: bytes, start: int, end: int) -> tuple[int, int]:
     """Decode a ``MessageIdData`` with its fields in any order."""
     ledger = entry = None
-    partition = batch_index = -1
     for tag, value, _ in walk(data, start, end):
         if tag == 0x08:
             ledger = int64(value)  # -1:-1 is the place of a duplicate
         elif tag == 0x10:
             entry = int64(value)
-        elif tag == 0x18:
-            partition = int32(value)
-        elif tag == 0x20:
-            batch_index = int32(value)
     if ledger is None or entry is None:
         raise ProtocolError("an id without a ledger or an entry")
-    return ledger, entry, partition, batch_index
+    return ledger, entry

@@ -22,14 +22,13 @@ class TxnId(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """``MessageMetadata``: the properties of an entry, which are those of its message unless it is a batch.
+    """What this client writes and reads of an entry's ``MessageMetadata``: its message's, unless it is a batch.
 
     Attributes:
         producer_name: name of the producer.
         sequence_id: the producer's number of the message, the lowest one of a batch.
         publish_time: milliseconds since the epoch by the producer's clock.
         packed: properties, packed.
-        replicated_from: cluster from which it was replicated, or None.
         partition_key: key, or None.
         compression: a ``CompressionType``.
         uncompressed_size: bytes of the payload before compression and encryption.
@@ -37,10 +36,7 @@ class Metadata(NamedTuple):
         event_time: milliseconds since the epoch, 0 for none.
         encrypted: whether the payload is encrypted. Such an entry is read only, never written.
         schema_version: Pulsar's version of the schema, or None.
-        partition_key_b64_encoded: whether the key is base64 of the real key.
-        ordering_key: key by which Key_Shared subscriptions divide the messages, or None.
         deliver_at_time: earliest delivery in milliseconds since the epoch, or None.
-        marker_type: kind of an entry that is no message but internal to the brokers, or None.
         txn: transaction in which it was sent, or None.
         highest_sequence_id: the highest sequence id of a batch; 0 if there is none.
         null_value: whether the message has no payload, which differs from an empty one.
@@ -48,14 +44,12 @@ class Metadata(NamedTuple):
         num_chunks_from_msg: number of its chunks, or None.
         total_chunk_msg_size: bytes of its whole payload, as sent, or None.
         chunk_id: number of this chunk from 0, or None.
-        null_partition_key: whether the key is null, which differs from a missing one in schemas of key and value.
     """
 
     producer_name: str
     sequence_id: int
     publish_time: int
     packed: bytes = b""
-    replicated_from: str | None = None
     partition_key: bytes | None = None
     compression: int = 0
     uncompressed_size: int = 0
@@ -63,10 +57,7 @@ class Metadata(NamedTuple):
     event_time: int = 0
     encrypted: bool = False
     schema_version: bytes | None = None
-    partition_key_b64_encoded: bool = False
-    ordering_key: bytes | None = None
     deliver_at_time: int | None = None
-    marker_type: int | None = None
     txn: TxnId | None = None
     highest_sequence_id: int = 0
     null_value: bool = False
@@ -74,7 +65,6 @@ class Metadata(NamedTuple):
     num_chunks_from_msg: int | None = None
     total_chunk_msg_size: int | None = None
     chunk_id: int | None = None
-    null_partition_key: bool = False
 
 
 def encode_metadata(metadata: Metadata) -> bytes:
@@ -83,15 +73,13 @@ def encode_metadata(metadata: Metadata) -> bytes:
     Raises:
         ValueError: it is encrypted, ``packed`` is no list of properties, or a text has a lone surrogate.
     """
-    (name, sequence_id, published, packed, origin, key, compression, size, count, event_time, encrypted) = metadata[:11]
+    (name, sequence_id, published, packed, key, compression, size, count, event_time, encrypted) = metadata[:10]
     if encrypted:
         raise ValueError("an encrypted message can't be written")
     encoded = name.encode()
     made = [b"\x0a", varint(len(encoded)), encoded, b"\x10", varint(sequence_id), b"\x18", varint(published)]
     if packed:
         made.append(_as_field_4(packed))
-    if origin is not None:
-        made.append(_bytes(b"\x2a", origin.encode()))
     if key is not None:
         made.append(_bytes(b"\x32", key))
     if compression:
@@ -102,7 +90,7 @@ def encode_metadata(metadata: Metadata) -> bytes:
         made.append(b"\x58" + varint(count))
     if event_time:
         made.append(b"\x60" + varint(event_time))
-    if metadata[11:] != _NO_REST:
+    if metadata[10:] != _NO_REST:
         made.append(_rest_of(metadata))
     return b"".join(made)
 
@@ -112,14 +100,8 @@ def _rest_of(metadata: Metadata) -> bytes:
     made = []
     if metadata.schema_version is not None:
         made.append(_bytes(b"\x82\x01", metadata.schema_version))
-    if metadata.partition_key_b64_encoded:
-        made.append(b"\x88\x01\x01")
-    if metadata.ordering_key is not None:
-        made.append(_bytes(b"\x92\x01", metadata.ordering_key))
     if metadata.deliver_at_time is not None:
         made.append(b"\x98\x01" + varint(metadata.deliver_at_time & MASK_64))
-    if metadata.marker_type is not None:
-        made.append(b"\xa0\x01" + varint(metadata.marker_type & MASK_64))
     if metadata.txn is not None:
         made.append(b"\xb0\x01" + varint(metadata.txn.least) + b"\xb8\x01" + varint(metadata.txn.most))
     if metadata.highest_sequence_id:
@@ -134,12 +116,10 @@ def _rest_of(metadata: Metadata) -> bytes:
         made.append(b"\xe0\x01" + varint(metadata.total_chunk_msg_size))
     if metadata.chunk_id is not None:
         made.append(b"\xe8\x01" + varint(metadata.chunk_id))
-    if metadata.null_partition_key:
-        made.append(b"\xf0\x01\x01")
     return b"".join(made)
 
 
-_NO_REST = Metadata("", 0, 0)[11:]
+_NO_REST = Metadata("", 0, 0)[10:]
 
 
 def _bytes(tag: bytes, content: bytes) -> bytes:
@@ -186,12 +166,12 @@ def _text(data: bytes) -> str:
 
 #: Tags of ``Metadata``: index of the attribute, and what makes it of a number or bytes, if they are not it.
 _FIELDS: Final[Mapping[int, tuple[int, Callable[[Any], object] | None]]] = {
-    0x0A: (0, _text), 0x10: (1, None), 0x18: (2, None), 0x2A: (4, _text), 0x32: (5, None), 0x40: (6, int32),
-    0x48: (7, lambda size: size & 0xFFFFFFFF), 0x58: (8, int32), 0x60: (9, None), 0x6A: (10, lambda keys: True),
-    0x82: (11, None), 0x88: (12, bool), 0x92: (13, None), 0x98: (14, int64), 0xA0: (15, int32), 0xC0: (17, None),
-    0xC8: (18, bool), 0xD2: (19, _text), 0xD8: (20, int32), 0xE0: (21, int32), 0xE8: (22, int32), 0xF0: (23, bool),
+    0x0A: (0, _text), 0x10: (1, None), 0x18: (2, None), 0x32: (4, None), 0x40: (5, int32),
+    0x48: (6, lambda size: size & 0xFFFFFFFF), 0x58: (7, int32), 0x60: (8, None), 0x6A: (9, lambda keys: True),
+    0x82: (10, None), 0x98: (11, int64), 0xC0: (13, None), 0xC8: (14, bool), 0xD2: (15, _text), 0xD8: (16, int32),
+    0xE0: (17, int32), 0xE8: (18, int32),
 }  # fmt: skip
-_PROPERTY, _TXN_LEAST, _TXN_MOST, _TXN = 0x22, 0xB0, 0xB8, 16
+_PROPERTY, _TXN_LEAST, _TXN_MOST, _TXN = 0x22, 0xB0, 0xB8, 12
 _BLANK: Final = (None, None, None, *Metadata("", 0, 0)[3:])
 
 
@@ -248,55 +228,43 @@ def decode_metadata(data: bytes, start: int, end: int) -> Metadata:
 
 
 class SingleMetadata(NamedTuple):
-    """``SingleMessageMetadata`` without its properties: what a message in a batch has besides them.
+    """What this client writes and reads of ``SingleMessageMetadata``, without its properties.
 
     Attributes:
         payload_size: bytes of its payload.
         partition_key: key, or None.
         compacted_out: whether compaction removed the message, of which an empty place is left.
         event_time: milliseconds since the epoch, 0 for none.
-        partition_key_b64_encoded: whether the key is base64 of the real key.
-        ordering_key: key by which Key_Shared subscriptions divide the messages, or None.
         sequence_id: the producer's number of the message, or None.
         null_value: whether it has no payload, which differs from an empty one.
-        null_partition_key: whether the key is null.
     """
 
     payload_size: int
     partition_key: bytes | None = None
     compacted_out: bool = False
     event_time: int = 0
-    partition_key_b64_encoded: bool = False
-    ordering_key: bytes | None = None
     sequence_id: int | None = None
     null_value: bool = False
-    null_partition_key: bool = False
 
 
 def encode_single(single: SingleMetadata) -> bytes:
     """Encode what follows the properties of a message in a batch."""
-    size, key, compacted_out, event_time, b64, ordering_key, sequence_id, null_value, null_key = single
+    size, key, compacted_out, event_time, sequence_id, null_value = single
     made = b"" if key is None else _bytes(b"\x12", key)
     made += b"\x18" + varint(size)
     if compacted_out:
         made += b"\x20\x01"
     if event_time:
         made += b"\x28" + varint(event_time)
-    if b64:
-        made += b"\x30\x01"
-    if ordering_key is not None:
-        made += _bytes(b"\x3a", ordering_key)
     if sequence_id is not None:
         made += b"\x40" + varint(sequence_id)
-    if null_value:
-        made += b"\x48\x01"
-    return made + b"\x50\x01" if null_key else made
+    return made + b"\x48\x01" if null_value else made
 
 
 #: Tags of ``SingleMetadata``, in its order.
-_SINGLE: Final = {0x18: 0, 0x12: 1, 0x20: 2, 0x28: 3, 0x30: 4, 0x3A: 5, 0x40: 6, 0x48: 7, 0x50: 8}
-_BOOLEANS: Final = frozenset({2, 4, 7, 8})
-_NO_SINGLE: Final = (-1, None, False, 0, False, None, None, False, False)
+_SINGLE: Final = {0x18: 0, 0x12: 1, 0x20: 2, 0x28: 3, 0x40: 4, 0x48: 5}
+_BOOLEANS: Final = frozenset({2, 5})
+_NO_SINGLE: Final = (-1, None, False, 0, None, False)
 
 
 def decode_single(data: bytes, start: int, end: int) -> SingleMetadata:

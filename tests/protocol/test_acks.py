@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from jmsaio.protocol.acks import ack, ack_set, message_id, words_of
-from jmsaio.protocol.codes import AckType, ValidationError
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.protocol.metadata import TxnId
 from tests.protocol.strategies import U64
@@ -35,33 +34,18 @@ def test_the_first_message_is_the_lowest_bit_of_the_first_word() -> None:
 @given(
     U64,
     st.lists(IDS, max_size=5),
-    st.sampled_from(AckType),
     st.none() | st.builds(TxnId, U64, U64),
     st.none() | U64,
-    st.none() | st.sampled_from(ValidationError),
 )
 def test_a_frame_is_that_of_the_table(
-    consumer: int,
-    ids: list[tuple[int, int, int | None, int]],
-    kind: AckType,
-    txn: TxnId | None,
-    request_id: int | None,
-    error: ValidationError | None,
+    consumer: int, ids: list[tuple[int, int, int | None, int]], txn: TxnId | None, request_id: int | None
 ) -> None:
-    frame = ack(
-        consumer,
-        [message_id(*each) for each in ids],
-        kind,
-        txn=txn,
-        request_id=request_id,
-        validation_error=error,
-    )
+    frame = ack(consumer, [message_id(*each) for each in ids], txn=txn, request_id=request_id)
     assert frame == encode_command(
         Command.ACK,
         consumer_id=consumer,
-        ack_type=kind,
+        ack_type=0,
         message_id=[as_fields(*each) for each in ids],
-        validation_error=error,
         txnid_least_bits=None if txn is None else txn.least,
         txnid_most_bits=None if txn is None else txn.most,
         request_id=request_id,

@@ -106,7 +106,6 @@ def test_an_entry_has_its_parts(metadata: bytes, payload: bytes, checksum: bool,
     parts = entry_of(entry(metadata, payload, checksum=checksum, broker=broker))
     assert parts.data[parts.metadata : parts.payload] == metadata
     assert parts.data[parts.payload :] == payload
-    assert parts.broker_entry == (broker or b"")
 
 
 @given(st.data())

@@ -39,7 +39,7 @@ from jmsaio.model.topic_names import split_partition
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.protocol.batch import Batch as Body
 from jmsaio.protocol.chunks import cut
-from jmsaio.protocol.codes import CompressionType, ProducerAccessMode, SchemaType
+from jmsaio.protocol.codes import CompressionType, ProducerAccessMode
 from jmsaio.protocol.commands import Command, key_values
 from jmsaio.protocol.compression import compressor
 from jmsaio.protocol.messages import SendReceipt, send
@@ -70,7 +70,8 @@ _OVERHEAD: Final = 10 * 1024
 _LEAST: Final = 8
 #: Error codes of records without an answer in time, and of those whose sender was closed before.
 _LATE, _CLOSED = "Timeout", "AlreadyClosed"
-_SCHEMAS: Final = {"STRING": SchemaType.String, "JSON": SchemaType.Json, "AVRO": SchemaType.Avro}
+#: Schema.Type by the names of the schemas that jmsaio sends with.
+_SCHEMAS: Final = {"STRING": 1, "JSON": 2, "AVRO": 4}
 _Compressed = tuple[CompressionType, bytes]
 
 
@@ -550,6 +551,6 @@ def _schema_fields(schema: Schema | None) -> dict[str, object] | None:
     if schema is None:
         return None
     return {
-        "name": schema.type, "schema_data": schema.definition.encode(), "type": int(_SCHEMAS[schema.type]),
+        "name": schema.type, "schema_data": schema.definition.encode(), "type": _SCHEMAS[schema.type],
         "properties": [],
     }  # fmt: skip

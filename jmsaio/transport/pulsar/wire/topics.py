@@ -14,7 +14,6 @@ from jmsaio.config import Configuration
 from jmsaio.errors import JMSError, OperationTimeoutError, ProtocolError
 from jmsaio.model.topic_names import partition_names, split_partition, topic_pattern
 from jmsaio.protocol.backoff import Backoff
-from jmsaio.protocol.codes import TopicsMode
 from jmsaio.protocol.commands import Command
 from jmsaio.protocol.lookup import Address, Lookup, Step
 from jmsaio.transport.pulsar.wire.answers import passes
@@ -24,11 +23,7 @@ from jmsaio.transport.pulsar.wire.pool import Pool
 #: Maximum number of a topic's partitions: a name is made of each, before anything else can refuse a damaged answer.
 MOST_PARTITIONS: Final = 100_000
 #: CommandGetTopicsOfNamespace.Mode by the value of ``regexSubscriptionMode``.
-_MODES = {
-    "PersistentOnly": TopicsMode.PERSISTENT,
-    "NonPersistentOnly": TopicsMode.NON_PERSISTENT,
-    "AllTopics": TopicsMode.ALL,
-}
+_MODES: Final = {"PersistentOnly": 0, "NonPersistentOnly": 1, "AllTopics": 2}
 
 
 class Topics:

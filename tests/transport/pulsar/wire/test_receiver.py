@@ -100,8 +100,7 @@ def watching(link: Link, fields: Fields) -> bytes:
 
 
 def watched(link: Link, fields: Fields) -> bytes:
-    number, watcher = fields["request_id"], fields["watcher_id"]
-    return encode_command(Command.WATCH_TOPIC_LIST_SUCCESS, request_id=number, watcher_id=watcher, topics_hash="")
+    return encode_command(Command.WATCH_TOPIC_LIST_SUCCESS, request_id=fields["request_id"])
 
 
 def pattern_of(topic: str, period: float = 3600.0) -> Subscription:
@@ -134,7 +133,7 @@ async def test_a_new_topic_of_a_pattern_is_found_when_the_broker_reports_it(peer
     found = 2
     if offered:
         for watcher in (watch["watcher_id"], 10**6):
-            peer.links[-1].send(Command.WATCH_TOPIC_UPDATE, watcher_id=watcher, topics_hash="")
+            peer.links[-1].send(Command.WATCH_TOPIC_UPDATE, watcher_id=watcher)
     assert (await peer.seen(Command.SUBSCRIBE, 2))[1]["topic"] == f"{TOPIC}-1"
     peer.links[-1].cut()
     found = 3

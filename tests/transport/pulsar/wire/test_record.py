@@ -8,7 +8,7 @@ from jmsaio.errors import MalformedMessageError
 from jmsaio.model.packed import pack, pack_name, pack_value
 from jmsaio.model.wire import EXPIRATION, WireId
 from jmsaio.protocol.batch import Batch, split
-from jmsaio.protocol.metadata import Metadata
+from jmsaio.protocol.metadata import Metadata, SingleMetadata, encode_single
 from jmsaio.transport.pulsar.wire.record import Entry, WireRecord, may_expire
 
 
@@ -30,8 +30,8 @@ def test_records_of_a_batch_share_its_bytes() -> None:
     batch = Batch()
     batch.add(pack({"a": "1"}), b"first", 5, b"k")
     batch.add(b"", None)
-    batch.add(b"", b"", sequence_id=77)
-    data = batch.body()
+    numbered = encode_single(SingleMetadata(0, sequence_id=77))  # as other clients write it
+    data = batch.body() + len(numbered).to_bytes(4) + numbered
     whole = entry(Metadata("p", 20, 1000, num_messages_in_batch=3, partition_key=b"other"), data, 3)
     records = [WireRecord(whole, index, span, 0, False) for index, span in enumerate(split(data, 0, 3))]
     assert [record.payload for record in records] == [b"first", None, b""]
