@@ -22,7 +22,7 @@ import jmsaio
 from jmsaio import AcknowledgeMode
 from jmsaio.testing import Command, FaultProxy
 from jmsaio.transport.pulsar.native.consumers import rereading
-from jmsaio.transport.pulsar.wire import damages
+from jmsaio.transport.pulsar.wire.records import arriving as damages
 from tests.client.helpers import fill, take, text
 from tests.kit.inside import inbox_of, runtime_of, temporaries_left
 from tests.support.broker import TestBroker

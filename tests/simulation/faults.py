@@ -14,12 +14,12 @@ from jmsaio.protocol.messages import SendReceipt
 from jmsaio.protocol.producing import Producing, State
 from jmsaio.protocol.transacting import Move, Transacting
 from jmsaio.rules import record_life as life
-from jmsaio.transport.pulsar.wire.acknowledging import Acknowledging
-from jmsaio.transport.pulsar.wire.connection import Connection
-from jmsaio.transport.pulsar.wire.permits import Permits
-from jmsaio.transport.pulsar.wire.producer import Producer
-from jmsaio.transport.pulsar.wire.record import WireRecord
-from jmsaio.transport.pulsar.wire.transaction import WireTransaction, Work
+from jmsaio.transport.pulsar.wire.connections.connection import Connection
+from jmsaio.transport.pulsar.wire.consumers.acknowledging import Acknowledging
+from jmsaio.transport.pulsar.wire.consumers.permits import Permits
+from jmsaio.transport.pulsar.wire.producers.producer import Producer
+from jmsaio.transport.pulsar.wire.records.record import WireRecord
+from jmsaio.transport.pulsar.wire.transactions.transaction import WireTransaction, Work
 
 
 def drop_unconfirmed() -> AbstractContextManager[Any]:

@@ -9,7 +9,7 @@ import attrs
 
 from jmsaio.protocol.codes import ServerError, TxnAction
 from jmsaio.protocol.metadata import TxnId
-from jmsaio.transport.pulsar.wire.coordinators import TOPIC
+from jmsaio.transport.pulsar.wire.transactions.coordinators import TOPIC
 from tests.simulation.storage import Fields, Topic
 
 if TYPE_CHECKING:

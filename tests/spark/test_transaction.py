@@ -38,7 +38,7 @@ from tests.support.broker import TestBroker
 #: Writes a micro-batch, and is killed when the broker is to be asked to commit it, or has committed it.
 _KILLED = """
 import os, signal, sys
-from jmsaio.transport.pulsar.wire.transaction import WireTransaction
+from jmsaio.transport.pulsar.wire.transactions.transaction import WireTransaction
 from tests.spark.test_transaction import write
 commit = WireTransaction.commit
 

@@ -18,9 +18,9 @@ from jmsaio.transport.memory.transport import MemoryTransport
 from jmsaio.transport.pulsar.native.consumers.receiver import PulsarReceiver
 from jmsaio.transport.pulsar.native.producers.sender import PulsarSender
 from jmsaio.transport.pulsar.native.transport import PulsarTransport
-from jmsaio.transport.pulsar.wire.receiver import WireReceiver
-from jmsaio.transport.pulsar.wire.sender import WireSender
-from jmsaio.transport.pulsar.wire.transaction import WireTransaction
+from jmsaio.transport.pulsar.wire.consumers.receiver import WireReceiver
+from jmsaio.transport.pulsar.wire.producers.sender import WireSender
+from jmsaio.transport.pulsar.wire.transactions.transaction import WireTransaction
 from jmsaio.transport.pulsar.wire.transport import WireTransport
 
 PARTS = (base.Transport, base.Sender, base.Receiver, base.Reader, base.Transaction)

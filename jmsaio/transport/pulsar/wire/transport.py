@@ -43,13 +43,12 @@ from jmsaio.transport.pulsar.admin.same_cluster import SameCluster
 from jmsaio.transport.pulsar.admin.transactions import TransactionOutcome, find_outcome
 from jmsaio.transport.pulsar.records.dead_letters import DeadLetters, LetterKeeping
 from jmsaio.transport.pulsar.subscriptions.opening import ReceiverOpener
-from jmsaio.transport.pulsar.wire.browsing import Browsing
-from jmsaio.transport.pulsar.wire.client import Client
-from jmsaio.transport.pulsar.wire.pool import UNREACHABLE
-from jmsaio.transport.pulsar.wire.reader import WireReader
-from jmsaio.transport.pulsar.wire.receiver import WireReceiver
-from jmsaio.transport.pulsar.wire.sender import WireSender
-from jmsaio.transport.pulsar.wire.transactions import Transactions
+from jmsaio.transport.pulsar.wire.connections.client import Client
+from jmsaio.transport.pulsar.wire.connections.pool import UNREACHABLE
+from jmsaio.transport.pulsar.wire.consumers.reader import Browsing, WireReader
+from jmsaio.transport.pulsar.wire.consumers.receiver import WireReceiver
+from jmsaio.transport.pulsar.wire.producers.sender import WireSender
+from jmsaio.transport.pulsar.wire.transactions.transaction import Transactions
 
 _log = logging.getLogger(__name__)
 _Part = WireSender | WireReceiver | WireReader

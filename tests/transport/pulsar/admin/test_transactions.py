@@ -30,7 +30,7 @@ from jmsaio.transport.pulsar.admin.transactions import (
     read_subscription,
     read_topic,
 )
-from jmsaio.transport.pulsar.wire.transaction import WireTransaction
+from jmsaio.transport.pulsar.wire.transactions.transaction import WireTransaction
 from tests.support.broker import TestBroker
 from tests.transport.contract.harness import GUARD, Harness
 

@@ -20,7 +20,7 @@ import httpx
 import jmsaio
 from jmsaio.protocol.commands import Command, decode_command
 from jmsaio.protocol.framing import Frame, Framing
-from jmsaio.transport.pulsar.wire.connection import Connection
+from jmsaio.transport.pulsar.wire.connections.connection import Connection
 
 PLACE = Path(__file__).with_name("recorded.txt")
 #: Frames of a kind that are kept, and of entries.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jmsaio.transport.pulsar.wire import connection
+from jmsaio.transport.pulsar.wire.connections import connection
 from tests.transport.pulsar.wire.fuzz import run
 
 

@@ -22,9 +22,9 @@ from jmsaio.errors import JMSError, JMSSecurityError
 from jmsaio.protocol.codes import LookupType
 from jmsaio.protocol.commands import Command, encode_command
 from jmsaio.transport.base import ReaderOptions, SenderOptions, Subscription, SubscriptionType
-from jmsaio.transport.pulsar.wire.pool import Pool
-from jmsaio.transport.pulsar.wire.tasks import Tasks
-from jmsaio.transport.pulsar.wire.topics import Topics
+from jmsaio.transport.pulsar.wire.connections.pool import Pool
+from jmsaio.transport.pulsar.wire.connections.tasks import Tasks
+from jmsaio.transport.pulsar.wire.connections.topics import Topics
 from jmsaio.transport.pulsar.wire.transport import open_transport
 from tests.kit.records import Outcomes, record, tell_each
 from tests.support.certificates import make_authority, make_certificate

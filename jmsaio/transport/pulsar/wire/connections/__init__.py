@@ -1,0 +1,1 @@
+"""Connections to brokers, who serves what, and what all parts of one client share."""

@@ -1,0 +1,457 @@
+"""One connection to a broker: frames, requests and their answers, keep-alive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any, Final, Protocol, cast
+
+import attrs
+
+from jmsaio.errors import BrokerUnavailableError, JMSError, OperationTimeoutError, ProtocolError, TransportError
+from jmsaio.protocol import handshake
+from jmsaio.protocol.commands import Command, decode_command, encode_command
+from jmsaio.protocol.framing import MAX_MESSAGE_SIZE, PADDING, Frame, Framing
+from jmsaio.protocol.handshake import Handshake, Identity
+from jmsaio.protocol.lookup import Address
+from jmsaio.protocol.messages import Delivery, SendReceipt, read_message, read_receipt
+from jmsaio.protocol.requests import Requests
+from jmsaio.transport.causes import cause_of
+from jmsaio.transport.pulsar.wire.connections.answers import error_of
+
+#: Bytes that wait for the network before writing pauses.
+_HIGH_WATER: Final = 4 * 1024 * 1024
+#: Bytes of a frame that does not wait for others.
+_LARGE: Final = 32 * 1024
+_PONG: Final = encode_command(Command.PONG)
+_PING: Final = encode_command(Command.PING)
+
+
+class Part(Protocol):
+    """What a connection reports to a producer or consumer on it."""
+
+    def ended(self, error: JMSError, assigned: str) -> None:
+        """Take its end on this connection: this was lost, or the broker closed it, and might name the next broker."""
+
+    def migrated(self, cluster: str) -> None:
+        """Take the service URL of the cluster to which its topic has moved; its end here follows."""
+
+
+class ProducerPart(Part, Protocol):
+    """What a connection reports to a producer besides."""
+
+    def stored(self, receipt: SendReceipt) -> None:
+        """Take the broker's receipt. Raises ProtocolError if an earlier batch has none."""
+
+    def refused(self, sequence: int, error: JMSError) -> None:
+        """Take the broker's error about a batch. Raises as ``stored``."""
+
+
+class ConsumerPart(Part, Protocol):
+    """What a connection reports to a consumer besides."""
+
+    def arrived(self, delivery: Delivery, frame: Frame) -> None:
+        """Take an entry, which ``frame`` holds."""
+
+    def announce(self) -> None:
+        """Report what arrived; called once after the entries that came together."""
+
+    def activated(self, active: bool) -> None:
+        """Take whether it is the one consumer of its subscription that receives."""
+
+    def topic_ended(self) -> None:
+        """Take that the topic is terminated, and nothing follows."""
+
+
+@attrs.frozen
+class Introduction:
+    """What a client needs to introduce itself to a broker.
+
+    Attributes:
+        identify: returns how it introduces itself now; raises JMSSecurityError or BrokerUnavailableError.
+        keep_alive: seconds of silence after which the broker is asked, and after twice of which it is given up.
+    """
+
+    identify: Callable[[], Awaitable[Identity]]
+    keep_alive: float = 30.0
+
+
+class Connection(asyncio.Protocol):
+    """A connection that a broker has accepted. Opened by ``wire.pool``.
+
+    Attributes:
+        address: the broker, and the proxy in between.
+        error: why it is lost, or None.
+        max_message_size: maximum bytes of a message, as the broker tells it.
+        producers: the producers on it by their ids.
+        consumers: the consumers on it by their ids.
+        watchers: functions to call when a namespace has other topics, or it is lost, by the ids of the watchers.
+    """
+
+    def __init__(
+        self, address: Address, introduction: Introduction, challenged: Callable[[Connection], None],
+        ended: Callable[[Connection], None] = lambda connection: None,
+    ) -> None:  # fmt: skip
+        self.address = address
+        self.error: JMSError | None = None
+        self.max_message_size = MAX_MESSAGE_SIZE
+        self.producers: dict[int, ProducerPart] = {}
+        self.consumers: dict[int, ConsumerPart] = {}
+        self.watchers: dict[int, Callable[[], object]] = {}
+        self._introduction = introduction
+        self._challenged = challenged
+        self._ended = ended
+        self._loop = asyncio.get_running_loop()
+        self._framing = Framing()
+        self._handshake = Handshake()
+        self._requests: Requests[asyncio.Future[dict[str, Any]]] = Requests()
+        self._queued: dict[asyncio.Future[dict[str, Any]], Callable[[], object]] = {}  # by their answers to come
+        # CONNECTED has no request id, and can come before ``create_connection`` returns.
+        self._accepted: asyncio.Future[None] = self._loop.create_future()
+        self._answered: asyncio.Future[None] = self._loop.create_future()  # the first PING
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._out: list[bytes] = []
+        self._calls: deque[Callable[[], object]] = deque()
+        self._scheduled = False
+        self._paused = False
+        self._arrived: dict[ConsumerPart, None] = {}
+        self._heard = self._asked = self._loop.time()
+        self._identity = Identity()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __repr__(self) -> str:
+        state = "open" if self.error is None else "lost"
+        parts = len(self.producers) + len(self.consumers)
+        return f"<Connection {self.address.broker}, {state}, {parts} producers and consumers>"
+
+    @property
+    def watches(self) -> bool:
+        """Whether the broker reports new topics."""
+        return self._handshake.watches
+
+    async def speak(self) -> None:
+        """Wait until the broker answers a PING, which needs no CONNECT before. The caller bounds the time.
+
+        Raises:
+            ProtocolError: this is no broker, or it uses TLS and the connection does not.
+            BrokerUnavailableError: the connection broke.
+        """
+        self.write(_PING)
+        await self._answered
+
+    async def introduce(self, identity: Identity) -> None:
+        """Send CONNECT, and wait until the broker accepts this client. The caller bounds the time.
+
+        Raises:
+            JMSSecurityError: it refuses the credentials.
+            ProtocolError, BrokerUnavailableError: as ``speak``.
+        """
+        if identity.data and self._transport.get_extra_info("ssl_object") is None:
+            await self.speak()  # otherwise a port with TLS would get credentials that anyone can read
+        self._identity = identity
+        proxied = self.address.broker.partition("://")[2] if self.address.through else ""
+        self.write(handshake.connect_frame(identity, proxied))
+        await self._accepted
+        self._timer = self._loop.call_later(self._introduction.keep_alive, self._check_alive)
+
+    def respond(self, identity: Identity) -> None:
+        """Answer a challenge of the broker."""
+        self._identity = identity
+        self.write(handshake.response_frame(identity))
+
+    def close(self, error: JMSError) -> None:
+        """Close the connection at once; everything on it ends with ``error``. Idempotent."""
+        self._end(error)
+        self._transport.abort()
+
+    async def aclose(self, error: JMSError, timeout: float) -> None:
+        """Close as ``close``, and wait until the socket is closed, too, for up to ``timeout`` seconds."""
+        self.close(error)
+        await asyncio.wait({self._gone}, timeout=max(0.0, timeout))
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the socket."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        self._transport.set_write_buffer_limits(high=_HIGH_WATER)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Take the end of the socket."""
+        self._gone.set_result(None)
+        why = "closed by the broker" if exc is None else cause_of(exc)
+        error = BrokerUnavailableError(f"the connection to {self.address.broker} broke: {why}")
+        error.__cause__ = exc
+        self._end(error)
+
+    def pause_writing(self) -> None:
+        """Keep what is written until the network takes it."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """Write what was kept."""
+        self._paused = False
+        self._schedule()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of the broker, however cut."""
+        self._heard = self._loop.time()
+        try:
+            for frame in self._framing.feed(data):
+                self._take(frame)
+        except ProtocolError as error:
+            self.close(error)
+        arrived, self._arrived = self._arrived, {}
+        for consumer in arrived:
+            consumer.announce()
+
+    # the way out
+
+    def write(self, data: bytes) -> None:
+        """Write a frame. The frames of one turn of the loop leave in one system call, a large one ends it at once."""
+        self._out.append(data)
+        if len(data) >= _LARGE:  # the broker works on it meanwhile
+            self._send()
+        else:
+            self._schedule()
+
+    def at_next_turn(self, call: Callable[[], object]) -> None:
+        """Have a function called in the loop's next turn; what it writes leaves in this turn."""
+        self._calls.append(call)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        try:
+            for _ in range(len(self._calls)):
+                self._calls.popleft()()
+        finally:
+            self._scheduled = False
+            if self._calls:
+                self._schedule()
+        self._send()
+
+    def _send(self) -> None:
+        if self._out and not self._paused and self.error is None:
+            out, self._out = self._out, []
+            self._transport.write(b"".join(out) if len(out) > 1 else out[0])
+
+    def start_request(self, command: Command, **fields: Any) -> asyncio.Future[dict[str, Any]]:
+        """Send a request, and return the future of its answer's fields. Cancelling it ignores the answer.
+
+        Raises the error of a lost connection.
+        """
+        return self.start_framed(command, lambda number: encode_command(command, request_id=number, **fields))
+
+    def start_framed(self, command: Command, make: Callable[[int], bytes]) -> asyncio.Future[dict[str, Any]]:
+        """Send a request as ``start_request``; ``make`` returns its frame for a request id."""
+        if self.error is not None:
+            raise self.error
+        future = self._loop.create_future()
+        number = self._requests.add(command, future)
+        future.add_done_callback(lambda _: self._requests.forget(number))
+        self.write(make(number))
+        return future
+
+    def send_request(self, command: Command, **fields: Any) -> None:
+        """Send a request whose answer does not matter, unless the connection is lost."""
+        if self.error is None:
+            self.start_request(command, **fields).cancel()
+
+    async def request(
+        self, what: str, timeout: float, command: Command, *, queued: Callable[[], object] | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Send a request, and return the fields of its answer.
+
+        Args:
+            what: the operation, the start of an error's text.
+            timeout: seconds.
+            queued: called when the broker makes a producer wait for exclusive access, however long that takes: then
+                ``timeout`` no longer applies.
+
+        Raises:
+            TransportError: the broker answers with an error.
+            OperationTimeoutError: no answer in time.
+            BrokerUnavailableError: the connection broke.
+
+        Cancelling ignores the answer; the request might have been carried out.
+        """
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                future = self.start_request(command, **fields)
+                if queued is not None:
+                    self._queued[future] = partial(_wait_on, limit, queued)
+                    future.add_done_callback(self._queued.pop)
+                answer = await future
+        except TimeoutError:
+            raise OperationTimeoutError(f"{what}: no answer within {timeout:g} s") from None
+        if "error" in answer or "error_code" in answer:
+            raise self.error_of(what, answer)
+        return answer
+
+    def error_of(self, what: str, fields: dict[str, Any]) -> JMSError:
+        """Create the error of an answer; ``what`` is the operation, the start of its text."""
+        number = fields.get("error", fields.get("error_code", 0))
+        words = fields.get("message") or fields.get("error_message") or ""
+        return error_of(what, number, self._identity.hidden_in(words))
+
+    # the way in
+
+    def _take(self, frame: Frame) -> None:
+        kind = frame.kind
+        if not self._accepted.done() and kind not in (Command.PING, Command.PONG):
+            self._shake_hands(kind, decode_command(kind, frame.data, frame.command, frame.rest))
+        elif kind == Command.MESSAGE:
+            delivery = read_message(frame)
+            consumer = self.consumers.get(delivery.consumer_id)
+            if consumer is not None:  # else it is closed, and the broker redelivers what it has sent
+                consumer.arrived(delivery, frame)
+                self._arrived[consumer] = None
+        elif kind == Command.SEND_RECEIPT:
+            receipt = read_receipt(frame)
+            producer = self.producers.get(receipt.producer_id)
+            if producer is not None:
+                producer.stored(receipt)
+        elif kind == Command.PING:
+            if not self._paused:  # a broker that reads nothing needs no answer
+                self.write(_PONG)
+        elif kind == Command.PONG:
+            if not self._answered.done():
+                self._answered.set_result(None)
+        else:
+            self._take_command(kind, decode_command(kind, frame.data, frame.command, frame.rest))
+
+    def _take_command(self, command: int, fields: dict[str, Any]) -> None:
+        if command in (Command.CONNECTED, Command.AUTH_CHALLENGE):
+            self._shake_hands(command, fields)
+            return
+        take = _COMMANDS.get(command)
+        if take is not None:
+            take(self, fields)
+        elif fields.get("request_id") is not None:
+            future = self._requests.answered(command, fields)
+            if future is None or future.done():
+                return
+            if fields.get("producer_ready", True):
+                future.set_result(fields)
+            elif future in self._queued:
+                self._queued[future]()
+        elif command not in _IGNORED:
+            raise ProtocolError(f"the broker sends {Command(command).name}, which is a client's command")
+
+    def _shake_hands(self, command: int, fields: dict[str, Any]) -> None:
+        state = self._handshake.take(command, fields)
+        if command == Command.AUTH_CHALLENGE:
+            self._challenged(self)
+        elif state is handshake.State.ACCEPTED:
+            self.max_message_size = self._handshake.max_message_size
+            self._framing.set_max(self.max_message_size + PADDING)
+            if not self._accepted.done():
+                self._accepted.set_result(None)
+        else:
+            self.close(self.error_of(f"connect to {self.address.broker}", fields))
+
+    def _take_send_error(self, fields: dict[str, Any]) -> None:
+        producer = self.producers.get(fields["producer_id"])
+        if producer is not None:
+            producer.refused(fields["sequence_id"], self.error_of("send", fields))
+
+    def _close_producer(self, fields: dict[str, Any]) -> None:
+        self._close_part("producer", self.producers.pop(fields["producer_id"], None), fields)
+
+    def _close_consumer(self, fields: dict[str, Any]) -> None:
+        self._close_part("consumer", self.consumers.pop(fields["consumer_id"], None), fields)
+
+    def _close_part(self, what: str, part: Part | None, fields: dict[str, Any]) -> None:
+        if part is not None:
+            assigned = "" if self.address.through else self._url(fields, "assigned_")  # out of reach behind a proxy
+            part.ended(TransportError(f"the broker closed the {what}", "Disconnected"), assigned)
+
+    def _url(self, fields: dict[str, Any], prefix: str = "") -> str:
+        tls = self.address.broker.startswith("pulsar+ssl:")
+        return fields.get(f"{prefix}broker_service_url{'_tls' if tls else ''}") or ""
+
+    def _topic_migrated(self, fields: dict[str, Any]) -> None:
+        parts: Mapping[int, Part] = self.consumers if fields["resource_type"] else self.producers
+        part, cluster = parts.get(fields["resource_id"]), self._url(fields)
+        if part is not None and cluster:
+            part.migrated(cluster)
+
+    def _end_of_topic(self, fields: dict[str, Any]) -> None:
+        consumer = self.consumers.get(fields["consumer_id"])
+        if consumer is not None:
+            consumer.topic_ended()
+
+    def _active_changed(self, fields: dict[str, Any]) -> None:
+        consumer = self.consumers.get(fields["consumer_id"])
+        if consumer is not None:
+            consumer.activated(fields["is_active"])
+
+    def _topics_changed(self, fields: dict[str, Any]) -> None:
+        changed = self.watchers.get(fields["watcher_id"])
+        if changed is not None:
+            changed()
+
+    def _check_alive(self) -> None:
+        """Ask a broker that is silent for an interval, and give up one that does not answer within another."""
+        interval, now = self._introduction.keep_alive, self._loop.time()
+        if self._heard < self._asked:
+            silent = now - self._heard
+            self.close(BrokerUnavailableError(f"the broker at {self.address.broker} was silent for {silent:.0f} s"))
+            return
+        due = self._heard + interval
+        if due <= now:
+            self.write(_PING)
+            self._asked, due = now, now + interval
+        self._timer = self._loop.call_at(due, self._check_alive)
+
+    def _end(self, error: JMSError) -> None:
+        if self.error is not None:
+            return
+        self.error = error
+        if self._timer is not None:
+            self._timer.cancel()
+        waiting: list[asyncio.Future[Any]] = [self._accepted, self._answered, *self._requests.take_all()]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(error)
+                future.exception()  # whoever asked might have given up
+        parts: list[Part] = [*self.producers.values(), *self.consumers.values()]
+        self.producers.clear()
+        self.consumers.clear()
+        for part in parts:
+            part.ended(error, "")
+        watchers, self.watchers = self.watchers, {}
+        for changed in watchers.values():
+            changed()
+        self._ended(self)
+
+
+def without_end(limit: asyncio.Timeout) -> None:
+    """Let what waits within a time limit wait on, unless the limit is over."""
+    if not limit.expired():
+        limit.reschedule(None)
+
+
+def _wait_on(limit: asyncio.Timeout, queued: Callable[[], object]) -> None:
+    without_end(limit)
+    queued()
+
+
+#: Commands that need no reaction, and answers to requests that had no id.
+_IGNORED: Final = frozenset({Command.ACK_RESPONSE})
+_COMMANDS: Final[dict[int, Callable[[Connection, dict[str, Any]], None]]] = {
+    Command.SEND_ERROR: Connection._take_send_error,
+    Command.CLOSE_PRODUCER: Connection._close_producer,
+    Command.CLOSE_CONSUMER: Connection._close_consumer,
+    Command.REACHED_END_OF_TOPIC: Connection._end_of_topic,
+    Command.TOPIC_MIGRATED: Connection._topic_migrated,
+    Command.ACTIVE_CONSUMER_CHANGE: Connection._active_changed,
+    Command.WATCH_TOPIC_UPDATE: Connection._topics_changed,
+}

@@ -1,0 +1,172 @@
+"""What brokers know of topics: who serves one, how many partitions it has, which a pattern matches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from itertools import cycle
+from random import random
+from typing import Any, Final
+
+import attrs
+
+from jmsaio.config import Configuration
+from jmsaio.errors import JMSError, OperationTimeoutError, ProtocolError
+from jmsaio.model.topic_names import partition_names, split_partition, topic_pattern
+from jmsaio.protocol.backoff import Backoff
+from jmsaio.protocol.commands import Command
+from jmsaio.protocol.lookup import Address, Lookup, Step
+from jmsaio.transport.pulsar.wire.connections.answers import passes
+from jmsaio.transport.pulsar.wire.connections.connection import Connection
+from jmsaio.transport.pulsar.wire.connections.pool import Pool
+
+#: Maximum number of a topic's partitions: a name is made of each, before anything else can refuse a damaged answer.
+MOST_PARTITIONS: Final = 100_000
+#: CommandGetTopicsOfNamespace.Mode by the value of ``regexSubscriptionMode``.
+_MODES: Final = {"PersistentOnly": 0, "NonPersistentOnly": 1, "AllTopics": 2}
+
+
+class Topics:
+    """Questions about topics, each bounded by the time-out of requests.
+
+    Args:
+        pool: the connections.
+        config: the connection's options.
+    """
+
+    def __init__(self, pool: Pool, config: Configuration) -> None:
+        self._pool = pool
+        self._timeout = config.operation_timeout
+        self._backoff = Backoff(config.initial_backoff, config.max_backoff)
+        given: Mapping[str, Any] = config.client
+        self._listener: str | None = given.get("listener_name")
+        self._most_redirects = config.max_lookup_redirects
+        self._properties = config.lookup_properties
+        self._looking_up = asyncio.Semaphore(given.get("concurrent_lookup_requests", 5000))
+        self._slots = cycle(range(max(1, config.connections_per_broker)))
+
+    async def owner(self, topic: str, cluster: str = "") -> Connection:
+        """Return a connection to the broker that serves a topic without partitions, or one partition.
+
+        Args:
+            topic: its full name.
+            cluster: service URL of the cluster to which it has moved; "" for that of the configuration.
+
+        Raises:
+            TransportError: the broker can't tell, or passes the question on too often.
+            As ``Pool.connect`` and ``Connection.request``.
+        """
+        async with self._looking_up:
+            connection = await self._pool.connect_service(cluster)
+            service = connection.address.broker
+            lookup = Lookup(topic, service, self._pool.tls, self._listener, self._most_redirects, self._properties)
+            what = f"look up {topic}"
+            while True:
+                answer = await connection.request(what, self._timeout, Command.LOOKUP, **lookup.request())
+                if lookup.answered(answer) is Step.FOUND:
+                    return await self._pool.connect(attrs.evolve(lookup.address, slot=next(self._slots)))
+                connection = await self._pool.connect(lookup.address)
+
+    async def assigned(self, url: str) -> Connection:
+        """Return a connection to the broker that another one named as the next for a topic."""
+        return await self._pool.connect(Address(url, slot=next(self._slots)))
+
+    async def partitions(self, topic: str) -> list[str]:
+        """Return the full names of a topic's partitions in order, or its own name if it has none.
+
+        Raises as ``count``.
+        """
+        return partition_names(topic, await self.count(topic)) if split_partition(topic)[1] < 0 else [topic]
+
+    async def count(self, topic: str, *, create: bool = True) -> int:
+        """Return how many partitions a topic has, 0 if it has none.
+
+        Args:
+            topic: its full name.
+            create: whether the broker is allowed to create it, if it creates topics with partitions.
+
+        Raises as ``_ask``, NotFoundError if it does not exist and is not created, and ProtocolError if the broker
+        announces more than ``MOST_PARTITIONS``.
+        """
+        what, command = f"ask for the partitions of {topic}", Command.PARTITIONED_METADATA
+        answer = await self._ask(what, command, topic=topic, metadata_auto_creation_enabled=create)
+        number: int = answer.get("partitions") or 0
+        if number > MOST_PARTITIONS:
+            raise ProtocolError(f"{what}: the broker announces {number}; up to {MOST_PARTITIONS} are supported")
+        return number
+
+    async def matching(self, pattern: str, mode: str) -> list[str]:
+        """Return the full names, without partitions, of the topics that match a pattern, sorted.
+
+        Raises:
+            InvalidDestinationError: the pattern is not a regular expression.
+            As ``_ask``.
+        """
+        fits = topic_pattern(pattern).fullmatch
+        names = {split_partition(name)[0] for name in await self.of_namespace("/".join(pattern.split("/")[2:4]), mode)}
+        return sorted(name for name in names if fits(name))
+
+    async def of_namespace(self, namespace: str, mode: str) -> list[str]:
+        """Return the full names of the topics of ``tenant/namespace``, each partition by itself. Raises as ``_ask``."""
+        what, command = f"ask for the topics of {namespace}", Command.GET_TOPICS_OF_NAMESPACE
+        return list((await self._ask(what, command, namespace=namespace, mode=_MODES[mode])).get("topics") or ())
+
+    async def watch(self, namespace: str, number: int, changed: Callable[[], object]) -> bool:
+        """Have ``changed`` called when a namespace has other topics, or when this has to be called again.
+
+        Args:
+            namespace: ``tenant/namespace``.
+            number: id of the watcher.
+            changed: called at any time until ``unwatch``.
+
+        Returns:
+            Whether it is watched from now on; False if it is already, or the broker does not offer it.
+
+        Raises as ``Connection.request``.
+        """
+        connection = await self._pool.connect_service()
+        if not connection.watches or number in connection.watchers:
+            return False
+        connection.watchers[number] = changed
+        try:
+            await connection.request(
+                f"watch the topics of {namespace}", self._timeout, Command.WATCH_TOPIC_LIST, watcher_id=number,
+                namespace=namespace, topics_pattern=".*",
+            )  # fmt: skip
+        except BaseException:
+            connection.watchers.pop(number, None)
+            raise
+        return True
+
+    def unwatch(self, number: int) -> None:
+        """End a watcher."""
+        for connection in self._pool.connections:
+            if connection.watchers.pop(number, None) is not None:
+                connection.send_request(Command.WATCH_TOPIC_LIST_CLOSE, watcher_id=number)
+
+    async def ping(self, timeout: float) -> None:
+        """Send a request once, and wait for its answer. Raises as ``Connection.request``."""
+        connection = await self._pool.connect_service()
+        topic = "non-persistent://public/default/jmsaio-ping"
+        await connection.request("ping", timeout, Command.PARTITIONED_METADATA, topic=topic)
+
+    async def _ask(self, what: str, command: Command, **fields: Any) -> dict[str, Any]:
+        """Send a request to any broker, and again after an error that passes, until the time is over.
+
+        Raises as ``Connection.request``: the last error, if there was one.
+        """
+        failures = 0
+        last: JMSError = OperationTimeoutError(f"{what}: no answer within {self._timeout:g} s")
+        try:
+            async with asyncio.timeout(self._timeout):
+                while True:
+                    try:
+                        connection = await self._pool.connect_service()
+                        return await connection.request(what, self._timeout, command, **fields)
+                    except JMSError as error:
+                        if not passes(error, again=False):
+                            raise
+                        failures, last = failures + 1, error
+                    await asyncio.sleep(self._backoff.delay(failures, random()))
+        except TimeoutError:
+            raise last from None

@@ -1,0 +1,1 @@
+"""Receivers and readers, and their consumers."""

@@ -1,0 +1,696 @@
+"""The consumer of one topic without partitions, or of one partition: permits, entries and acknowledgements.
+
+What happens to a record is decided by ``jmsaio.rules.record_life``; this carries it out.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import weakref
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Final
+
+from jmsaio.errors import (
+    ConsumerBusyError,
+    JMSError,
+    ProtocolError,
+    TransportError,
+)
+from jmsaio.model.packed import Shape
+from jmsaio.model.topic_names import split_partition
+from jmsaio.model.wire import EntryId, ReceivedRecord, SetAside, WireId
+from jmsaio.protocol.batch import Span, split
+from jmsaio.protocol.chunks import Whole
+from jmsaio.protocol.codes import InitialPosition, SubType
+from jmsaio.protocol.commands import Command, key_values
+from jmsaio.protocol.framing import Frame
+from jmsaio.protocol.messages import Delivery
+from jmsaio.rules import record_life as life
+from jmsaio.rules.record_life import Action, RecordEvent
+from jmsaio.transport.base import StartPosition, Subscription, SubscriptionType
+from jmsaio.transport.clock import DelayQueue
+from jmsaio.transport.names import CLIENT, process_name
+from jmsaio.transport.pulsar.records.dead_letters import DeadLetters
+from jmsaio.transport.pulsar.wire.connections.client import Client
+from jmsaio.transport.pulsar.wire.connections.connection import Connection
+from jmsaio.transport.pulsar.wire.connections.registration import Keeper, Registration, registering
+from jmsaio.transport.pulsar.wire.consumers.acknowledging import Acknowledging
+from jmsaio.transport.pulsar.wire.consumers.chunks import Chunks
+from jmsaio.transport.pulsar.wire.consumers.early import Early
+from jmsaio.transport.pulsar.wire.consumers.permits import Permits
+from jmsaio.transport.pulsar.wire.consumers.silence import Silence
+from jmsaio.transport.pulsar.wire.records.arriving import (
+    Arrival,
+    Damages,
+    announced,
+    assembled,
+    is_as_sent,
+    is_chunk,
+    read_arrival,
+)
+from jmsaio.transport.pulsar.wire.records.record import ENDS, Entry, WireRecord, may_expire, signed
+from jmsaio.transport.waiting import to_the_end
+
+_log = logging.getLogger(__name__)
+_TYPES: Final = {
+    SubscriptionType.EXCLUSIVE: SubType.Exclusive,
+    SubscriptionType.SHARED: SubType.Shared,
+    SubscriptionType.FAILOVER: SubType.Failover,
+    SubscriptionType.KEY_SHARED: SubType.Key_Shared,
+}
+#: States of a record that an application or this client has: its consumer returns it on close.
+_OUT: Final = frozenset((life.HELD, life.ASIDE, life.RETURNED, life.LETTER, life.IN_TRANSACTION))
+#: Seconds before a stopped consumer returns an entry that it returned before, at first and at most.
+_RETURN, _RETURN_MOST = 0.1, 10.0
+#: Seconds until records returned without a delay are requested again: a close that follows returns them by itself.
+_GATHER: Final = 0.01
+#: Seconds for which a cancelled opening waits for the broker's answer.
+_SUBSCRIBING: Final = 1.0
+#: The broker's words where a subscription has other consumers.
+_OTHERS: Final = "shared consumer attempting to unsubscribe"
+
+
+class Consumer:
+    """Receives from one topic or partition, over any number of connections.
+
+    Args:
+        client: the transport's part that all share.
+        topic: full name of the topic without partitions, or of the partition.
+        subscription: what is subscribed.
+        queue_size: number of records that the broker can send ahead; 0: one, while a receive waits.
+        woken: called when records might be available, or it has failed.
+        letters: stores dead letters; None without a policy.
+        refused: called with the topic as ``Keeper`` calls it.
+
+    Attributes:
+        topic: as above.
+        acks: its acknowledgements.
+    """
+
+    def __init__(
+        self, client: Client, topic: str, subscription: Subscription, queue_size: int, woken: Callable[[], object],
+        letters: DeadLetters | None, refused: Callable[[str, JMSError | None], object],
+    ) -> None:  # fmt: skip
+        self.topic = topic
+        self._client = client
+        self._at = Registration(client, topic, subscription.name, next(client.ids))
+        self._subscription = subscription
+        self._woken = woken
+        self._letters = letters
+        self._partition = split_partition(topic)[1]
+        self._ordered = not subscription.shared
+        policy = subscription.config.dead_letter
+        self._dead_after = None if policy is None else policy.max_redeliver_count
+        self._fails_here = subscription.shared and subscription.selective
+        self._keeper = Keeper(self, client.topics, client.tasks, client.backoff, partial(refused, topic))
+        self._permits = Permits(queue_size, client.share)
+        self._stopped = False
+        self._bounces = Counter[Entry]()  # how often each was returned since it is stopped
+        self._bouncing = DelayQueue[Entry](client.loop, self._return_queued)
+        self._waiting = DelayQueue[tuple[Entry, int, float]](client.loop, self._due)
+        self._ready = deque[WireRecord]()
+        self._early = Early(topic, client.loop, self.due_here, self._fill)
+        self._damages = Damages(topic, subscription.name, self._at.persistent, client.report)
+        self._unsettled = client.unsettled(topic, subscription.name)
+        self._entries = self._unsettled.entries
+        self._shapes: dict[int, Shape] = {}  # of properties
+        self._numbers = 0  # entries of a non-persistent topic so far
+        self.acks = Acknowledging(self, self._at, self._unsettled, subscription.config)
+        config = subscription.config
+        self._chunks = Chunks(
+            topic, config.max_pending_chunked_message, config.auto_ack_oldest_chunked_message_on_queue_full,
+            config.expire_time_of_incomplete_chunked_message, self._at.redeliver, self._at.acknowledge,
+            client.report,
+        )  # fmt: skip
+        self._silence: Silence | None = None
+        if subscription.type is SubscriptionType.FAILOVER and self._at.persistent:
+            self._silence = Silence(topic, client.tasks, self._withheld, self.subscribe_again)
+        self._first: WireId | None = None  # after a seek into a batch: earlier records of it are acknowledged
+
+    async def open(self, timeout: float) -> None:
+        """Subscribe within ``timeout`` seconds. Raises as ``Transport.open_receiver``."""
+        await self._keeper.open(timeout)
+
+    @property
+    def failure(self) -> JMSError | None:
+        """Why it ended for good, or None."""
+        return self._at.failure
+
+    # the keeper's side
+
+    async def register(self, connection: Connection) -> None:
+        """Subscribe at a broker. Raises TransportError."""
+        wanted, config = self._subscription, self._subscription.config
+        number = self._at.number = next(self._client.ids)  # what the last one still brings is dropped
+        metadata = {CLIENT: process_name(), **config.properties, **wanted.metadata}
+        earliest = wanted.position is StartPosition.EARLIEST
+        with registering(connection, connection.consumers, number, self, Command.SUBSCRIBE, self.topic):
+            asked = connection.request(
+                f"subscribe {wanted.name} of {self.topic}", self._client.config.operation_timeout, Command.SUBSCRIBE,
+                topic=self.topic, subscription=wanted.name, sub_type=int(_TYPES[wanted.type]), consumer_id=number,
+                consumer_name=config.consumer_name, priority_level=config.priority_level or None,
+                metadata=key_values(metadata),
+                read_compacted=config.read_compacted or None,
+                initial_position=int(InitialPosition.Earliest if earliest else InitialPosition.Latest),
+                replicate_subscription_state=config.replicate_subscription_state or None,
+                subscription_properties=key_values(wanted.properties),
+            )  # fmt: skip
+            # A broker that has to close what it is subscribing creates the subscription nevertheless, later: one
+            # that ends with this consumer could not be deleted before that.
+            await (asked if wanted.durable else to_the_end(asked, _SUBSCRIBING))
+        self._at.connection = connection
+        self._at.changed.wake()
+        self._permits.begin(connection, number)
+        self._fill()
+
+    def failed(self, error: JMSError) -> None:
+        """End with an error, which the next receive raises."""
+        self._at.failure = error
+        self._at.changed.wake()
+        self._unsettled.confirmed.wake()
+        self._woken()
+
+    # the connection's side
+
+    def ended(self, error: JMSError, assigned: str) -> None:
+        """Take the end on this connection: the broker sends everything unacknowledged again on the next one."""
+        self._at.connection = None
+        self._permits.end()
+        self.activated(False)
+        self._clear(RecordEvent.LINK_LOST)
+        self._chunks.clear()
+        self.acks.link_lost()
+        self._keeper.ended(error, assigned)
+
+    def migrated(self, cluster: str) -> None:
+        """Take the service URL of the cluster to which its topic has moved."""
+        self._keeper.migrated(cluster)
+
+    def _clear(self, event: RecordEvent) -> None:
+        """Pass an event of all records that wait here for being handed out, which empties the queue."""
+        for record in [*self._ready, *self._early.take_all()]:
+            states = record.entry.states
+            if states[record.index] in (life.QUEUED, life.EARLY):
+                life.step(states, record.index, event)
+        self._ready.clear()
+
+    def topic_ended(self) -> None:
+        """Take that nothing follows: the topic is terminated."""
+        _log.info("topic %s is terminated; nothing follows what is stored", self.topic)
+
+    def activated(self, active: bool) -> None:
+        """Take whether it is the consumer of a failover subscription that receives."""
+        if self._silence is not None:
+            if active:
+                self._silence.begin()
+            else:
+                self._silence.end()
+
+    async def _withheld(self) -> bool:
+        """Return whether the broker has messages that it could send, and does not."""
+        connection, what = self._at.connection, f"look for the end of {self.topic}"
+        if connection is None or not self._permits.granted:
+            return False
+        try:
+            timeout = self._client.config.operation_timeout
+            answer = await connection.request(what, timeout, Command.GET_LAST_MESSAGE_ID, consumer_id=self._at.number)
+        except JMSError:
+            return False
+        last, taken = answer["last_message_id"], answer.get("consumer_mark_delete_position")
+        if taken is None or signed(last["entry_id"]) < 0 or connection is not self._at.connection:
+            return False
+        return (signed(taken["ledger_id"]), signed(taken["entry_id"])) < (last["ledger_id"], last["entry_id"])
+
+    def subscribe_again(self, why: str = "the broker sends nothing") -> None:
+        """Close it at the broker, which then sends everything again on the next registration."""
+        connection = self._at.connection
+        if connection is not None and connection.consumers.pop(self._at.number, None) is not None:
+            connection.send_request(Command.CLOSE_CONSUMER, consumer_id=self._at.number)
+            self.ended(TransportError(why), "")
+
+    def arrived(self, delivery: Delivery, frame: Frame) -> None:
+        """Take an entry."""
+        if self._silence is not None:
+            self._silence.broken()
+        found = self._read(delivery, frame)
+        if found is None:
+            return
+        (metadata, data, spans), whole = found
+        size = 1 if spans is None else len(spans)
+        if self._at.persistent:
+            key = delivery.ledger, delivery.entry
+            known = self._entries.get(key)
+            if known is not None:
+                self._unsettled.confirmed.wake()  # the broker might tell what it knows to be acknowledged
+            if known is not None and (known.metadata.publish_time, len(known.states)) != (metadata.publish_time, size):
+                life.step_all(known.states, RecordEvent.REPLACED)
+                known = None
+        else:
+            self._numbers += 1
+            key, known = (0, self._numbers), None
+        if known is None:
+            entry = Entry(
+                *key, self._partition, self.topic, metadata, data, life.arrived(size, delivery.ack_set),
+                self, self._at.number, delivery.redelivery_count,
+            )  # fmt: skip
+            self._unsettled.add(entry)
+            queued = [index for index, state in enumerate(entry.states) if state == life.QUEUED]
+        else:
+            entry = known
+            entry.metadata, entry.data = metadata, data
+            queued = self._arrived_again(entry, delivery)
+        damages = self._damages.take(key)
+        entry.returns += damages
+        if whole is not None:
+            entry.chunks = tuple(dict.fromkeys((*entry.chunks, *whole.places[:-1])))
+            entry.returns = max(entry.returns, min(whole.returns, entry.broker_count))
+        again = self._ordered and (damages > 0 or known is not None) and bool(self._ready)
+        late = again and _place(self._ready[-1])[:2] > key
+        self._queue(entry, spans, queued)
+        if late:
+            self._sort()
+        left = delivery.ack_set
+        self._permits.used(
+            size if left is None else (left & (1 << size) - 1).bit_count(),
+            len(data) if whole is None else frame.end - frame.rest,
+        )  # fmt: skip
+        self._fill()
+
+    def _arrived_again(self, entry: Entry, delivery: Delivery) -> list[int]:
+        """Take an entry that is known; return the indexes of the records to queue."""
+        if entry.owner is not self:
+            self._take_over(entry)
+        entry.registration, entry.broker_count = self._at.number, delivery.redelivery_count
+        entry.returned = False
+        queued, repeated = life.arrived_again(entry.states, delivery.ack_set)
+        if entry.holders:
+            for index in queued:
+                entry.holders.pop(index, None)
+        if repeated:
+            self.acks.later(entry)
+        if life.IN_TRANSACTION in entry.states:
+            self._unsettled.recognised.add(entry)
+        return queued
+
+    def _read(self, delivery: Delivery, frame: Frame) -> tuple[Arrival, Whole | None] | None:
+        """Read an entry, which can be the last chunk of a message; return None if nothing is complete with it."""
+        key = delivery.ledger, delivery.entry
+        try:
+            arrival = read_arrival(frame, self._shapes)
+            self._chunks.damaged.discard(key)
+            if not is_chunk(arrival.metadata):
+                return arrival, None
+            whole = self._chunks.add(key, arrival.metadata, arrival.data, self._stopped)
+            if whole is not None:
+                return assembled(whole), whole
+            self._damages.take(key)
+            self._permits.used(1, len(arrival.data))
+        except ProtocolError as error:
+            self._permits.used(announced(frame), 0)
+            self._chunks.damaged.add(key)
+            again = self._damages.add(key, error, is_as_sent(frame))
+            if again is not None:
+                self._client.loop.call_later(again, self._request_again, key, self._at.number)
+        self._fill()
+        return None
+
+    def _take_over(self, entry: Entry) -> None:
+        """Become the owner of an entry of which another consumer might still have records."""
+        other = entry.owner
+        assert other is not None  # only a reader's has none
+        other.release(entry)
+        for index, state in enumerate(entry.states):
+            if state in _OUT:
+                entry.holders.setdefault(index, (other, entry.registration))
+        entry.owner = self
+
+    def redelivered(self, entry: Entry) -> None:
+        """Take that the broker redelivers an entry by itself, to any consumer."""
+        if not entry.returned:
+            entry.returns += 1
+            entry.returned = True
+        self.release(entry)
+
+    def release(self, entry: Entry) -> None:
+        """Remove the records of an entry from the queue, because the broker gives it to another consumer."""
+        life.step_all(entry.states, RecordEvent.LINK_LOST)
+        self._ready = deque(one for one in self._ready if one.entry is not entry)
+        self._fill()
+
+    def _queue(self, entry: Entry, spans: Sequence[Span] | None, indexes: Iterable[int]) -> None:
+        """Add records of an entry that has arrived to the queue, unless they are early or die."""
+        if self._stopped:
+            times = self._bounces[entry]
+            self._bouncing.add(entry, min(_RETURN * 2 ** (times - 1), _RETURN_MOST) if times else 0.0)
+        expires, failures = may_expire(entry), entry.failures
+        base = life.redelivery_count(0, entry.broker_count, entry.returns)
+        due = entry.metadata.deliver_at_time  # the broker delays on shared subscriptions only, and ends early
+        delay = 0.0 if due is None else due / 1000 - self._client.clock.now()
+        compacted, first = self._subscription.config.read_compacted, 0
+        most = math.inf if self._dead_after is None else self._dead_after
+        if self._first is not None and self._first[:2] == (entry.ledger, entry.number):
+            first, self._first = self._first.batch_index, None
+        if not (failures or compacted or first) and delay <= 0 and (0 if self._fails_here else base) <= most:
+            self._ready += [  # as nearly all do
+                WireRecord(entry, index, None if spans is None else spans[index], base, expires) for index in indexes
+            ]
+            return
+        for index in indexes:
+            if index < first or (compacted and spans is not None and spans[index].single.compacted_out):
+                entry.step(index, RecordEvent.ACKNOWLEDGED)  # before the place of a seek, or there is none any more
+                self.acks.later(entry)
+                continue
+            count = failures.get(index, 0) + base if failures else base
+            record = WireRecord(entry, index, None if spans is None else spans[index], count, expires)
+            if delay > 0:
+                entry.step(index, RecordEvent.EARLY)
+                self._early.keep(record, due or 0, delay)
+            elif self._failures_of(entry, index) > most:
+                self.dead_letter(record)
+            else:
+                self._ready.append(record)
+
+    def _request_again(self, key: EntryId, registration: int) -> None:
+        if registration == self._at.number and self._at.connection is not None:  # else it comes by itself
+            self._at.redeliver(self._chunks.with_incomplete(key))
+
+    def announce(self) -> None:
+        """Report what arrived."""
+        if self._ready:
+            self._woken()
+
+    def _fill(self, waiting: bool | None = None) -> None:
+        held = self._stopped or self._at.closed or self._early.full
+        self._permits.fill(len(self._ready), waiting, held)
+
+    def take(self, limit: int) -> list[WireRecord]:
+        """Return up to ``limit`` records for the application."""
+        if self._stopped:
+            return []
+        ready, found = self._ready, list[WireRecord]()
+        while ready and len(found) < limit:
+            record = ready.popleft()
+            states, index = record.entry.states, record.index
+            if states[index] == life.QUEUED:
+                states[index] = life.HELD
+                found.append(record)
+        self._fill(len(found) < limit)
+        if found:
+            timeout = self._subscription.config.ack_timeout
+            if timeout is not None:
+                deadline = self._client.loop.time() + timeout
+                for record in found:
+                    record.entry.due[record.index] = deadline
+                entries = [weakref.ref(entry) for entry in {record.entry: None for record in found}]
+                self._client.loop.call_at(deadline, self._overdue, deadline, entries)
+        return found
+
+    # settling
+
+    def find(self, record: SetAside) -> tuple[Entry, int] | None:
+        """Return the entry and index of a record, or of one that was set aside; None if it is not of this consumer."""
+        if isinstance(record, WireRecord):
+            return record.entry, record.index
+        assert isinstance(record, tuple)
+        entry = self._entries.get((record[0], record[1]))
+        return None if entry is None else (entry, max(0, record[3]))
+
+    def give_back(self, entry: Entry, index: int, delay: float, counted: bool) -> None:
+        """Return a record after ``delay`` seconds."""
+        self._step_back(entry, index, RecordEvent.RETURNED if counted else RecordEvent.RETURNED_UNSEEN, delay)
+
+    def _step_back(self, entry: Entry, index: int, event: RecordEvent, delay: float) -> None:
+        step = entry.step(index, event)
+        if step.counted and self._dead_after is not None and self._failures_of(entry, index) > self._dead_after:
+            self.dead_letter(self._record_of(entry, index))
+            return
+        if step.action is Action.WAIT:
+            when = entry.due[index] = self._client.loop.time() + max(0.0 if self._ordered else _GATHER, delay)
+            self._waiting.add_at((entry, index, when), when)
+
+    def _count_of(self, entry: Entry, index: int) -> int:
+        return life.redelivery_count(entry.failures.get(index, 0), entry.broker_count, entry.returns)
+
+    def _record_of(self, entry: Entry, index: int) -> WireRecord:
+        """Create the object of a record again."""
+        count = entry.metadata.num_messages_in_batch
+        span = None if count is None else split(entry.data, 0, count)[index]
+        return WireRecord(entry, index, span, self._count_of(entry, index), may_expire(entry))
+
+    def _due(self, items: list[tuple[Entry, int, float]]) -> None:
+        """Redeliver records whose delay is over, each entry once."""
+        back = []
+        for entry, index, when in items:
+            if self._at.closed or entry.states[index] != life.RETURNED or entry.due.get(index) != when:
+                continue
+            if self._ordered:
+                self.due_here(self._record_of(entry, index))
+            else:
+                entry.step(index, RecordEvent.DUE)
+                back.append(entry)
+        if back:
+            self.redeliver(back)
+
+    def due_here(self, record: WireRecord) -> None:
+        """Queue a record that waited in this process, in the topic's order if the subscription has one."""
+        owner = record.entry.owner
+        if owner is not None and owner is not self:
+            owner.due_here(record)
+            return
+        if self._at.closed or record.entry.states[record.index] not in (life.RETURNED, life.EARLY):
+            return
+        record.entry.step(record.index, RecordEvent.DUE_HERE)
+        self._ready.append(record)
+        if self._ordered:
+            self._sort()
+        self._woken()
+
+    def _sort(self) -> None:
+        """Put the queue into the topic's order."""
+        self._ready = deque(sorted(self._ready, key=_place))
+
+    def redeliver(self, entries: Iterable[Entry]) -> None:
+        """Have the broker redeliver entries; acknowledgements of their other records go first.
+
+        Each is redelivered through the consumer that received it last: the broker ignores the others.
+        """
+        self.acks.flush()
+        chosen = []
+        for entry in dict.fromkeys(entries):
+            if entry.registration == self._at.number:
+                if not entry.returned:
+                    chosen.append(entry)
+            elif entry.owner is not None and entry.owner is not self:
+                entry.owner.redeliver([entry])
+        if self._at.connection is None or not chosen:
+            return
+        for entry in chosen:
+            entry.returns += 1
+            entry.returned = True
+        self._at.redeliver(place for entry in chosen for place in (*entry.chunks, (entry.ledger, entry.number)))
+
+    def _overdue(self, deadline: float, entries: list[weakref.ref[Entry]]) -> None:
+        """Return records whose acknowledgement timeout is over; entries that are settled are gone."""
+        backoff = self._subscription.config.ack_timeout_backoff
+        for entry in [entry for reference in entries if (entry := reference()) is not None]:
+            for index in [index for index, when in entry.due.items() if when == deadline]:
+                if not self._at.closed and entry.states[index] == life.HELD:
+                    delay = 0.0 if backoff is None else backoff.delay(self._count_of(entry, index))
+                    self._step_back(entry, index, RecordEvent.TIME_OVER, delay)
+
+    # dead letters
+
+    def _failures_of(self, entry: Entry, index: int) -> int:
+        """Return the number of failed deliveries of a record, as counted for dead letters.
+
+        If selectors reject records, only those returned by applications of this process count: the broker's count
+        includes the rejections.
+        """
+        return entry.failures.get(index, 0) if self._fails_here else self._count_of(entry, index)
+
+    def dead_letter(self, record: WireRecord, properties: Mapping[str, str] | None = None) -> None:
+        """Move a record to the dead letters, with other properties than its own unless None."""
+        failures = self._failures_of(record.entry, record.index)
+        if record.entry.step(record.index, RecordEvent.DEAD_LETTERED).action is Action.STORE:
+            assert self._letters is not None  # a consumer with a policy
+            self._letters.put([(record, failures)], self._letter_ended, properties)
+
+    def _letter_ended(self, record: ReceivedRecord, stored: bool) -> None:
+        assert isinstance(record, WireRecord)
+        entry, index = record.entry, record.index
+        if not stored:
+            self._step_back(entry, index, RecordEvent.LETTER_FAILED, 1.0)
+        elif entry.step(index, RecordEvent.LETTER_STORED).action is Action.ACKNOWLEDGE:
+            self.acks.acknowledged(entry)
+
+    # requests
+
+    async def unsubscribe(self, timeout: float) -> None:
+        """Delete the subscription. Raises as ``Receiver.unsubscribe``."""
+        self.acks.flush()
+        try:
+            await self._at.request("unsubscribe", timeout, Command.UNSUBSCRIBE)
+        except TransportError as error:
+            if error.error_code != "BrokerMetadataError" or _OTHERS not in str(error):
+                raise
+            what = f"unsubscribe {self._subscription.name} of {self.topic}"
+            raise ConsumerBusyError(f"{what}: the subscription has other consumers; close them first") from error
+        self._moved(next(self._client.ids))
+
+    async def seek(self, position: StartPosition | WireId | int, timeout: float) -> None:
+        """Move the subscription. Raises as ``Receiver.seek``."""
+        self.acks.flush()
+        moved = next(self._client.ids)
+        self._first = position if isinstance(position, WireId) and position.batch_index > 0 else None
+        place: Mapping[str, Any] = {"message_publish_time": position}
+        if isinstance(position, WireId):
+            known = self._entries.get(position[:2])
+            ledger, number = position[:2] if known is None or not known.chunks else known.chunks[0]
+            index = position.batch_index
+            place = {"message_id": {"ledger_id": ledger, "entry_id": number, "batch_index": index}}
+        elif isinstance(position, StartPosition):
+            place = {"message_id": ENDS[position]}
+        try:
+            await self._at.request("seek", timeout, Command.SEEK, **place)
+        except BaseException:
+            self._first = None  # if it was not moved, the records before that one must not be acknowledged
+            raise
+        self._moved(moved)
+
+    def _moved(self, number: int) -> None:
+        """Forget what arrived on registrations before ``number``: the broker sends other records now."""
+        self._unsettled.forget_past()
+        self._unsettled.confirmed.wake()
+        for entry in list(self._entries.values()):
+            if entry.registration <= number:
+                life.step_all(entry.states, RecordEvent.MOVED)
+                self._unsettled.forget(entry)
+        self._ready = deque(one for one in self._ready if one.entry.states[one.index] == life.QUEUED)
+        self._fill()
+
+    async def stop(self, timeout: float) -> None:
+        """Return what was not handed out, and hold back permits; see ``Receiver.stop``.
+
+        The broker redelivers whole entries: this process recognises the records of them that are handed out. On a
+        key-shared subscription the consumer is closed at the broker, or its keys would have no consumer.
+        """
+        if self._stopped:
+            return
+        self._stopped = True
+        self.acks.flush()
+        if self._subscription.type is SubscriptionType.KEY_SHARED:
+            self._at.parked = True
+            self._clear(RecordEvent.STOPPED)
+            await self._leave(timeout)
+        else:
+            self._return_queued(record.entry for record in self._ready)
+
+    def _return_queued(self, entries: Iterable[Entry]) -> None:
+        """Return what a stopped consumer has in its queue.
+
+        While it has permits left, the broker still sends it records, which other consumers wait for: each is returned
+        at once. If the broker sends it once more, perhaps there is no other, so that it is returned ever more slowly.
+        """
+        if not self._stopped or self._at.closed:
+            return
+        self._chunks.stop()
+        chosen, rest = dict.fromkeys(entries), deque[WireRecord]()
+        for record in self._ready:
+            if record.entry not in chosen:
+                rest.append(record)
+            elif record.entry.states[record.index] == life.QUEUED:
+                record.entry.step(record.index, RecordEvent.STOPPED)
+        self._ready = rest
+        self._bounces.update(chosen.keys())
+        self.redeliver(chosen)
+
+    async def resume(self, timeout: float, subscription: Subscription) -> None:
+        """Receive again, with other metadata from the next registration on. Raises as ``open``, then stays stopped."""
+        self._subscription = subscription
+        if not self._stopped:
+            return
+        if self._at.parked:
+            deadline = self._client.loop.time() + timeout
+            await self.acks.late_sent(timeout)
+            await self.open(max(0.01, deadline - self._client.loop.time()))
+            self._at.parked = False
+        self._bouncing.close()
+        self._bounces.clear()
+        self._stopped = False
+        self._fill()
+        self._woken()
+
+    async def _leave(self, timeout: float) -> None:
+        """Close it at the broker, which redelivers what is not acknowledged."""
+        self._chunks.clear()
+        await self._keeper.aclose()
+        connection, self._at.connection = self._at.connection, None
+        self._permits.end()
+        self.activated(False)
+        if connection is None or connection.consumers.pop(self._at.number, None) is None:
+            return
+        what, number = f"close the consumer of {self.topic}", self._at.number
+        try:
+            await connection.request(what, max(0.01, timeout), Command.CLOSE_CONSUMER, consumer_id=number)
+        except JMSError:
+            return  # the connection is lost or silent: the broker redelivers when it notices
+
+    @asynccontextmanager
+    async def reopened(self) -> AsyncIterator[None]:
+        """Register for a block, although it is stopped. Raises as ``open``."""
+        config = self._client.config
+        try:
+            await self.open(config.operation_timeout)
+            yield
+        finally:
+            await self._leave(config.close_timeout)
+
+    def leave(self) -> None:
+        """Request nothing more before the close, which returns everything.
+
+        A broker whose last consumer leaves while it reads what it was asked to redeliver forgets the rest of the
+        backlog until the next message is sent, or all consumers have left again.
+        """
+        self._at.closed = True
+        self._unsettled.confirmed.wake()
+
+    async def aclose(self, timeout: float) -> None:
+        """Close it, and leave what is not acknowledged to other consumers, marked in this process."""
+        self.leave()
+        self.acks.flush()
+        await self.acks.late_sent(timeout)
+        self._permits.close()
+        for entry in list(self._entries.values()):
+            if entry.owner is self or any(holder is self for holder, _ in entry.holders.values()):
+                self._give_up(entry)
+        self._ready.clear()
+        self._waiting.close()
+        self._bouncing.close()
+        await self._leave(timeout)
+
+    def _give_up(self, entry: Entry) -> None:
+        """Return all records of an entry that this consumer has."""
+        returned = False
+        for index, state in enumerate(entry.states):
+            holder = entry.holders[index][0] if index in entry.holders else entry.owner
+            if holder is self and (state in _OUT or state in (life.QUEUED, life.EARLY)):
+                entry.step(index, RecordEvent.CLOSED)
+                entry.holders.pop(index, None)
+                returned = True
+            elif holder is self and state == life.ACKED:  # redelivered if the rest of its batch is
+                entry.count_failure(index)
+        if entry.owner is not self:
+            if returned and entry.owner is not None:
+                entry.owner.redeliver([entry])
+        elif entry.holders:
+            entry.owner, entry.registration = next(iter(entry.holders.values()))
+        else:
+            self._unsettled.leave(entry)
+
+
+def _place(record: WireRecord) -> tuple[int, int, int]:
+    return record.entry.ledger, record.entry.number, record.index

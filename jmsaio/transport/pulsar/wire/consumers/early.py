@@ -1,0 +1,73 @@
+"""Delayed records that arrived before their delivery times: all on ordered subscriptions, others up to a tick early."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import attrs
+
+from jmsaio.transport.pulsar.wire.records.record import WireRecord
+
+_log = logging.getLogger(__name__)
+#: Records that one consumer keeps; the last one can exceed the bytes.
+_MOST, _MOST_BYTES = 10_000, 64 * 1024 * 1024
+
+
+@attrs.define(eq=False)
+class Early:
+    """The early records of one consumer, which receives later ones meanwhile, unless too many are kept.
+
+    Args:
+        topic: for the log.
+        loop: the event loop with the timers.
+        due: called with each record when it is due.
+        resumed: called when fewer are kept again.
+
+    Attributes:
+        full: whether too many are kept: the broker is to send none.
+    """
+
+    _topic: str
+    _loop: asyncio.AbstractEventLoop
+    _due: Callable[[WireRecord], object]
+    _resumed: Callable[[], object]
+    _records: dict[int, list[WireRecord]] = attrs.field(factory=dict, init=False)  # by their delivery times
+    _count: int = attrs.field(default=0, init=False)
+    _bytes: int = attrs.field(default=0, init=False)
+    full: bool = attrs.field(default=False, init=False)
+
+    def keep(self, record: WireRecord, due: int, delay: float) -> None:
+        """Keep a record until its delivery time ``due`` (ms), in ``delay`` seconds."""
+        if due not in self._records:
+            self._records[due] = []
+            self._loop.call_later(delay, self._take_due, due)
+        self._records[due].append(record)
+        self._count += 1
+        self._bytes += record.size
+        if not self.full and (self._count >= _MOST or self._bytes >= _MOST_BYTES):
+            self.full = True
+            _log.warning(
+                "receiving from %s pauses: %d delayed messages of %d bytes are kept in the client, the maximum; later "
+                "messages wait until some are due. The broker itself delays on shared subscriptions (for simple topic "
+                "consumers: jms.useExclusiveSubscriptionsForSimpleConsumers=false)",
+                self._topic, self._count, self._bytes,
+            )  # fmt: skip
+
+    def _take_due(self, due: int) -> None:
+        for record in self._records.pop(due, ()):
+            self._count -= 1
+            self._bytes -= record.size
+            self._due(record)
+        if self.full and 2 * self._count < _MOST and 2 * self._bytes < _MOST_BYTES:
+            self.full = False
+            self._resumed()
+
+    def take_all(self) -> list[WireRecord]:
+        """Remove and return all records."""
+        found = [record for records in self._records.values() for record in records]
+        self._records.clear()
+        self._count = self._bytes = 0
+        self.full = False
+        return found

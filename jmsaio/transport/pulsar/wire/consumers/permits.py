@@ -1,0 +1,87 @@
+"""Permits: how many records the broker can send ahead to one consumer or reader."""
+
+from __future__ import annotations
+
+import attrs
+
+from jmsaio.protocol.commands import Command, encode_command
+from jmsaio.rules.share import Share
+from jmsaio.transport.pulsar.wire.connections.connection import Connection
+
+
+@attrs.define(eq=False)
+class Permits:
+    """Permits of one consumer, limited by records and by bytes.
+
+    The broker sends whole entries while it has permits, which then can fall below 0. It counts neither bytes nor
+    entries, so the limit in bytes is kept by giving fewer permits, by the sizes of the records that arrived last;
+    before the first record, each is expected to have the maximum size. The limit is half of ``receive_buffer_bytes``,
+    shared by all consumers of the connection that receive, plus one entry for each.
+
+    Args:
+        size: maximum number of records sent ahead; 0: one, while a receive waits.
+        share: maximum bytes, shared with others.
+    """
+
+    _size: int
+    _share: Share
+    _connection: Connection | None = attrs.field(default=None, init=False)
+    _consumer: int = attrs.field(default=0, init=False)
+    _given: int = attrs.field(default=0, init=False)  # that the broker has; below 0 after a large batch
+    _waiting: bool = attrs.field(default=False, init=False)
+    _largest: int = attrs.field(default=0, init=False)  # bytes of a record lately; 0: none has arrived
+
+    def __attrs_post_init__(self) -> None:
+        self._share.join(self)
+
+    def begin(self, connection: Connection, consumer: int) -> None:
+        """Start over: the broker has no permits for a consumer that has just subscribed."""
+        self._connection, self._consumer, self._given = connection, consumer, 0
+
+    def end(self) -> None:
+        """Take the end of the registration."""
+        self._connection = None
+
+    def close(self) -> None:
+        """Give none any more."""
+        self.end()
+        self._share.leave(self)
+
+    @property
+    def granted(self) -> bool:
+        """Whether the broker can send records now."""
+        return self._connection is not None and self._given > 0
+
+    def used(self, records: int, size: int) -> None:
+        """Count an entry that arrived, whatever becomes of it.
+
+        Args:
+            records: those that the broker counts: all that it does not know to be acknowledged.
+            size: bytes of the entry; 0 if unknown.
+        """
+        self._given -= records
+        size = size // max(1, records) + 1
+        largest = self._largest
+        self._largest = size if size >= largest else max(size, largest - (largest >> 4))
+
+    def fill(self, queued: int, waiting: bool | None = None, held: bool = False) -> None:
+        """Give the permits that are missing, unless they are few.
+
+        Args:
+            queued: number of records that have arrived and were not taken.
+            waiting: whether a receive found too few, and waits from now on; None: as before.
+            held: whether none are to be given now.
+        """
+        if waiting is not None:
+            self._waiting = waiting
+        connection, size = self._connection, self._size or self._waiting
+        missing = size - queued - self._given
+        if missing <= 0 or 2 * missing < size or held or connection is None or not size:
+            return  # 0 permits would end the connection
+        if size > 1:
+            size = min(size, max(1, self._share.each // (self._largest or connection.max_message_size)))
+            missing = size - queued - self._given
+            if missing <= 0 or 2 * missing < size:
+                return
+        self._given += missing
+        connection.write(encode_command(Command.FLOW, consumer_id=self._consumer, message_permits=missing))

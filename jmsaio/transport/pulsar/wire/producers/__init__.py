@@ -1,0 +1,1 @@
+"""Senders, and their producers."""

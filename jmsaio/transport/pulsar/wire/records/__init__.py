@@ -1,0 +1,1 @@
+"""Received entries and their records."""

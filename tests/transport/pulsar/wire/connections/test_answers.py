@@ -1,0 +1,79 @@
+"""Every error of the broker has an error of jmsaio with its code and words, and says whether it passes."""
+
+from __future__ import annotations
+
+import pytest
+
+from jmsaio.errors import (
+    BrokerUnavailableError,
+    JMSError,
+    JMSSecurityError,
+    OperationTimeoutError,
+    ProtocolError,
+    TransportError,
+)
+from jmsaio.protocol.codes import ServerError
+from jmsaio.transport.base import METADATA_TOO_LARGE
+from jmsaio.transport.causes import PASSING
+from jmsaio.transport.pulsar.wire.connections.answers import ANSWERS, error_of, passes
+
+pytestmark = pytest.mark.fast
+#: What a moving or starting broker reports: it passes, also for what was never registered.
+PASSES = {"MetadataError", "PersistenceError", "ServiceNotReady", "TooManyRequests"}
+#: What can be left over of a connection that broke, or holds until an operator acts.
+PASSES_AGAIN = PASSES | {
+    "UnknownError", "ConsumerBusy", "ConsumerNotFound", "ProducerBusy", "ProducerBlockedQuotaExceededError",
+    "ProducerBlockedQuotaExceededException",
+}  # fmt: skip
+
+
+def test_every_error_of_the_protocol_has_its_own_code() -> None:
+    assert set(ANSWERS) == set(ServerError)
+    assert len({answer.code for answer in ANSWERS.values()}) == len(ANSWERS)
+    assert {answer.code for answer in ANSWERS.values() if answer.passes} == PASSING - {"LookupError"}
+
+
+@pytest.mark.parametrize("number", ServerError)
+def test_an_error_has_the_code_and_the_brokers_words(number: ServerError) -> None:
+    error = error_of("open orders", number, "the cause")
+    assert isinstance(error, ANSWERS[number].error)  # type: ignore[arg-type]  # each is a class
+    assert error.error_code == ANSWERS[number].code
+    assert str(error) == f"open orders: {ANSWERS[number].text} [{error.error_code}] (the cause)"
+    assert passes(error, again=False) is (number.name in PASSES)
+    assert passes(error, again=True) is (number.name in PASSES_AGAIN)
+
+
+@pytest.mark.parametrize("number", [-1, 26, 2**31 - 1])
+def test_a_number_of_no_error_is_an_unknown_error(number: int) -> None:
+    error = error_of("open orders", number, "")
+    assert type(error) is TransportError
+    assert error.error_code == "UnknownError"
+    assert not str(error).endswith("()")
+
+
+def test_metadata_that_is_too_long_does_not_pass() -> None:
+    """The caller leaves it out then; the broker's number is that of errors of its metadata store, which pass."""
+    error = error_of("subscribe orders", ServerError.MetadataError, "metadata has a max size of 1024 bytes")
+    assert error.error_code == METADATA_TOO_LARGE
+    assert not passes(error, again=False) and not passes(error, again=True)
+
+
+def test_long_and_unprintable_words_are_short_and_printable() -> None:
+    text = str(error_of("open orders", 0, "\x1b[31m\n" * 100_000))
+    assert len(text) < 1000
+    assert text.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("error", "first", "again"),
+    [
+        (BrokerUnavailableError("connect"), True, True),
+        (OperationTimeoutError("look up"), True, True),
+        (ProtocolError("an answer of another kind"), True, True),
+        (TransportError("passed on 20 times", "LookupError"), False, True),
+        (JMSSecurityError("no token"), False, False),
+    ],
+)
+def test_what_the_broker_did_not_answer(error: JMSError, first: bool, again: bool) -> None:
+    assert passes(error, again=False) is first
+    assert passes(error, again=True) is again
