@@ -18,13 +18,11 @@ import attrs
 from jmsaio.client.callbacks import callback_context
 from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.reports import ConnectionState, ExceptionListener, StateCallback, StateChange
-from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.lifetime.scope import AsyncClosing, BackgroundTask, Deadline, FirstError, Opening
 from jmsaio.client.lifetime.stats import ConsumerStats, ProducerStats
 from jmsaio.client.producer import MessageProducer
 from jmsaio.client.request import Replies
 from jmsaio.client.runtime.connection import ConnectionRuntime
-from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.session import SessionRuntime
 from jmsaio.client.session import Session
 from jmsaio.client.subscriptions import in_process
@@ -44,7 +42,6 @@ from jmsaio.model.java_names import CONNECTION_NAMES, answers
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.public import created_by, public
 from jmsaio.model.version import __version__
-from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger, Scope
 from jmsaio.rules.lifecycle import Event, State
 
@@ -243,38 +240,28 @@ class Connection(AsyncClosing):
             await self._runtime.transport.ready_for_transactions(config.operation_timeout)
             self._check_open()
         self._sessions += 1
-        transacting: LocalTransaction | None = None
-        real = mode is AcknowledgeMode.TRANSACTED and config.enable_transaction
-
-        def delivered(inbox: Inbox, record: ReceivedRecord) -> None:
-            if transacting is not None:
-                transacting.delivered(inbox, record)
-
         runtime = SessionRuntime(
             connection=self._runtime,
             mode=mode,
             ledger=DeliveryLedger(_scope(mode, scope or config.acknowledge_scope)),
             number=self._sessions,
             reply=Replies(lambda: session.create_producer()).send,
-            delivered=delivered if real else None,
         )
-        if mode is AcknowledgeMode.TRANSACTED:
-            transacting = LocalTransaction(runtime, real)
         self._used = True
         self._runtimes[runtime] = None
-        self._group.start_soon(self._run_session, runtime, transacting)
+        self._group.start_soon(self._run_session, runtime)
         try:
             await runtime.task.running.wait()
         except BaseException:
             runtime.abandon()
             raise
-        session = Session(runtime, transacting, self.create_session)
+        session = Session(runtime, self.create_session)
         return session
 
-    async def _run_session(self, runtime: SessionRuntime, transacting: LocalTransaction | None) -> None:
+    async def _run_session(self, runtime: SessionRuntime) -> None:
         """Run a session; ``close`` raises a callback's error that ended it, unless its own close did."""
         try:
-            await (runtime.run(None, None) if transacting is None else runtime.run(transacting.run, transacting.undo))
+            await runtime.run()
         finally:
             self._runtimes.pop(runtime, None)
             if runtime.ended_by_callback and (self._failed is None or self._failed.task.errors.error is None):

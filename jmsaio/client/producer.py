@@ -33,7 +33,6 @@ from jmsaio.model.public import created_by, public
 from jmsaio.model.wire import OutgoingRecord
 
 if TYPE_CHECKING:
-    from jmsaio.client.runtime.local_transaction import LocalTransaction
     from jmsaio.client.runtime.session import SessionRuntime
     from jmsaio.transport.base import Sender, Transaction
 
@@ -72,7 +71,6 @@ class MessageProducer(AsyncClosing):
     _runtime: SessionRuntime
     _targets: Targets
     _stamper: Stamper
-    _transacting: LocalTransaction | None
     _schema: SchemaWriter | None  # schema of all its messages
     _closed: bool = attrs.field(default=False, init=False)
     _now: int = attrs.field(default=0, init=False)  # milliseconds; time of the last send on the general path
@@ -81,7 +79,7 @@ class MessageProducer(AsyncClosing):
 
     @_plain.default
     def _fast_path(self) -> PlainSends:
-        plain = PlainSends(self._runtime, self._transacting, self._targets, self._stamper, self._counts)
+        plain = PlainSends(self._runtime, self._targets, self._stamper, self._counts)
         if self._schema is not None or self._runtime.connection.tracing is not None:
             plain.stop()
         return plain
@@ -243,16 +241,16 @@ class MessageProducer(AsyncClosing):
         else:
             record = encode(sent, stamp, schema)
         send = PendingSend(loop=loop) if tracing is None else self._traced(tracing, target, sent, record)
-        sends, transaction = runtime.sends, None
+        sends, local, transaction = runtime.sends, runtime.transaction, None
         pooled = self._targets.pooled(target)
         sender = None if pooled is None else pooled.sender
         try:
             if (
-                sender is None or sender.full or self._transacting is not None or self._now != sends.turn
+                sender is None or sender.full or local is not None or self._now != sends.turn
                 or target.topic in sends.lines or aside is not None
             ):  # fmt: skip
                 sender, transaction = await self._prepare(target, record, aside)
-            work = None if self._transacting is None else self._transacting.work
+            work = None if local is None else local.work
             if work is not None and work.sticky_key is not None and work.sticky_key != stamp.sticky_key:
                 record = with_sticky_key(record, work.sticky_key)
             send.message_id = stamp.message_id
@@ -315,7 +313,7 @@ class MessageProducer(AsyncClosing):
 
     async def _ready(self, target: Target) -> tuple[Sender, Transaction | None]:
         """Return sender and transaction for the first send in line; see ``_prepare``."""
-        transacting = self._transacting
+        local = self._runtime.transaction
         while True:
             if self._closed or self._runtime.refuses():
                 raise ObjectClosedError("the producer was closed while the message waited for room; it was not sent")
@@ -324,10 +322,10 @@ class MessageProducer(AsyncClosing):
                 await self._targets.open(target)
             elif pooled.sender.full:
                 await pooled.sender.ready()
-            elif transacting is not None and transacting.to_begin:
-                await transacting.begin()
+            elif local is not None and local.to_begin:
+                await local.begin()
             else:
-                return pooled.sender, None if transacting is None else transacting.work.handle
+                return pooled.sender, None if local is None else local.work.handle
 
     def _stamp(
         self,

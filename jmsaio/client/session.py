@@ -14,9 +14,8 @@ from jmsaio.client.consumer import MessageConsumer
 from jmsaio.client.lifetime.scope import AsyncClosing, Opening
 from jmsaio.client.producer import MessageProducer, SendOptions
 from jmsaio.client.request import RequestReply
-from jmsaio.client.runtime.local_transaction import LocalTransaction
 from jmsaio.client.runtime.open_inbox import open_inbox
-from jmsaio.client.runtime.session import SessionRuntime
+from jmsaio.client.runtime.session import LocalTransaction, SessionRuntime
 from jmsaio.client.runtime.stamping import Stamper, Targets, target_for
 from jmsaio.client.subscriptions.in_process import unsubscribe
 from jmsaio.client.subscriptions.plan import ConsumerKind, ConsumerRequest, durable_name
@@ -55,7 +54,6 @@ class Session(AsyncClosing):
     SESSION_TRANSACTED: ClassVar = AcknowledgeMode.TRANSACTED
 
     _runtime: SessionRuntime
-    _transacting: LocalTransaction | None
     _new_session: Callable[[], Awaitable[Session]]  # creates another session of the connection
     _producers: int = 0  # created so far
     _requests: RequestReply | None = None
@@ -75,7 +73,7 @@ class Session(AsyncClosing):
     def transacted(self) -> bool:
         """Whether the session is transacted. Raises ObjectClosedError."""
         self._runtime.check_open()
-        return self._transacting is not None
+        return self._runtime.transaction is not None
 
     def get_transacted(self) -> bool:
         """Return ``transacted``."""
@@ -190,16 +188,13 @@ class Session(AsyncClosing):
         writer = None if schema is None else schema_writer(schema)
         connection = runtime.connection
         own = None if destination is None else target_for(destination, connection)
-        targets = Targets(connection, own, self._transacting is not None and self._transacting.real, schema)
+        targets = Targets(connection, own, runtime.transaction is not None and runtime.transaction.real, schema)
         if own is not None:
             await targets.open(own)
         self._producers += 1
         # Starlight's selector engine accepts JMSMessageIDs that end with three integers.
         prefix = f"ID:{connection.uuid}:{self._runtime.number}:{self._producers}:"
-        producer = MessageProducer(
-            runtime=runtime, transacting=self._transacting, schema=writer, targets=targets,
-            stamper=Stamper(connection, self._transacting, prefix),
-        )  # fmt: skip
+        producer = MessageProducer(runtime=runtime, schema=writer, targets=targets, stamper=Stamper(runtime, prefix))
         runtime.children[producer] = None
         return producer
 
@@ -389,7 +384,7 @@ class Session(AsyncClosing):
             ObjectClosedError: the session is closed.
         """
         self._runtime.check_call()
-        if self._transacting is not None:
+        if self._runtime.transaction is not None:
             raise IllegalStateError("recover on a transacted session; use rollback")
         await self._runtime.deliveries.redeliver_all()
 
@@ -422,9 +417,10 @@ class Session(AsyncClosing):
 
     def _transaction(self, call: str) -> LocalTransaction:
         self._runtime.check_call()
-        if self._transacting is None:
+        transaction = self._runtime.transaction
+        if transaction is None:
             raise IllegalStateError(f"{call} needs a transacted session: create_session(AcknowledgeMode.TRANSACTED)")
-        return self._transacting
+        return transaction
 
     async def close(self) -> None:
         """Close the session and everything created from it. Idempotent; any task can call it.

@@ -291,7 +291,7 @@ class Machine(RuleBasedStateMachine):
             for number in own:
                 if self.model.must_get(self.consumers[number].model):
                     self.receive(number)
-        transaction = session.real._transacting
+        transaction = session.real._runtime.transaction
         assert transaction is not None
         if transaction.work.handle is None:
             self.run(transaction.begin())

@@ -1,6 +1,6 @@
 """Transacted sessions whose transactions are the broker's: on the embedded one, and on Pulsar by its own protocol.
 
-Jakarta Messaging 3.1, 6.2.7 Transactions. ``test_local_transaction`` has emulated ones, and the parts of a session.
+Jakarta Messaging 3.1, 6.2.7 Transactions. ``runtime.test_session`` has emulated ones, and the parts of a session.
 """
 
 from __future__ import annotations

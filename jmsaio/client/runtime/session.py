@@ -3,33 +3,51 @@
 A session's task group runs in its own task, started by the connection's owner task; the coroutine that fills the
 inboxes and the callback workers are its children. ``close`` sends that task a request, so any task can call it in any
 order.
+
+A transacted session also has a ``LocalTransaction`` (Jakarta Messaging 3.1, 6.2.7 Transactions): the broker's
+(``enableTransaction``), or an emulated one (``jms.emulateTransactions``), which sends at once and acknowledges at
+commit. Messages stay sent after its rollback, so the first rollback warns.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+import contextlib
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import anyio
+import attrs
 
 from jmsaio.client.callbacks import callback_context
+from jmsaio.client.callbacks.callback_context import CallbackKind
 from jmsaio.client.callbacks.completion import Completions
 from jmsaio.client.callbacks.worker import CallbackWorker, Job, NoExceptionError
-from jmsaio.client.delivery.deliveries import Deliveries, Reply
+from jmsaio.client.delivery.deliveries import Commands, Deliveries, Reply, confirm_each
 from jmsaio.client.delivery.inbox import Inbox
 from jmsaio.client.delivery.listeners import Listeners
 from jmsaio.client.delivery.session_inboxes import SessionInboxes
 from jmsaio.client.lifetime.scope import BackgroundTask, Closable, Deadline
 from jmsaio.client.runtime.connection import ConnectionRuntime
 from jmsaio.client.senders.pending import PendingSends
-from jmsaio.errors import JMSError, ObjectClosedError, OperationTimeoutError
+from jmsaio.errors import (
+    IllegalStateError,
+    JMSError,
+    ObjectClosedError,
+    OperationTimeoutError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+    TransportError,
+)
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.modes import AcknowledgeMode
 from jmsaio.model.wire import ReceivedRecord
 from jmsaio.rules.ledger import DeliveryLedger
+from jmsaio.rules.unit_of_work import UnitOfWork
+from jmsaio.transport.base import Transaction
 
 
 class SessionRuntime:
@@ -44,6 +62,7 @@ class SessionRuntime:
         listeners: its message listeners.
         completions: its completion listeners.
         sends: sent messages without an outcome.
+        transaction: its local transaction; None unless it is transacted.
         children: producers and the like, which are closed with it.
         drains: drains the open consumer of an inbox by a deadline.
         failure: why the session ended by itself, or None.
@@ -59,7 +78,6 @@ class SessionRuntime:
         ledger: DeliveryLedger[Inbox, ReceivedRecord],
         number: int,
         reply: Reply,
-        delivered: Callable[[Inbox, ReceivedRecord], object] | None = None,
     ) -> None:
         self.connection = connection
         self.number = number
@@ -67,6 +85,9 @@ class SessionRuntime:
         self.mode = mode
         self.callbacks = CallbackWorker(self._next_job)
         self.inboxes = SessionInboxes(connection.transport, ledger, self.callbacks.wake)
+        transacted = mode is AcknowledgeMode.TRANSACTED
+        self.transaction = LocalTransaction(self, connection.configuration.enable_transaction) if transacted else None
+        delivered = self.transaction.delivered if self.transaction is not None and self.transaction.real else None
         self.deliveries = Deliveries(
             mode, ledger, self.inboxes, self.check_call, reply, delivered, connection.configuration
         )
@@ -114,30 +135,21 @@ class SessionRuntime:
         if self.closing:
             self.check_open()
 
-    async def run(
-        self,
-        begin_work: Callable[[], Coroutine[Any, Any, None]] | None,
-        undo_work: Callable[[], Awaitable[None]] | None,
-    ) -> None:
-        """Run the session's own task until ``close`` or the failure of a child, which it reports.
-
-        Args:
-            begin_work: runs meanwhile, to begin transactions; None unless the session is transacted.
-            undo_work: undoes an open transaction at close; None unless the session is transacted.
-        """
+    async def run(self) -> None:
+        """Run the session's own task until ``close`` or the failure of a child, which it reports."""
         callback_context.leave()
         self.connection.inboxes[self.inboxes] = None
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(self.inboxes.run)
                 group.start_soon(self.listeners.fetch_schemas)
-                if begin_work is not None:
-                    group.start_soon(begin_work)
+                if self.transaction is not None:
+                    group.start_soon(self.transaction.run)
                 for _ in range(self.connection.configuration.listener_concurrency):
                     group.start_soon(self.callbacks.run)
                 self.task.running.set()
                 await self.task.requested.wait()
-                await self._end_work(undo_work)
+                await self._end_work()
                 group.cancel_scope.cancel()
             if not self.task.requested.is_set():
                 raise JMSError("a callback cancelled the task that ran it")
@@ -178,13 +190,14 @@ class SessionRuntime:
         await self.task.end("the session", deadline or Deadline.after(self.close_timeout), self.close_timeout)
         self.task.errors.raise_once()
 
-    async def _end_work(self, undo_work: Callable[[], Awaitable[None]] | None) -> None:
+    async def _end_work(self) -> None:
         """Let callbacks and sends end, then undo an open transaction. Closing the children takes three more steps."""
         deadline, guard = self._deadline(), self.task.errors.guard
         await guard(partial(self.wait_idle, deadline.left(4)))  # first, because a running listener can still send
         await guard(partial(self.settle_sends, deadline.left(4)))
-        if undo_work is not None:
-            await self.task.errors.guard_within(deadline, undo_work, "the rollback of a closing session", 3)
+        if self.transaction is not None:
+            undo = self.transaction.undo
+            await self.task.errors.guard_within(deadline, undo, "the rollback of a closing session", 3)
 
     async def _close_children(self) -> None:
         """Close every consumer and producer; nothing is acknowledged here."""
@@ -241,3 +254,198 @@ class SessionRuntime:
         transferred = bool(inbox.receiver.transferred)
         if inbox in self.inboxes.lingering and (transferred or not self.deliveries.self_acknowledging):
             await inbox.stop(deadline.left())
+
+
+_log = logging.getLogger(__name__)
+
+#: Numbers of transactions under ``jms.transactionsStickyPartitions``, counted for the whole process.
+_sticky_keys = itertools.count(1)
+
+
+@attrs.define(eq=False)
+class LocalTransaction:
+    """The local transaction of one transacted session.
+
+    Attributes:
+        runtime: the session's running part.
+        real: whether the broker's transactions are used.
+    """
+
+    runtime: SessionRuntime
+    real: bool
+    work: UnitOfWork[Transaction] = attrs.field(init=False)
+    _warned: bool = attrs.field(default=False, init=False)
+    _received: asyncio.Event = attrs.field(factory=asyncio.Event, init=False)  # a message, before it was begun
+    _first: tuple[str, str] = attrs.field(default=("", ""), init=False)  # topic and subscription of that message
+    _busy: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+    _beginning: asyncio.Lock = attrs.field(factory=asyncio.Lock, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.work = self._new_work()
+
+    def _new_work(self) -> UnitOfWork[Transaction]:
+        sticky = self.runtime.connection.configuration.transactions_sticky_partitions
+        return UnitOfWork(sticky_key=next(_sticky_keys) if sticky else None)
+
+    @property
+    def _timeout(self) -> float:
+        """Seconds after which the broker ends an open transaction."""
+        return self.runtime.connection.configuration.transaction_timeout
+
+    @property
+    def to_begin(self) -> bool:
+        """Whether the work needs a transaction of the transport but has none yet."""
+        return self.real and self.work.handle is None
+
+    def delivered(self, inbox: Inbox, record: ReceivedRecord) -> None:
+        """Let the subscription of a delivered message take part in the transaction, which is begun if necessary."""
+        handle, part = self.work.handle, (record.topic, inbox.subscription.name)
+        if handle is not None:
+            handle.join(*part)
+        elif not self._received.is_set():
+            self._first = part
+            self._received.set()
+
+    async def run(self) -> None:
+        """Begin each unit of work when its first message was delivered, so that commit need not wait for that."""
+        while True:
+            await self._received.wait()
+            with contextlib.suppress(JMSError):  # commit begins it otherwise, and raises the error
+                await self.begin()
+            self._received.clear()
+            if self.work.handle is not None:
+                self.work.handle.join(*self._first)
+
+    async def begin(self) -> None:
+        """Begin the transport's transaction for the work, once for however many tasks request it.
+
+        If another task has ended the work meanwhile, the transaction is aborted. Cancelling: another waiting task
+        begins it.
+        """
+        async with self._beginning:
+            if not self.to_begin:
+                return
+            work = self.work
+            handle = await self._begin()
+            if work is self.work:
+                work.begin(handle)
+            else:
+                await handle.abort()
+
+    async def commit(self) -> None:
+        """Make the work final and begin the next; see ``Session.commit``."""
+        await self._exclusive("commit", self._commit)
+
+    async def rollback(self) -> None:
+        """Undo the work and begin the next; see ``Session.rollback``."""
+        await self._exclusive("rollback", self._rollback)
+
+    async def undo(self) -> None:
+        """Roll back at the end of the session, which has already waited for its sends.
+
+        A running commit or rollback ends first.
+        """
+        async with self._busy:
+            await self._undo()
+
+    async def _exclusive(self, call: str, step: Callable[[], Awaitable[None]]) -> None:
+        callback_context.refuse(call, self.runtime, (CallbackKind.COMPLETION,))
+        if self._busy.locked():
+            raise IllegalStateError("another commit or rollback of this session is running; await it first")
+        async with self._busy:
+            await asyncio.sleep(0)  # a concurrent call is refused on every transport, even if no wait follows
+            await step()
+
+    async def _commit(self) -> None:
+        runtime = self.runtime
+        deadline = Deadline.after(runtime.connection.configuration.operation_timeout)
+        await runtime.settle_sends(deadline.left())
+        while True:  # messages sent while callbacks run, or the transaction begins, belong to this work, too
+            await runtime.sends.settle(deadline.left())
+            if not (len(runtime.deliveries.ledger) and self.to_begin):
+                break
+            await self.begin()  # before the ledger is emptied: if this fails, the work is unchanged
+        failure = self.work.failed()  # from here to the next work nothing is awaited
+        if failure is not None:
+            await self._rollback()
+            raise TransactionRolledBackError(f"a send failed, so the work was rolled back: {failure}") from failure
+        deliveries = runtime.deliveries.ledger.take_all()
+        handle = self.work.handle
+        self.work = self._new_work()
+        if handle is not None:
+            await self._commit_real(handle, deliveries)
+            return
+        await self._commit_emulated(deliveries)
+
+    async def _commit_emulated(self, deliveries: Commands) -> None:
+        runtime = self.runtime
+        try:
+            await runtime.deliveries.carry_out(deliveries)
+            timeout = runtime.connection.configuration.operation_timeout
+            await confirm_each(deliveries, timeout, if_open=True)  # ``carry_out`` might have closed settled ones
+        except JMSError as error:
+            raise TransactionInDoubtError(
+                f"messages that the transaction received might not be acknowledged, and are redelivered then; what it"
+                f" sent is stored: {error}"
+            ) from error
+
+    async def _commit_real(self, handle: Transaction, deliveries: Commands) -> None:
+        for number, (inbox, records) in enumerate(deliveries):
+            try:
+                inbox.acknowledge(records, handle)
+            except Exception as error:
+                await self._abort_commit(handle, deliveries[number:])
+                raise TransactionRolledBackError(
+                    f"a received message could not be acknowledged, so the work was rolled back: {error}"
+                ) from error
+        try:
+            try:
+                await handle.commit()
+            except TransactionInDoubtError:
+                raise
+            except TransportError as error:
+                raise TransactionInDoubtError(f"the transaction might have been committed: {error}") from error
+        finally:  # after a rollback the broker redelivers the messages acknowledged in it
+            await self.runtime.deliveries.close_settled()
+
+    async def _abort_commit(self, handle: Transaction, rest: Commands) -> None:
+        """Undo a commit at once: until then readers of its topics receive no messages that were sent later.
+
+        Args:
+            rest: deliveries that were not acknowledged in it; the broker redelivers the others.
+        """
+        try:
+            await handle.abort()
+        except JMSError as error:
+            text, about = "the broker undoes a transaction within %g s: %s", self.runtime.where()
+            _log.warning(text, self._timeout, error, extra=about)
+        finally:
+            try:
+                await self.runtime.deliveries.redeliver(rest)
+            except JMSError as error:  # the broker redelivers the records of an ended receiver
+                _log.warning("some messages are redelivered later: %s", error, extra=self.runtime.where())
+
+    async def _rollback(self) -> None:
+        try:
+            await self.runtime.settle_sends(self.runtime.connection.configuration.operation_timeout)
+        finally:
+            await self._undo()
+
+    async def _undo(self) -> None:
+        work, self.work = self.work, self._new_work()
+        try:
+            if work.handle is not None:
+                await work.handle.abort()
+            elif not self.real and not self._warned and (sent := work.sent + self.runtime.sends.count):
+                self._warned = True
+                _log.warning(
+                    "rollback of an emulated transaction: %d messages that it sent stay sent "
+                    "(jms.emulateTransactions sends at once)",
+                    sent,
+                    extra=self.runtime.where(),
+                )
+        finally:
+            await self.runtime.deliveries.redeliver_all()
+
+    async def _begin(self) -> Transaction:
+        return await self.runtime.connection.transport.begin(self._timeout)

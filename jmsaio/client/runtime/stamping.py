@@ -47,7 +47,6 @@ from jmsaio.transport.sending import sends_by_group
 
 if TYPE_CHECKING:
     from jmsaio.client.runtime.connection import ConnectionRuntime
-    from jmsaio.client.runtime.local_transaction import LocalTransaction
     from jmsaio.client.runtime.session import SessionRuntime
     from jmsaio.model.schema import Schema
     from jmsaio.transport.base import Sender, Transaction
@@ -224,20 +223,14 @@ class SendSettings:
 class Stamper:
     """Creates the stamps of one producer's messages.
 
-    Args:
-        connection: the producer's connection.
-        transacting: the session's local transaction, or None.
-        prefix: start of its message ids.
-
     Attributes:
-        prefix: see above.
+        prefix: start of its message ids.
         wall: returns the seconds since the epoch, by the transport's clock.
         settings: the producer's settings.
         sequence: number in the last message id.
     """
 
-    _connection: ConnectionRuntime
-    _transacting: LocalTransaction | None
+    _runtime: SessionRuntime
     prefix: str
     wall: Callable[[], float] = attrs.field(init=False)
     settings: SendSettings = attrs.field(factory=SendSettings, init=False)
@@ -245,7 +238,7 @@ class Stamper:
 
     @wall.default
     def _transports_clock(self) -> Callable[[], float]:
-        return self._connection.transport.clock.now
+        return self._runtime.connection.transport.clock.now
 
     def change(self, **given: Any) -> None:
         """Change settings; see ``SendSettings.changed``."""
@@ -259,14 +252,15 @@ class Stamper:
     def stamp(self, now: int, message_id: str | None, settings: SendSettings, options: tuple[int, ...]) -> Stamp:
         """Return the stamp of a send at ``now`` (ms) with the options of ``SendSettings.options``."""
         mode, level, lives, delayed = options
+        connection, transaction = self._runtime.connection, self._runtime.transaction
         shown_time = 0 if settings.disable_message_timestamp else now
         due = now + delayed
         # As Stamp(...), without its keywords: every send on the general path creates one.
         return tuple.__new__(Stamp, (
-            message_id, self._connection.connection_id, shown_time, shown_time, due, due if delayed else None,
+            message_id, connection.connection_id, shown_time, shown_time, due, due if delayed else None,
             now + lives if lives else 0, level, mode,
-            None if self._transacting is None else self._transacting.work.sticky_key,
-            self._connection.configuration.system_namespace,
+            None if transaction is None else transaction.work.sticky_key,
+            connection.configuration.system_namespace,
         ))  # fmt: skip
 
 
@@ -282,32 +276,25 @@ _MODES: Final = frozenset({type(None), int, DeliveryMode})
 _PRIORITIES: Final = frozenset({type(None), int})
 _DURATIONS: Final = frozenset({type(None), int, float})
 
-#: Values that one send can set for itself: destination, its name as spelled, its namespace if known, delivery mode,
+#: Values that one send sets for itself: destination, its name as spelled, its namespace if known, delivery mode,
 #: priority, time to live, delivery delay. None: the producer's value.
 Varied = tuple[
     Destination | None, str | None, str | None, int | None, int | None, Duration | None, Duration | None
 ]  # fmt: skip
-_UNVARIED: Final[Varied] = (None, None, None, None, None, None, None)
 #: Maximum number of variants cached per millisecond.
 _MOST_VARIED: Final = 100
 
 
-@attrs.define(eq=False)
+@attrs.frozen(eq=False)
 class _Common:
     """Common values of a producer's sends in one millisecond that deviate from its settings in the same way.
 
     Attributes:
-        now: the millisecond.
-        settings: the producer's settings.
-        pooled: the sender's entry in the pool.
-        transaction: the transport's transaction, or None.
-        origin: origin of the receipts, with the unit of work.
         numbered: whether messages have ids.
         stamp: the headers except the id.
         parts: the wire form of the headers, by class of the body, created on first use; see ``PlainWriter.parts``.
     """
 
-    now: int
     settings: SendSettings
     pooled: PooledSender
     sender: Sender
@@ -320,32 +307,19 @@ class _Common:
 
 @attrs.define(eq=False, repr=False)
 class PlainSends:
-    """The fast path of a producer.
-
-    Args:
-        runtime: the producer's session.
-        transacting: its local transaction, or None.
-        targets: the producer's destinations.
-        stamper: its settings and message ids.
-        counts: its counters.
-
-    Attributes:
-        writer: writes records of str and bytes in the form that the transport reads.
-    """
+    """The fast path of a producer; ``writer`` writes records in the form that the transport reads."""
 
     _runtime: SessionRuntime
-    _transacting: LocalTransaction | None
     _targets: Targets
     _stamper: Stamper
     _counts: SendCounts
     writer: PlainWriter[Any, Any] = attrs.field(init=False)
     _stopped: bool = attrs.field(default=False, init=False)
-    _common: _Common | None = attrs.field(default=None, init=False)  # of sends with the producer's settings
-    _varied: dict[Varied, _Common] = attrs.field(factory=dict, init=False)  # of sends with their own options
-    _varied_at: int = attrs.field(default=0, init=False)  # millisecond of the cached varied sends
+    _now: int = attrs.field(default=0, init=False)  # millisecond of the cached values
+    _common: dict[Varied | None, _Common] = attrs.field(factory=dict, init=False)  # None: the producer's settings
 
     @writer.default
-    def _as_the_transport_asks(self) -> PlainWriter[Any, Any]:
+    def _of_the_transport(self) -> PlainWriter[Any, Any]:
         return PACKED if self._runtime.connection.transport.capabilities.packed else MAPS
 
     def send_varied(
@@ -369,7 +343,7 @@ class PlainSends:
         return self.send(body, properties, (destination, name, namespace, mode, level, lives, delayed))
 
     def send(
-        self, body: object, properties: Mapping[str, object] | None, varied: Varied = _UNVARIED
+        self, body: object, properties: Mapping[str, object] | None, varied: Varied | None = None
     ) -> PendingSend | None:
         """Send a body at once. None: nothing was sent, use the general path.
 
@@ -389,12 +363,12 @@ class PlainSends:
             or sends.lines
         ):  # fmt: skip
             return None
-        common = self._common if varied is _UNVARIED else self._varied.get(varied)
+        common, local = self._common.get(varied), runtime.transaction
         if (
-            common is None or common.now != now or common.settings is not stamper.settings or not common.pooled.in_pool
-            or (self._transacting is not None and self._transacting.work is not common.origin.work)
+            common is None or self._now != now or common.settings is not stamper.settings or not common.pooled.in_pool
+            or (local is not None and local.work is not common.origin.work)
         ):  # fmt: skip
-            common = self._keep(now, varied)
+            common = self._cache(now, varied)
             if common is None:
                 return None
         sender, writer = common.sender, self.writer
@@ -429,37 +403,31 @@ class PlainSends:
             sends.begin_turn(loop)
         return send
 
-    def _keep(self, now: int, varied: Varied) -> _Common | None:
+    def _cache(self, now: int, varied: Varied | None) -> _Common | None:
         """Cache the common values of such sends in this millisecond. None: they use the general path."""
-        destination, _, _, *options = varied
-        runtime, transacting, settings = self._runtime, self._transacting, self._stamper.settings
-        if transacting is not None and transacting.to_begin:
+        destination, _, _, *options = varied or (None,) * 7
+        runtime, local, settings = self._runtime, self._runtime.transaction, self._stamper.settings
+        if local is not None and local.to_begin:
             return None
-        work = None if transacting is None else transacting.work
+        work = None if local is None else local.work
         try:
             target = self._targets.own if destination is None else self._targets.other(destination)
             checked = settings.options(*options)
         except JMSError:  # the general path raises it, or an earlier error
             return None
-        if target is None:
-            return None
-        pooled = self._targets.pooled(target)
-        if pooled is None:
+        pooled = None if target is None else self._targets.pooled(target)
+        if target is None or pooled is None:
             return None
         stamp = self._stamper.stamp(now, None, settings, checked)
         self._counts.last_activity = now
-        common = _Common(
-            now, settings, pooled, pooled.sender, None if work is None else work.handle,
+        if self._now != now or len(self._common) >= _MOST_VARIED:
+            self._common.clear()
+            self._now = now
+        self._common[varied] = common = _Common(
+            settings, pooled, pooled.sender, None if work is None else work.handle,
             SendOrigin(runtime.sends, work, target.destination, stamp.timestamp, self._counts),
             not settings.disable_message_id, stamp, {},
         )  # fmt: skip
-        if varied is _UNVARIED:
-            self._common = common
-        else:
-            if len(self._varied) >= _MOST_VARIED or self._varied_at != now:  # only variants of the same millisecond
-                self._varied.clear()
-                self._varied_at = now
-            self._varied[varied] = common
         return common
 
     def stop(self) -> None:

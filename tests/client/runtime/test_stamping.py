@@ -75,7 +75,7 @@ def test_durations_are_kept_in_milliseconds_and_an_option_replaces_its_setting()
 
 
 async def test_only_a_delayed_message_has_a_delivery_time_for_the_broker(session: jmsaio.Session) -> None:
-    stamper = Stamper(runtime_of(session).connection, None, "ID:1:")
+    stamper = Stamper(runtime_of(session), "ID:1:")
     settings = stamper.settings
     assert stamper.stamp(1000, stamper.next_id(), settings, (2, 4, 0, 0)).deliver_at is None
     stamp = stamper.stamp(1000, stamper.next_id(), settings, (2, 4, 0, 1500))
@@ -114,8 +114,8 @@ EVENTS = st.sampled_from([None, "commit", "rollback", "millisecond", "setting", 
 
 def write_with(plain: PlainSends, writer: Any) -> None:
     """Let a producer write as for another transport, and forget what it has written for its own."""
-    plain.writer, plain._common = writer, None
-    plain._varied.clear()
+    plain.writer = writer
+    plain._common.clear()
 
 
 def as_message(body: str | bytes) -> jmsaio.Message:
@@ -151,8 +151,8 @@ async def check_case(case: Case, here: Desk) -> None:
     destination, options = here.deleted if case.destination == "deleted" else case.destination, case.options
     producer = here.producer if destination is None else here.anywhere
     properties, outcomes, work = case.properties, list[Any](), None
-    if producer._transacting is not None:
-        work = producer._transacting.work
+    if producer._runtime.transaction is not None:
+        work = producer._runtime.transaction.work
     get, body = options.get, case.body
     given = get("delivery_mode"), get("priority"), get("time_to_live"), get("delivery_delay")
 
@@ -359,11 +359,11 @@ async def test_what_sends_have_in_common_is_kept_for_a_bounded_number_of_a_milli
     async with desk() as here:
         for number in range(250):
             assert here.plain.send_varied("x", UNSET, None, None, None, number / 1000, None) is not None
-            assert 0 < len(here.plain._varied) <= 100
+            assert 0 < len(here.plain._common) <= 100
         here.clock.advance(0.002)
         await asyncio.sleep(0)
         assert here.plain.send_varied("x", UNSET, None, None, None, 1, None) is not None
-        assert len(here.plain._varied) == 1
+        assert len(here.plain._common) == 1
 
 
 async def test_a_temporary_destination_that_was_deleted_is_refused_in_the_same_millisecond() -> None:
