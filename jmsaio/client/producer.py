@@ -132,15 +132,9 @@ class MessageProducer(AsyncClosing):
                 "the options of a send are keywords: send(message, delivery_mode=DeliveryMode.PERSISTENT, priority=4, "
                 "time_to_live=60), with seconds"
             )
-        if (
-            message is UNSET and delivery_mode is None and priority is None and time_to_live is None
-            and delivery_delay is None
-        ):  # fmt: skip
-            send = self._plain.send(destination_or_message, properties)
-        else:
-            send = self._plain.send_varied(
-                destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay
-            )
+        send = self._plain.send(
+            destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay
+        )
         if send is None:
             send = await self._send_any(
                 destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay,
@@ -196,19 +190,12 @@ class MessageProducer(AsyncClosing):
 
         Cancelling while it waits for room: the message was not sent. Cancelling the future only hides the outcome.
         """
-        if (
-            message is UNSET and delivery_mode is None and priority is None and time_to_live is None
-            and delivery_delay is None and completion_listener is UNSET
-        ):  # fmt: skip
-            send = self._plain.send(destination_or_message, properties)
-        elif completion_listener is UNSET:
-            send = self._plain.send_varied(
+        if completion_listener is UNSET:
+            send = self._plain.send(
                 destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay
             )
-        else:
-            send = None
-        if send is not None:
-            return send
+            if send is not None:
+                return send
         return await self._send_any(
             destination_or_message, message, properties, delivery_mode, priority, time_to_live, delivery_delay,
             completion_listener,

@@ -60,7 +60,7 @@ async def desk(mode: AcknowledgeMode = AcknowledgeMode.AUTO, **options: Any) -> 
             for destination in (deleted, jmsaio.Topic("news"), jmsaio.Queue("orders")):
                 await anywhere.send(destination, "takes this millisecond's turn of the loop")
             plain, plain_anywhere = producer._plain, anywhere._plain
-            plain_anywhere.send_varied(deleted, "what it has in common is kept", None, None, None, None, None)
+            plain_anywhere.send(deleted, "what it has in common is kept")
             await deleted.delete()
             made = Desk(
                 broker, clock, connection, session, producer, anywhere, plain, plain_anywhere, producer._stamper,

@@ -322,33 +322,29 @@ class PlainSends:
     def _of_the_transport(self) -> PlainWriter[Any, Any]:
         return PACKED if self._runtime.connection.transport.capabilities.packed else MAPS
 
-    def send_varied(
-        self, destination_or_body: Any, body: Any, properties: Mapping[str, object] | None, mode: Any, level: Any,
-        lives: Any, delayed: Any,
+    def send(
+        self, destination_or_body: Any, body: Any = UNSET, properties: Mapping[str, object] | None = None,
+        mode: Any = None, level: Any = None, lives: Any = None, delayed: Any = None,
     ) -> PendingSend | None:  # fmt: skip
-        """Send as ``send`` does, with an optional destination and options of this send."""
-        destination = name = namespace = None
+        """Send a body at once, with an optional destination and options of this send.
+
+        None: nothing was sent, use the general path. Raises as ``Sender.send``.
+        """
+        varied: Varied | None = None
         if body is UNSET:
             body = destination_or_body
+            if mode is not None or level is not None or lives is not None or delayed is not None:
+                varied = (None, None, None, mode, level, lives, delayed)
         elif type(destination_or_body) in _DESTINATIONS:
             destination = destination_or_body
-            name, namespace = destination.name, destination._namespace
+            varied = (destination, destination.name, destination._namespace, mode, level, lives, delayed)
         else:
             return None
-        if (
-            type(body) not in _WORDS or type(mode) not in _MODES or type(level) not in _PRIORITIES
-            or type(lives) not in _DURATIONS or type(delayed) not in _DURATIONS
+        if varied is not None and (
+            type(mode) not in _MODES or type(level) not in _PRIORITIES or type(lives) not in _DURATIONS
+            or type(delayed) not in _DURATIONS
         ):  # fmt: skip
             return None
-        return self.send(body, properties, (destination, name, namespace, mode, level, lives, delayed))
-
-    def send(
-        self, body: object, properties: Mapping[str, object] | None, varied: Varied | None = None
-    ) -> PendingSend | None:
-        """Send a body at once. None: nothing was sent, use the general path.
-
-        Raises as ``Sender.send``.
-        """
         kind = type(body)
         if kind is not str and kind is not bytes:
             return None
@@ -380,7 +376,7 @@ class PlainSends:
         payload = body
         if kind is str:
             try:
-                payload = body.encode()  # type: ignore[attr-defined]  # a str
+                payload = body.encode()
             except UnicodeEncodeError:
                 return None
         written = writer.none if properties is None else writer.properties(properties)
@@ -390,14 +386,14 @@ class PlainSends:
         if common.numbered:
             stamper.sequence = sequence = stamper.sequence + 1
             message_id = f"{stamper.prefix}{sequence}"
-        record = writer.write(payload, parts, message_id, written)  # type: ignore[arg-type]  # bytes
+        record = writer.write(payload, parts, message_id, written)
         send = PendingSend(loop=loop)
         send.message_id, send.origin = message_id, common.origin
         sender.send(record, send, common.transaction)
         sends.count += 1
         counts = self._counts
         counts.sent += 1
-        counts.bytes += len(payload)  # type: ignore[arg-type]  # bytes
+        counts.bytes += len(payload)
         sends.turn = now
         if not sends.alone:
             sends.begin_turn(loop)

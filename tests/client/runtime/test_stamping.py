@@ -229,7 +229,7 @@ async def test_bodies_take_the_fast_path_and_end_with_their_receipts(plain: Any)
     async with desk() as here:
         write_with(here.plain, plain)
         for body in ("text", b"bytes", ""):
-            send = here.plain.send(body, {"n": 1})
+            send = here.plain.send(body, UNSET, {"n": 1})
             assert send is not None and not send.done()
             receipt = await send
             record = here.records[-1]
@@ -253,9 +253,9 @@ async def test_a_setting_counts_from_the_next_send_on(setting: str, value: Any, 
     """Also in the same millisecond, and by each of its two setters."""
     for setter in (setattr, lambda producer, setting, value: getattr(producer, f"set_{setting}")(value)):
         async with desk() as here:
-            assert here.plain.send("before", None) is not None
+            assert here.plain.send("before") is not None
             setter(here.producer, setting, value)
-            assert here.plain.send("behind", None) is not None
+            assert here.plain.send("behind") is not None
             before, behind = (record.properties.get(name) for record in here.records)
             assert before != behind == text
 
@@ -264,7 +264,7 @@ async def test_a_time_stamp_is_left_out_from_the_next_send_on() -> None:
     async with desk() as here:
         for disabled in (False, True):
             here.producer.disable_message_timestamp = disabled
-            send = here.plain.send("x", None)
+            send = here.plain.send("x")
             assert send is not None
             assert (await send).timestamp == here.records[-1].event_time == (0 if disabled else 1_700_000_000_000)
 
@@ -273,18 +273,18 @@ async def test_a_time_stamp_is_left_out_from_the_next_send_on() -> None:
 async def test_what_is_no_plain_body_declines_and_uses_up_no_id(body: object) -> None:
     async with desk() as here:
         before = here.stamper.sequence
-        assert here.plain.send(body, None) is None
-        assert here.plain.send("x", {"größe": "ä"}) is None
+        assert here.plain.send(body) is None
+        assert here.plain.send("x", UNSET, {"größe": "ä"}) is None
         assert (here.stamper.sequence, here.records) == (before, [])
 
 
 async def test_a_send_in_another_millisecond_lets_others_run_first_unless_they_have() -> None:
     async with desk() as here:
-        assert here.plain.send("x", None) is not None
+        assert here.plain.send("x") is not None
         here.clock.advance(0.5)
-        assert here.plain.send("x", None) is None
+        assert here.plain.send("x") is None
         await asyncio.sleep(0)
-        assert here.plain.send("x", None) is not None
+        assert here.plain.send("x") is not None
         here.clock.advance(0.5)
         ran: list[str] = []
         asyncio.get_running_loop().call_soon(ran.append, "another task")
@@ -299,20 +299,20 @@ async def test_a_send_in_another_millisecond_lets_others_run_first_unless_they_h
 async def test_a_producer_that_has_to_name_or_open_its_sender_declines() -> None:
     async with desk(max_num_of_producers=1) as here:
         other = await here.session.create_producer()
-        assert other._plain.send("x", None) is None
-        assert here.plain.send("x", None) is not None
+        assert other._plain.send("x") is None
+        assert here.plain.send("x") is not None
         await here.session.create_producer(jmsaio.Queue("takes the only place in the pool"))
-        assert here.plain.send("x", None) is None
+        assert here.plain.send("x") is None
         await here.producer.send("opens it")
-        assert here.plain.send("x", None) is not None
+        assert here.plain.send("x") is not None
 
 
 async def test_a_topic_that_was_deleted_is_recreated_with_its_queues_subscription() -> None:
     async with desk() as here:
-        assert here.plain.send("gone", None) is not None
+        assert here.plain.send("gone") is not None
         admin = admin_of(here.connection)
         await admin.delete_topic("persistent://public/default/orders", force=True)
-        assert here.plain.send("x", None) is None
+        assert here.plain.send("x") is None
         await here.producer.send("stays")
         async with here.session.create_consumer(jmsaio.Queue("orders")) as consumer:
             assert await consumer.receive_body(str, timeout=5) == "stays"
@@ -320,7 +320,7 @@ async def test_a_topic_that_was_deleted_is_recreated_with_its_queues_subscriptio
 
 async def test_a_full_window_declines_and_the_long_way_waits() -> None:
     async with desk(send_window_messages=2) as here:
-        sends = [here.plain.send("x", None) for _ in range(3)]
+        sends = [here.plain.send("x") for _ in range(3)]
         assert [send is None for send in sends] == [False, False, True]
         await here.producer.send("waited for room")
         assert [record.payload for record in here.records] == [b"x", b"x", b"waited for room"]
@@ -330,11 +330,11 @@ async def test_a_full_window_declines_and_the_long_way_waits() -> None:
 async def test_a_transaction_takes_the_fast_path_from_its_beginning_to_its_end(emulated: bool) -> None:
     async with desk(AcknowledgeMode.TRANSACTED, **using(emulated)) as here:
         for end in (here.session.rollback, here.session.commit):
-            assert here.plain.send("in the transaction", None) is not None
+            assert here.plain.send("in the transaction") is not None
             await end()
-            assert (here.plain.send("begins the next", None) is not None) is emulated
+            assert (here.plain.send("begins the next") is not None) is emulated
             await here.producer.send("begins the next")
-            assert here.plain.send("in the next", None) is not None
+            assert here.plain.send("in the next") is not None
         works = [work for _, _, work in here.circumstances]
         assert (works[0] != works[1], works[1] == works[2]) == (True, True)
 
@@ -349,20 +349,20 @@ async def test_sends_with_destinations_and_options_of_their_own_take_the_fast_pa
             (None, None, None, 2.5),
         )
         for options in every:
-            send = here.plain_anywhere.send_varied(news, "to another", None, *options)
+            send = here.plain_anywhere.send(news, "to another", None, *options)
             assert send is not None and (await send).destination == news
-            assert here.plain.send_varied("own", UNSET, {"n": 1}, *options) is not None
+            assert here.plain.send("own", UNSET, {"n": 1}, *options) is not None
         assert len(here.records) == 8
 
 
 async def test_what_sends_have_in_common_is_kept_for_a_bounded_number_of_a_millisecond() -> None:
     async with desk() as here:
         for number in range(250):
-            assert here.plain.send_varied("x", UNSET, None, None, None, number / 1000, None) is not None
+            assert here.plain.send("x", UNSET, None, None, None, number / 1000, None) is not None
             assert 0 < len(here.plain._common) <= 100
         here.clock.advance(0.002)
         await asyncio.sleep(0)
-        assert here.plain.send_varied("x", UNSET, None, None, None, 1, None) is not None
+        assert here.plain.send("x", UNSET, None, None, None, 1, None) is not None
         assert len(here.plain._common) == 1
 
 
@@ -370,10 +370,10 @@ async def test_a_temporary_destination_that_was_deleted_is_refused_in_the_same_m
     async with desk() as here:
         reply_to = await here.session.create_temporary_queue()
         await here.anywhere.send(reply_to, "opens the sender")
-        assert here.plain_anywhere.send_varied(reply_to, "x", None, None, None, None, None) is not None
+        assert here.plain_anywhere.send(reply_to, "x", None, None, None, None, None) is not None
         deleting = asyncio.ensure_future(reply_to.delete())
         await asyncio.sleep(0)
-        assert here.plain_anywhere.send_varied(reply_to, "x", None, None, None, None, None) is None
+        assert here.plain_anywhere.send(reply_to, "x", None, None, None, None, None) is None
         await deleting
         with pytest.raises(jmsaio.InvalidDestinationError, match="was deleted"):
             await here.anywhere.send(reply_to, "x")
@@ -391,9 +391,9 @@ async def test_a_completion_listener_is_told_of_a_plain_body_too() -> None:
 @pytest.mark.parametrize("closes", ["producer", "session", "connection"])
 async def test_nothing_is_sent_after_the_close(closes: str) -> None:
     async with desk() as here:
-        assert here.plain.send("x", None) is not None
+        assert here.plain.send("x") is not None
         await getattr(here, closes).close()
-        assert here.plain.send("x", None) is None
+        assert here.plain.send("x") is None
         for send in (here.producer.send, here.producer.send_async):
             with pytest.raises(jmsaio.ObjectClosedError):
                 await send("late")
@@ -420,5 +420,5 @@ async def test_a_cancelled_send_hides_its_outcome_only() -> None:
 async def test_a_refused_size_leaves_no_pending_send() -> None:
     async with desk() as here:
         with pytest.raises(jmsaio.MessageTooLargeError):
-            here.plain.send(b"x" * 6 * 1024 * 1024, None)
+            here.plain.send(b"x" * 6 * 1024 * 1024)
         assert here.pending.count == 0
