@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS, names_of
+from jmsaio.spark.arrow.records import WRITE_COLUMNS, names_of
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column
 from jmsaio.spark.options.table import FOREIGN, OPTIONS
 from jmsaio.spark.options.values import Use

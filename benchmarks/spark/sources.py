@@ -18,10 +18,10 @@ from benchmarks.spark.messages import CONNECTION, WORDS, texts
 from jmsaio.codec.row_columns import RowColumns
 from jmsaio.codec.rows import RawRow
 from jmsaio.spark.arrow.columns import TEXTS, RowBatches
-from jmsaio.spark.batch import BatchReader
 from jmsaio.spark.model.schema import Body, columns_of, ddl
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning.reading import RangeReading
+from jmsaio.spark.readers import BatchReader
 from jmsaio.spark.source import JmsSource, choose_columns
 from jmsaio.spark.worker import worker
 

@@ -30,15 +30,14 @@ from jmsaio.model.log_fields import log_fields
 from jmsaio.model.schema import Schema
 from jmsaio.model.wire import OutgoingRecord, WireId
 from jmsaio.rules.routing import make_route
-from jmsaio.spark.arrow.records import OutgoingRow, RecordMaker
+from jmsaio.spark.arrow.records import OutgoingRow, RecordMaker, find_columns
 from jmsaio.spark.arrow.value_column import written_schema
-from jmsaio.spark.arrow.write_columns import find_columns
 from jmsaio.spark.model.dedup import Sent, choose_partition
 from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import SourceOptions, Use
 from jmsaio.spark.options.table import SCHEMAS
 from jmsaio.spark.planning.batch_planning import find_schemas
-from jmsaio.spark.planning.outage import Outage
+from jmsaio.spark.planning.tolerance import Outage
 from jmsaio.spark.worker import CONNECTION_ERRORS, call_broker, forget, without_collection, worker
 from jmsaio.transport.base import Sender, SenderOptions, Transaction, Transport
 from jmsaio.transport.clock import LoopTimers

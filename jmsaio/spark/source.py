@@ -49,7 +49,7 @@ class JmsSource(DataSource):
             NotFoundError: no such topic.
             TransportError: the broker does not answer.
         """
-        from jmsaio.spark.batch import check_destination
+        from jmsaio.spark.readers import check_destination
 
         options = _read_options(self.options)
         self._schemas = check_destination(options)
@@ -58,19 +58,19 @@ class JmsSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the stored messages; ``schema`` is the method's result, or the user's own."""
-        from jmsaio.spark.batch import BatchReader
+        from jmsaio.spark.readers import BatchReader
 
         return BatchReader(self._chosen(Use.READ, schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a reader of stored and new messages, batch by batch."""
-        from jmsaio.spark.stream import StreamReader
+        from jmsaio.spark.readers import StreamReader
 
         return StreamReader(self._chosen(Use.READ_STREAM, schema), schema)
 
     def _chosen(self, use: Use, schema: StructType) -> SourceOptions:
         """Return the options of a read, with the columns and the schema of its values."""
-        from jmsaio.spark.batch import check_destination
+        from jmsaio.spark.readers import check_destination
 
         options = choose_columns(parse_options(self.options, use), schema)
         if options.schema in (None, *SCHEMAS[use]):

@@ -20,7 +20,7 @@ import attrs
 from jmsaio.config import Configuration
 from jmsaio.errors import JMSSecurityError, ObjectClosedError, TransportError
 from jmsaio.spark.options.parse import SourceOptions
-from jmsaio.spark.planning.outage import Outage
+from jmsaio.spark.planning.tolerance import Outage
 from jmsaio.transport.base import Transport
 from jmsaio.transport.registry import connected, open_transport
 

@@ -17,13 +17,11 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from jmsaio.errors import JMSSecurityError
 from jmsaio.launcher.auth import GUEST
-from jmsaio.spark.batch import BatchReader
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.ranges import Range
+from jmsaio.spark.readers import BatchReader, StreamReader, read_ranges
 from jmsaio.spark.sending import write_batches
-from jmsaio.spark.stream import StreamReader
-from jmsaio.spark.task import read_ranges
 from tests.spark.use import send
 from tests.support.issuer import Issuer
 from tests.support.refusals import REFUSALS, Brokers, secrets_of

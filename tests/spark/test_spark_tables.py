@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow  # noqa: F401 - columns that are written are declared with its types, so this file needs it
 import pytest
 
-from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
+from jmsaio.spark.arrow.records import WRITE_COLUMNS
 from jmsaio.spark.model.schema import COLUMNS
 from jmsaio.spark.options.table import FOREIGN, OPTIONS
 from jmsaio.spark.options.values import Use

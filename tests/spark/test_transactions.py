@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jmsaio.launcher import tools
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.planning.batch_planning import look, plan_batch
 from jmsaio.spark.planning.offsets import advance, between
 from jmsaio.spark.planning.plan import split

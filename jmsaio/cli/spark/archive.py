@@ -13,8 +13,7 @@ import click
 
 from jmsaio.cli.common.connecting import Number, broker_options, full_name, selector_option, topic_option
 from jmsaio.cli.common.output import DATA_LOSS, OK, PARTLY, Output, make_output, printable
-from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
-from jmsaio.cli.spark.running import running, write_summary
+from jmsaio.cli.spark.running import FOLDER, pairs, read_source, running, session_options, write_summary
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 

@@ -6,8 +6,7 @@ import click
 
 from jmsaio.cli.common.connecting import broker_options
 from jmsaio.cli.common.output import ERROR, OK, make_output, printable
-from jmsaio.cli.spark.options import pairs, read_source, session_options
-from jmsaio.cli.spark.running import write_summary
+from jmsaio.cli.spark.running import pairs, read_source, session_options, write_summary
 from jmsaio.spark.jobs.failures import reason_of
 
 

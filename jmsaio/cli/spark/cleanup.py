@@ -8,8 +8,7 @@ import click
 
 from jmsaio.cli.common.connecting import broker_options, full_name, of_option, topic_option
 from jmsaio.cli.common.output import NOTHING, OK, PARTLY, json_option, make_output, printable
-from jmsaio.cli.spark.options import needs_extra, read_source
-from jmsaio.cli.spark.running import write_summary
+from jmsaio.cli.spark.running import needs_extra, read_source, write_summary
 from jmsaio.model.destinations import parse_destination_text
 
 

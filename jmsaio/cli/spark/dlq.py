@@ -19,8 +19,7 @@ from jmsaio.cli.common.connecting import (
 )
 from jmsaio.cli.common.output import OK, Output, make_output, show_help_alone, width_of, write_outcome
 from jmsaio.cli.spark.letter_report import draw, markdown_of, samples_of, table_of
-from jmsaio.cli.spark.options import pairs, read_source, session_options
-from jmsaio.cli.spark.running import running, write_summary
+from jmsaio.cli.spark.running import pairs, read_source, running, session_options, write_summary
 from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import parse_destination_text
 

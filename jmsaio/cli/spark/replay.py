@@ -6,8 +6,7 @@ import click
 
 from jmsaio.cli.common.connecting import Number, broker_options, selector_option
 from jmsaio.cli.common.output import OK, PARTLY, make_output, printable
-from jmsaio.cli.spark.options import FOLDER, pairs, read_source, session_options
-from jmsaio.cli.spark.running import running, write_summary
+from jmsaio.cli.spark.running import FOLDER, pairs, read_source, running, session_options, write_summary
 
 
 @click.command()

@@ -6,8 +6,7 @@ import click
 
 from jmsaio.cli.common.connecting import broker_options
 from jmsaio.cli.common.output import DATA_LOSS, OK, json_option, make_output, printable
-from jmsaio.cli.spark.options import FOLDER, needs_extra, read_source
-from jmsaio.cli.spark.running import write_summary
+from jmsaio.cli.spark.running import FOLDER, needs_extra, read_source, write_summary
 
 
 @click.command()

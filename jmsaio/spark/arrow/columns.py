@@ -18,7 +18,7 @@ from jmsaio.model.headers import HEADER_COLUMNS
 from jmsaio.model.topic_names import split_partition
 from jmsaio.model.values import Value
 from jmsaio.spark.model.body_json import body_json
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.model.schema import COLUMNS, PROPERTY_TYPES, Column, Property, Type, find_column
 
 #: Spark's TIMESTAMP: an instant in microseconds.

@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import filterfalse, pairwise, repeat
 from typing import Any, Final, cast
 
+import attrs
 import pyarrow as pa
 
 from jmsaio.codec.properties import value_of, write_texts
-from jmsaio.codec.written_shapes import learn_shape
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.text import parse_wire, to_java
 from jmsaio.model.values import Float
-from jmsaio.spark.arrow.write_columns import FIELD_WORDS
+from jmsaio.spark.arrow.columns import ARROW
+from jmsaio.spark.model.schema import PROPERTY_TYPES
 
 _BOOLEANS: Final = frozenset({"true", "false"})
 
@@ -43,6 +44,10 @@ _USUAL: Final[Mapping[str, Callable[[str], object]]] = {
     "float": _FLOATING,
     "double": _FLOATING,
 }
+#: Type words of properties by the type of their field in ``props``; None is a string.
+FIELD_WORDS: Final[Mapping[pa.DataType, str | None]] = {
+    pa.large_string(): None, **{ARROW[kind]: word for kind, word in PROPERTY_TYPES.items()},
+}  # fmt: skip
 #: Text writers of fields by type word.
 _WRITERS: Final[Mapping[str | None, Callable[[Any], str]]] = {
     **dict.fromkeys((None, "byte", "short", "int", "long"), str),
@@ -227,3 +232,62 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, bool) is not isinstance(other, bool):
         return False
     return bool(one == other or (one != one and other != other))
+
+
+@attrs.frozen
+class WrittenShape:
+    """Common wire form of all rows whose properties have the same names and type words.
+
+    Attributes:
+        names: names of the properties, at least one.
+        wire: the wire form with empty texts: texts and marks by name, in the order of the wire.
+    """
+
+    names: tuple[str, ...]
+    wire: Mapping[str, str]
+
+    def write(self, columns: Sequence[Sequence[str]]) -> Iterator[dict[str, str]] | None:
+        """Return the properties on the wire, row by row.
+
+        Args:
+            columns: the texts of each property, in the order of ``names``.
+
+        Returns:
+            A new dictionary for each row; None if a text is not Unicode (a lone surrogate): ``write_texts`` raises the
+            error with its name.
+        """
+        if not all(map(_is_unicode, columns)):
+            return None
+        texts = dict(zip(self.names, columns, strict=True))
+        parts = [texts[name] if name in texts else repeat(word) for name, word in self.wire.items()]
+        return map(dict, map(zip, repeat(tuple(self.wire)), zip(*parts, strict=False)))  # the words repeat endlessly
+
+
+def learn_shape(names: tuple[str, ...], words: Mapping[str, str]) -> WrittenShape | None:
+    """Return the common wire form of rows with these properties.
+
+    Args:
+        words: the type words of those that are not strings.
+
+    Returns:
+        None if ``write_texts`` has to write each row: it refuses them, a name is given twice, or there are no names.
+    """
+    if not names or len(set(names)) < len(names):
+        return None
+    wire: dict[str, str] = {}
+    try:
+        write_texts(dict.fromkeys(names, ""), words, wire)
+    except MessageFormatError:
+        return None
+    return WrittenShape(names, wire)
+
+
+def _is_unicode(texts: Sequence[str]) -> bool:
+    joined = "".join(texts)
+    if joined.isascii():
+        return True
+    try:
+        joined.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

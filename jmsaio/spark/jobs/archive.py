@@ -27,14 +27,14 @@ from jmsaio.errors import ConfigurationError
 from jmsaio.model.topic_names import JOB_PREFIX
 from jmsaio.spark.jobs.failures import find_cause, own_errors, reason_of
 from jmsaio.spark.jobs.status import CHECKPOINT, LOSSES, read_checkpoint
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.model.schema import Body, columns_of, ddl
 from jmsaio.spark.options.parse import SourceOptions, Use, parse_options
 from jmsaio.spark.planning.batch_planning import source_of
-from jmsaio.spark.planning.losses import read_losses, remove_losses, write_loss
 from jmsaio.spark.planning.offsets import from_json, shown_offset, to_json
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.stream_planning import StreamPlanner
+from jmsaio.spark.planning.tolerance import read_losses, remove_losses, write_loss
 from jmsaio.spark.session import hadoop_path, located, read_text, set_for_now
 from jmsaio.spark.worker import call_broker
 from jmsaio.transport.base import Transport

@@ -20,7 +20,7 @@ from jmsaio.model.destinations import parse_destination_text, resolve, with_kind
 from jmsaio.model.headers import FIELDS, Holds
 from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector
-from jmsaio.spark.arrow.write_columns import WRITE_COLUMNS
+from jmsaio.spark.arrow.records import WRITE_COLUMNS
 from jmsaio.spark.dedup import with_dedup
 from jmsaio.spark.jobs.archive import read_archive
 from jmsaio.spark.jobs.failures import own_errors

@@ -11,14 +11,14 @@ import attrs
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.topic_names import split_partition
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.options.values import time_text
 from jmsaio.spark.planning.batch_planning import Backlog, list_sources, look, source_of
-from jmsaio.spark.planning.losses import folder_at, names_in, read_bytes, read_losses
 from jmsaio.spark.planning.offsets import Behind, from_json
 from jmsaio.spark.planning.plan import Stored, locate
 from jmsaio.spark.planning.ranges import Loss
+from jmsaio.spark.planning.tolerance import folder_at, names_in, read_bytes, read_losses
 from jmsaio.spark.worker import connected_by
 
 #: Folders in an archive's folder: the checkpoint of its stream, and accepted losses. The underscore hides them from

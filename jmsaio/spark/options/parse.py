@@ -19,7 +19,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import KINDS, Queue, Resolved, Topic, join_names, parse_destination_text, resolve
 from jmsaio.model.topic_names import split_partition
 from jmsaio.selector import Selector
-from jmsaio.spark.model.places import Place, parse_place
+from jmsaio.spark.model.place import Place, parse_place
 from jmsaio.spark.model.schema import COLUMNS, PROPS, Body, Column, columns_of, find_column
 from jmsaio.spark.options.secrets import MAPS, SECRETS, check_secret
 from jmsaio.spark.options.table import (

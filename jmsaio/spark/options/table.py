@@ -15,7 +15,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Queue, Topic
 from jmsaio.model.schema import Schema
 from jmsaio.model.topic_names import split_partition
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.model.schema import PROPERTY_TYPES, Body, Column, Property, Type
 from jmsaio.spark.options import values
 from jmsaio.spark.options.secrets import Folder, resolve_secrets, shown_connection

@@ -26,14 +26,14 @@ from jmsaio.model.destinations import Resolved, resolve
 from jmsaio.model.schema import Schema
 from jmsaio.model.topic_names import partition_name, split_partition
 from jmsaio.model.wire import WireId
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import SourceOptions, View
 from jmsaio.spark.options.table import LATEST, SCHEMAS, Mark
 from jmsaio.spark.options.values import Use, refuse, time_text
-from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.offsets import Behind, Offsets, first_unread, lag
 from jmsaio.spark.planning.plan import Stored, beyond, locate, pending, split, stored, whole
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range
+from jmsaio.spark.planning.tolerance import Losses
 from jmsaio.transport.base import Admin, ReaderOptions, Transport
 from jmsaio.transport.subscriptions import is_away, list_matching, list_partitions
 from jmsaio.transport.waiting import together

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.model.places import Place, parse_place
+from jmsaio.spark.model.place import Place, parse_place
 from jmsaio.spark.planning.plan import Stored, beyond, locate, weigh, whole
 from jmsaio.spark.planning.ranges import Loss, Range
 

@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from jmsaio.model.wire import WireId
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.planning.ranges import BEGINNING, EntryRun, Loss, Range
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog
 

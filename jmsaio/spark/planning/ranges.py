@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import attrs
 
 from jmsaio.model.wire import EntryId, WireId
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 
 #: A closed range of entries.
 Span = tuple[EntryId, EntryId]

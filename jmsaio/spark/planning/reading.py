@@ -42,12 +42,11 @@ from jmsaio.errors import (
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import ReceivedRecord, WireId
 from jmsaio.selector import Selector
-from jmsaio.spark.model.places import Place, place_of
+from jmsaio.spark.model.place import Place, place_of
 from jmsaio.spark.options.parse import SourceOptions
-from jmsaio.spark.planning.losses import Losses
-from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.ranges import BEGINNING, EntryRun, Gap, Loss, Range, RangeCheck
+from jmsaio.spark.planning.tolerance import Losses, Outage
 from jmsaio.transport.base import Reader, ReaderOptions, StartPosition, Transport
 from jmsaio.transport.subscriptions import passes
 

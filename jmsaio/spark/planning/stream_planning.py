@@ -15,7 +15,7 @@ from jmsaio.model.arguments import shown
 from jmsaio.model.destinations import Resolved
 from jmsaio.model.log_fields import log_fields
 from jmsaio.model.wire import WireId
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import LATEST, SourceOptions
 from jmsaio.spark.planning.batch_planning import (
     Backlog,
@@ -25,7 +25,6 @@ from jmsaio.spark.planning.batch_planning import (
     look,
     start_places,
 )
-from jmsaio.spark.planning.losses import Losses
 from jmsaio.spark.planning.offsets import (
     Behind,
     Offsets,
@@ -38,9 +37,9 @@ from jmsaio.spark.planning.offsets import (
     to_json,
     with_behind,
 )
-from jmsaio.spark.planning.outage import Outage
 from jmsaio.spark.planning.plan import Stored, split
 from jmsaio.spark.planning.ranges import BEGINNING, Range
+from jmsaio.spark.planning.tolerance import Losses, Outage
 from jmsaio.transport.administration import Admin, StartPosition
 from jmsaio.transport.base import Transport
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import jmsaio.cli.spark.options
+import jmsaio.cli.spark.running
 from jmsaio.maintenance import job_cursors
 from tests.cli.spark.jobs import Finding, Jobs, Order, Pace
 
@@ -45,6 +45,6 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     }
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, f"jmsaio.spark.{name}", module)
-    monkeypatch.setattr(jmsaio.cli.spark.options, "_EXTRA", ())
+    monkeypatch.setattr(jmsaio.cli.spark.running, "_EXTRA", ())
     monkeypatch.setattr(job_cursors, "clean_up", jobs.clean_up)
     return jobs

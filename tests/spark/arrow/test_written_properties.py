@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import permutations
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
+from jmsaio.codec import properties
 from jmsaio.codec.properties import value_of, write_texts
 from jmsaio.errors import MessageFormatError
 from jmsaio.model.values import Byte, Float, Long, Short
-from jmsaio.model.wire import TYPE_SUFFIX
+from jmsaio.model.wire import TYPE_SUFFIX, TYPE_SUFFIX_READ
 from jmsaio.spark.arrow import written_properties as module
 from jmsaio.spark.arrow.columns import TEXTS
 from jmsaio.spark.arrow.written_properties import (
     Declared,
     Texts,
+    learn_shape,
     read_maps,
     read_properties,
     read_structs,
     written_properties,
 )
-from tests.codec.strategies import same
+from tests.codec.strategies import loose_texts, same
 
 WORDS = {"n": "int", "b": "boolean"}
 FIELDS = pa.struct([("n", pa.int32()), ("s", pa.string()), ("JMSType", pa.string())])
@@ -254,3 +257,45 @@ def test_a_declared_property_that_says_the_same_as_the_text_leaves_it() -> None:
 def test_a_property_with_two_values_is_refused(name: str, text: str, word: str | None) -> None:
     with pytest.raises(MessageFormatError, match=rf"property '{name}' is '{text}' in properties and .* in props"):
         read_properties({name: text}, {name: word}, DECLARED)
+
+
+MARK = "a" + TYPE_SUFFIX
+SOME_NAMES = st.sampled_from(["a", "b", "é", "", "JMSXGroupID", "JMSType", MARK, "b" + TYPE_SUFFIX_READ, "\udc00"])
+SOME_WORDS = st.sampled_from(["int", "integer", "double", "boolean", "string", ""])
+
+
+def written(texts: dict[str, str], words: dict[str, str]) -> list[tuple[str, str]] | None:
+    """What one row becomes, in its order; None where it is refused."""
+    wire: dict[str, str] = {}
+    try:
+        properties.write_texts(texts, words, wire)
+    except MessageFormatError:
+        return None
+    return list(wire.items())
+
+
+@given(st.data())
+def test_a_shape_writes_what_each_row_writes(data: st.DataObject) -> None:
+    names = tuple(data.draw(st.lists(SOME_NAMES, min_size=1, max_size=4, unique=True)))
+    words = data.draw(st.dictionaries(st.sampled_from([*names, "lost"]), SOME_WORDS, max_size=3))
+    rows = data.draw(st.lists(st.tuples(*(loose_texts for _ in names)), min_size=1, max_size=4))
+    expected = [written(dict(zip(names, row, strict=True)), words) for row in rows]
+    shape = learn_shape(names, words)
+    found = None if shape is None else shape.write(list(zip(*rows, strict=True)))
+    if found is None:
+        assert None in expected
+    else:
+        assert [list(row.items()) for row in found] == expected
+
+
+@pytest.mark.parametrize("names", list(permutations(["a", "é", "JMSXGroupID"])))
+def test_each_row_has_properties_of_its_own_in_the_order_of_names(names: tuple[str, ...]) -> None:
+    shape = learn_shape(names, {"a": "integer"})
+    assert shape is not None
+    rows = shape.write([["1", "2"]] * 3)
+    assert rows is not None
+    one, other = rows
+    wanted = [each for name in names for each in ((name, MARK) if name == "a" else (name,))]
+    assert list(one) == list(other) == wanted
+    one["a"] = "3"
+    assert (other["a"], other[MARK]) == ("2", "int")

@@ -12,7 +12,7 @@ from jmsaio.config import load
 from jmsaio.config.declaring import written_names
 from jmsaio.errors import ConfigurationError, InvalidDestinationError, InvalidSelectorError, JMSError
 from jmsaio.model.destinations import Queue, Topic, resolve
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.model.schema import Body, Property, Type, columns_of
 from jmsaio.spark.options.parse import (
     LATEST,

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from jmsaio.config.declaring import written_names
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.model.schema import Property, Type, ddl, find_column
 from jmsaio.spark.model.value_type import VALUE
 from jmsaio.spark.options.parse import SourceOptions, parse_options

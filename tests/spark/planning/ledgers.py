@@ -6,7 +6,7 @@ import attrs
 from hypothesis import strategies as st
 
 from jmsaio.model.wire import WireId
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.planning.plan import Stored, stored
 from jmsaio.transport.administration import Ledger, TopicLog
 

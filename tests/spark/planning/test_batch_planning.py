@@ -19,7 +19,7 @@ from jmsaio.model.destinations import Queue, Resolved, Topic, resolve
 from jmsaio.model.schema import Schema
 from jmsaio.model.topic_names import partition_names
 from jmsaio.model.wire import WireId
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import SourceOptions, Use, View, parse_options
 from jmsaio.spark.options.table import LATEST
 from jmsaio.spark.planning.batch_planning import (

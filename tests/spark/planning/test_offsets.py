@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from jmsaio.errors import ConfigurationError
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.planning.offsets import Behind, advance, between, from_json, has_enough, lag, share, to_json
 from jmsaio.spark.planning.plan import Stored, split
 from jmsaio.spark.planning.ranges import BEGINNING, Loss, Range

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from jmsaio.model.wire import WireId
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.planning.plan import Stored, locate, pending, share_tasks, split, stored, whole
 from jmsaio.spark.planning.ranges import BEGINNING, Range
 from jmsaio.transport.administration import Cursor, Ledger, TopicLog

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from jmsaio.model.wire import WireId
-from jmsaio.spark.model.places import Place, parse_place, place_of
+from jmsaio.spark.model.place import Place, parse_place, place_of
 from jmsaio.spark.planning.ranges import EntryRun, Gap, Range, RangeCheck, Taken
 
 T = "persistent://public/default/t"

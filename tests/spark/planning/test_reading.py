@@ -25,14 +25,14 @@ from jmsaio.errors import (
 )
 from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.wire import MESSAGE_TYPE, OutgoingRecord, ReceivedRecord, WireId
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning import reading as reading_module
 from jmsaio.spark.planning.batch_planning import plan_batch
-from jmsaio.spark.planning.losses import read_losses
 from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.reading import RangeReading
 from jmsaio.spark.planning.stream_planning import StreamPlanner
+from jmsaio.spark.planning.tolerance import read_losses
 from jmsaio.testing import FaultProxy
 from jmsaio.transport.administration import StoredEntry
 from jmsaio.transport.base import Reader, ReaderOptions, SenderOptions, StartPosition, Transport

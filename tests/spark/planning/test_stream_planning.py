@@ -16,7 +16,7 @@ from jmsaio.config import ConsumerConfig, load
 from jmsaio.errors import ConfigurationError, DataLossError, JMSError, NotFoundError
 from jmsaio.model.destinations import Topic, resolve
 from jmsaio.model.topic_names import partition_names
-from jmsaio.spark.model.places import Place
+from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning import stream_planning
 from jmsaio.spark.planning.batch_planning import look, plan_batch

@@ -6,7 +6,7 @@ import pytest
 
 from jmsaio.errors import ConfigurationError
 from jmsaio.model.wire import WireId
-from jmsaio.spark.model.places import Place, parse_place, place_of
+from jmsaio.spark.model.place import Place, parse_place, place_of
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,21 @@
-"""Handling of messages that were to be read and no longer exist."""
+"""What a read tolerates, as its options say: lost messages, and outages of the broker."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Self
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from jmsaio.errors import DataLossError
+import attrs
+
+from jmsaio.errors import DataLossError, JMSError
 from jmsaio.model.log_fields import log_fields
 from jmsaio.spark.options.parse import SourceOptions
 from jmsaio.spark.planning.ranges import Loss
+from jmsaio.transport.subscriptions import passes
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -109,3 +113,61 @@ def read_bytes(system: FileSystem, path: str) -> bytes:
     """Return the content of a file."""
     with system.open_input_stream(path) as file:
         return bytes(file.read())
+
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+#: Seconds between two attempts.
+_PAUSE: Final = 1.0
+
+
+@attrs.define(eq=False)
+class Outage:
+    """State of a broker outage, as one planner or task sees it.
+
+    ``limit`` is its maximum in seconds (option ``outageTimeout``); with 0, every error is raised at once.
+    """
+
+    limit: float
+    _since: float | None = attrs.field(init=False, default=None)
+    _reason: str = attrs.field(init=False, default="")
+
+    def note(self, error: JMSError) -> None:
+        """Record a failed call; the first failure of an outage is logged as a WARNING.
+
+        Raises ``error`` itself, unless it means that the broker is unreachable and the outage is within the limit.
+        """
+        now = asyncio.get_running_loop().time()
+        begun = now if self._since is None else self._since
+        if not passes(error) or now - begun >= self.limit:
+            raise error
+        if self._since is None:
+            self._since = begun
+            _log.warning("the broker is unreachable; waiting for up to %g s (outageTimeout): %s", self.limit, error)
+        self._reason = str(error)
+
+    def end(self) -> None:
+        """Record that the broker has answered."""
+        if self._since is not None:
+            seconds = asyncio.get_running_loop().time() - self._since
+            self._since = None
+            _log.warning("the broker answers again after %.0f s", seconds)
+
+    def shown(self) -> dict[str, Any] | None:
+        """Return the current outage as JSON: ``seconds`` since its first error, and newest ``reason``; None without."""
+        if self._since is None:
+            return None
+        return {"seconds": round(asyncio.get_running_loop().time() - self._since, 1), "reason": self._reason}
+
+    async def wait(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Retry a call once a second until the broker answers; raises as ``note``."""
+        while True:
+            try:
+                answer = await call()
+            except JMSError as error:
+                self.note(error)
+            else:
+                self.end()
+                return answer
+            await asyncio.sleep(_PAUSE)
