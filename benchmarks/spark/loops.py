@@ -130,7 +130,7 @@ def build(task: Task) -> Metrics:
     with Meter() as meter:
         for group in _groups(records):
             maker = ColumnMaker()
-            maker.take(group)
+            maker.add(group)
             rows += batches.batch(maker.columns()).num_rows
     return meter.metrics(rows)
 

@@ -123,13 +123,13 @@ class _Shape:
 
     Attributes:
         common: returns the texts of kind and type words of a record.
-        kept: names of the other texts, which differ between records.
+        others: names of the other texts, which differ between records.
         own: returns these texts of a record.
     """
 
     properties: Texts
     common: Callable[[Mapping[str, str]], Texts]
-    kept: Texts
+    others: Texts
     own: Callable[[Mapping[str, str]], Texts]
 
 
@@ -180,7 +180,7 @@ class ColumnMaker:
         self._rows: list[RawRow] = []
         self._numbers: list[int] = []  # numbers of these rows among all
 
-    def take(self, records: Iterable[ReceivedRecord]) -> None:
+    def add(self, records: Iterable[ReceivedRecord]) -> None:
         """Add records; each is released when the next one is requested."""
         last: Texts | None = None
         group: _Group | None = None
@@ -249,8 +249,8 @@ def _learn(names: Texts, wire: Mapping[str, str], fields: Collection[str]) -> _S
     marks = [name + TYPE_SUFFIX for name in found if name + TYPE_SUFFIX in wire and "property_types" in fields]
     found = found if "properties" in fields else ()
     wanted = {*found, *_names_of(fields)} - {MESSAGE_TYPE}
-    kept = tuple(name for name in names if name in wanted)
-    return _Shape(found, _getter([*filter(wire.__contains__, [MESSAGE_TYPE]), *marks]), kept, _getter(kept))
+    others = tuple(name for name in names if name in wanted)
+    return _Shape(found, _getter([*filter(wire.__contains__, [MESSAGE_TYPE]), *marks]), others, _getter(others))
 
 
 def _names_of(fields: Collection[str]) -> Texts:
@@ -284,7 +284,7 @@ def _columns(
 ) -> Iterator[Any]:  # fmt: skip
     """Yield a column for each field of ``RawRow``, in their order; of those that were not requested, any values."""
     kind, names, size = group.kind, group.shape.properties, len(group.parts)
-    texts = dict(zip(group.shape.kept, zip(*group.texts, strict=True), strict=True))
+    texts = dict(zip(group.shape.others, zip(*group.texts, strict=True), strict=True))
     nothing: Column = (None,) * size
     columns = zip(names_of_parts, zip(*group.parts, strict=True), strict=True)
     parts: Mapping[str, Column] = defaultdict(lambda: nothing, columns)

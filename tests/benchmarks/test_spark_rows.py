@@ -94,5 +94,5 @@ def test_columns_that_a_loop_builds_by_hand_are_those_of_the_source() -> None:
     record = PulsarRecord(native, None, 0, 0)  # type: ignore[arg-type] # the consumer is not asked
     rows = RowBatches(columns_of(Body.TYPED), (), "queue://q", "persistent://public/default/q")
     maker = ColumnMaker()
-    maker.take([record])
+    maker.add([record])
     assert made.batch().equals(rows.batch(maker.columns()))

@@ -74,7 +74,7 @@ def records_of(wires: Sequence[dict[str, str]], pick: random.Random) -> list[Rec
 
 def to_columns(records: Sequence[Any], **options: Any) -> RowColumns:
     maker = ColumnMaker(**options)
-    maker.take(records)
+    maker.add(records)
     return maker.columns()
 
 
@@ -200,9 +200,9 @@ def test_each_record_is_given_up_when_the_next_is_asked_for() -> None:
             asked.append(maker.size)
             yield record
 
-    maker.take(given())
+    maker.add(given())
     assert (asked, maker.size) == ([0, 1, 2, 3, 4], 5)
-    maker.take(records[:2])
+    maker.add(records[:2])
     assert maker.columns().rows() == [to_row(record) for record in (*records, *records[:2])]
 
 
@@ -246,7 +246,7 @@ def test_records_with_the_same_marks_share_their_words() -> None:
 def test_groups_have_a_bound_whatever_the_names() -> None:
     maker = ColumnMaker()
     records = [Record(b"x", {f"p{number}" * 100: "5"}) for number in range(row_columns.MAX_GROUPS * 3)]
-    maker.take(records)
+    maker.add(records)
     assert len(maker._shapes) == len(maker._groups) == row_columns.MAX_GROUPS
     assert maker.columns().rows() == [to_row(record) for record in records]
 

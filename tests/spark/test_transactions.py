@@ -12,7 +12,7 @@ import pytest
 
 from jmsaio.launcher import tools
 from jmsaio.spark.model.place import Place
-from jmsaio.spark.planning.batch_planning import look, plan_batch
+from jmsaio.spark.planning.batch_planning import find_stores, plan_batch
 from jmsaio.spark.planning.offsets import advance, between
 from jmsaio.spark.planning.plan import split
 from tests.spark.seam import HANG, Seam, source
@@ -66,7 +66,7 @@ async def test_nothing_behind_an_open_transaction_is_planned_and_nothing_of_it_l
 
     async def stream() -> list[str | None]:
         nonlocal offsets
-        stores = await look(pulsar.transport, [topic])
+        stores = await find_stores(pulsar.transport, [topic])
         step = advance(offsets, stores)
         ranges, losses = between(offsets, step.end, stores)
         assert (step.losses, losses) == ((), ())

@@ -294,7 +294,7 @@ class RecordMaker:
                 head.deliver_at, head.priority, partition, sequence,
             )  # fmt: skip
             if self.order is not None:
-                self.order.take(producer, sequence, previous, number)
+                self.order.check(producer, sequence, previous, number)
             self.rows = number + 1
             yield _row_of((destination, record, number, producer))
 

@@ -26,21 +26,21 @@ from jmsaio.spark.model.schema import PROPERTY_TYPES
 _BOOLEANS: Final = frozenset({"true", "false"})
 
 
-def _looks(pattern: str) -> Callable[[str], object]:
+def _pattern(pattern: str) -> Callable[[str], object]:
     return re.compile(pattern, re.ASCII).fullmatch
 
 
-_FLOATING: Final = _looks(r"-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?")
-_INT: Final = _looks("-?[0-9]{1,9}")
-_NONE: Final = _looks("(?!)")
+_FLOATING: Final = _pattern(r"-?[0-9]++\.[0-9]++(?:E-?[0-9]++)?")
+_INT: Final = _pattern("-?[0-9]{1,9}")
+_NONE: Final = _pattern("(?!)")
 #: Usual patterns of texts by type word. Matching is cheaper than parsing; numbers of that many digits always fit.
 _USUAL: Final[Mapping[str, Callable[[str], object]]] = {
-    "boolean": _looks("true|false"),
-    "byte": _looks("-?[0-9]{1,2}"),
-    "short": _looks("-?[0-9]{1,4}"),
+    "boolean": _pattern("true|false"),
+    "byte": _pattern("-?[0-9]{1,2}"),
+    "short": _pattern("-?[0-9]{1,4}"),
     "int": _INT,
     "integer": _INT,
-    "long": _looks("-?[0-9]{1,18}"),
+    "long": _pattern("-?[0-9]{1,18}"),
     "float": _FLOATING,
     "double": _FLOATING,
 }

@@ -46,7 +46,7 @@ _ORDER: Final = "_order.json"
 _FILTERS: Final = ("destination", "selector", "since", "until")
 #: Name of the observed metrics.
 _COUNTS: Final = "archive"
-#: Seconds between two looks at a query.
+#: Seconds between two checks of a query.
 _POLL: Final = 0.5
 #: Message of a query that reads and writes a micro-batch.
 _AT_WORK: Final = "Processing new data"

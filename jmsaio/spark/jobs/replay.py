@@ -139,8 +139,9 @@ def replay(session: SparkSession, order: ReplayOrder, *, dry_run: bool = False) 
         targets = map_targets([ReplayTarget(*row) for row in rows], order.mapping)
         if not order.allow_same:
             check_targets(targets, configuration.system_namespace)
-        look = order.dedup or not dry_run
-        same = asyncio.run(same_partitions(configuration, targets, order.dedup)) if look else []
+        same = []
+        if order.dedup or not dry_run:
+            same = asyncio.run(same_partitions(configuration, targets, order.dedup))
         if targets and not dry_run:
             archive = read_text(session, located(order.folder, CHECKPOINT, "metadata")) or order.folder
             _send(session, frame, order, targets, same, order.job(archive))

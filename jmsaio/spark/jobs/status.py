@@ -14,7 +14,7 @@ from jmsaio.model.topic_names import split_partition
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.options.values import time_text
-from jmsaio.spark.planning.batch_planning import Backlog, list_sources, look, source_of
+from jmsaio.spark.planning.batch_planning import Backlog, find_stores, list_sources, source_of
 from jmsaio.spark.planning.offsets import Behind, from_json
 from jmsaio.spark.planning.plan import Stored, locate
 from jmsaio.spark.planning.ranges import Loss
@@ -121,7 +121,7 @@ async def _find(
     options = parse_options({**connection, "topic": f"multi:{topics}"}, Use.READ)
     async with connected_by(options) as (transport, configuration):
         names = await list_sources(transport, source_of(options, configuration), may_miss=True)
-        stores = await look(transport, names)
+        stores = await find_stores(transport, names)
         starts, losses = _locate_all(places, stores)
         return starts, await Backlog(transport).find(starts, stores), [str(loss) for loss in losses]
 

@@ -51,7 +51,7 @@ class AscendingCheck:
     _chained: bool = False
     _last: dict[str, tuple[int, int]] = attrs.field(factory=dict, init=False)
 
-    def take(self, producer: str | None, sequence: int | None, previous: int | None, row: int) -> None:
+    def check(self, producer: str | None, sequence: int | None, previous: int | None, row: int) -> None:
         """Check and record the next row, the task's row with the number ``row``.
 
         Raises:

@@ -155,16 +155,16 @@ async def _probe(transport: Transport, topic: str) -> list[str]:
     return found
 
 
-async def look(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]:
+async def find_stores(transport: Transport, topics: Iterable[str]) -> dict[str, Stored]:
     """Return what topics store now, by name; topics that do not exist are left out.
 
     Without administration, ledgers are unknown.
     """
-    found = await for_each(topics, partial(_look_at, transport))
+    found = await for_each(topics, partial(_find_store, transport))
     return {topic: store for topic, store in found.items() if store is not None}
 
 
-async def _look_at(transport: Transport, topic: str) -> Stored | None:
+async def _find_store(transport: Transport, topic: str) -> Stored | None:
     """Return what one topic stores now; None if it does not exist."""
     admin = transport.admin
     if admin is None:
@@ -241,7 +241,7 @@ async def plan_batch(transport: Transport, source: Resolved, options: SourceOpti
         ConfigurationError: pending messages are to be read, and there is no administration.
         NotFoundError: a topic or the subscription does not exist.
     """
-    stores = await look(transport, await list_sources(transport, source))
+    stores = await find_stores(transport, await list_sources(transport, source))
     starts, losses = await start_places(transport, options, stores), Losses.by(options)
 
     async def one(topic: str) -> Range | None:

@@ -119,7 +119,7 @@ def advance(
     max_entries: int | None = None,
     max_bytes: int | None = None,
     until: Mapping[str, Place | None] | None = None,
-    kept: Container[str] = (),
+    retained: Container[str] = (),
 ) -> Step:
     """Return the end of the next batch. It contains only readable messages.
 
@@ -131,8 +131,8 @@ def advance(
         max_entries: maximum entries of all partitions together, exact; None: no limit.
         max_bytes: maximum bytes, estimated by the mean size of the entries; at least one entry is read. None: no limit.
         until: maximum offsets, None for a partition without a maximum; other partitions are left out. None: no maximum.
-        kept: topics with a durable subscription that keeps unread messages: deleted oldest ledgers were read, so they
-            are not a loss.
+        retained: topics with a durable subscription that retains unread messages: deleted oldest ledgers were read,
+            so they are not a loss.
     """
     losses = [Loss(topic, place, None, _GONE) for topic, place in start.items() if topic not in stores]
     starts: dict[str, Place] = {}  # of the partitions that are read in this batch
@@ -141,7 +141,7 @@ def advance(
         if is_unused or (until is not None and topic not in until):
             continue
         starts[topic], loss = _start(topic, start, store)
-        if loss is not None and not (topic in kept and is_trimmed(loss, store)):
+        if loss is not None and not (topic in retained and is_trimmed(loss, store)):
             losses.append(loss)
     ends = {topic: None if until is None else until.get(topic) for topic in starts}
     behind = {topic: _behind(topic, place, stores[topic], ends[topic]) for topic, place in starts.items()}
@@ -159,7 +159,7 @@ def is_trimmed(loss: Loss, store: Stored) -> bool:
 
 
 def _was_empty(loss: Loss | None, ended: Loss | None, store: Stored) -> bool:
-    """Return True if the lost part of a batch had no messages, since a subscription has kept all unread ones.
+    """Return True if the lost part of a batch had no messages, since a subscription has retained all unread ones.
 
     A batch that ends in a ledger contains an entry of it, unless it ends at the ledger's start: the broker can close
     and delete a ledger without entries.
@@ -217,11 +217,11 @@ def _ahead(topic: str, start: Place, store: Stored, entries: int, until: Place |
 
 
 def between(
-    start: Offsets, end: Offsets, stores: Mapping[str, Stored], kept: Container[str] = ()
+    start: Offsets, end: Offsets, stores: Mapping[str, Stored], retained: Container[str] = ()
 ) -> tuple[list[Range], tuple[Loss, ...]]:
     """Return the range of a batch in each partition, and its lost messages. Deterministic for the same arguments.
 
-    A partition without a start begins at its oldest message. ``kept`` is as in ``advance``: a ledger that was read
+    A partition without a start begins at its oldest message. ``retained`` is as in ``advance``: a ledger that was read
     completely can be deleted before the next batch is read.
     """
     ranges: list[Range] = []
@@ -233,7 +233,7 @@ def between(
             continue
         first, loss = _start(topic, start, store)
         last, ended = locate(topic, end[topic], store)
-        if topic in kept and _was_empty(loss, ended, store):
+        if topic in retained and _was_empty(loss, ended, store):
             loss = ended = None
         if loss is None and ended is None:
             ended = beyond(topic, last, store, _BEHIND)

@@ -30,12 +30,12 @@ class Stored:
     Attributes:
         ledgers: oldest first; empty if they are unknown, or the topic has none yet.
         end: place after the last readable entry; None if the topic never had one.
-        kept: place from which nothing was ever deleted; None if unknown.
+        intact_from: place from which nothing was ever deleted; None if unknown.
     """
 
     ledgers: tuple[Ledger, ...]
     end: Place | None
-    kept: Place | None = None
+    intact_from: Place | None = None
 
     @property
     def first(self) -> Place:
@@ -45,7 +45,8 @@ class Stored:
     @property
     def is_unused(self) -> bool:
         """True if nothing is stored, and perhaps never was: the topic has no place to start at yet."""
-        return self.end is None or bool(self.ledgers and self.kept is None and not any(one[1] for one in self.entries))
+        is_empty = not any(ledger.entries for ledger in self.ledgers)
+        return self.end is None or bool(self.ledgers and self.intact_from is None and is_empty)
 
     def normal(self, place: Place) -> Place:
         """Return the normal form of a place: before a stored entry, else at the end of the newest ledger.
@@ -114,7 +115,7 @@ def locate(topic: str, place: Place, store: Stored) -> tuple[Place, Loss | None]
     if not store.ledgers or store.end is None or place == BEGINNING:
         return store.normal(place), None
     last = store.ledgers[-1]
-    if place.ledger < store.ledgers[0].id and (store.kept is None or place < store.kept):
+    if place.ledger < store.ledgers[0].id and (store.intact_from is None or place < store.intact_from):
         return store.first, Loss(topic, place, store.first, _TRIMMED)
     if place.ledger > last.id or (place.ledger == last.id and place.entry > last.entries):
         return store.end, Loss(topic, place, store.end, _BEHIND)

@@ -118,7 +118,7 @@ class Gap:
 
 
 @attrs.frozen
-class Taken:
+class Selected:
     """Result of checking records: how many were used, and the indexes of those received for the first time, in order.
 
     If ``gap`` is not None, entries before the next record are missing: call ``accept``, then continue from there.
@@ -159,7 +159,7 @@ class RangeCheck:
             return self.done
         return self.done or not self._missing_before(self._range.stop)
 
-    def take(self, ids: Sequence[WireId], size_of: Callable[[int], int] = lambda index: 0) -> Taken:
+    def select(self, ids: Sequence[WireId], size_of: Callable[[int], int] = lambda index: 0) -> Selected:
         """Select the records to read by their ids, up to the first gap or the end of the range.
 
         ``size_of`` returns the number of records in the batch of the record with an index; 0 if unknown.
@@ -173,7 +173,7 @@ class RangeCheck:
             used += gap is None and not self.done
         if used and used == len(ids) and 0 < self._size <= self.last.batch + 1 and self.is_last:
             self.done = True
-        return Taken(wanted, used, gap)
+        return Selected(wanted, used, gap)
 
     def _follow(self, ids: Sequence[WireId], size_of: Callable[[int], int], used: int, wanted: list[int]) -> int:
         """Handle records that directly follow the last one, the usual case; return the index of the first other one."""
@@ -217,7 +217,7 @@ class RangeCheck:
             self.done = gap is None
             return gap
         self.last, self._seen, self._size = place, max(self._seen, here), size
-        if not (self._range.acknowledged and _holds(self._range.acknowledged, here)):
+        if not (self._range.acknowledged and _contains(self._range.acknowledged, here)):
             wanted.append(index)
         return None
 
@@ -227,7 +227,7 @@ class RangeCheck:
         if index == len(self._given_up) or place <= self._given_up[index][0] or place in self._late:
             return False
         self._late.add(place)
-        return not _holds(self._range.acknowledged, place[:2])
+        return not _contains(self._range.acknowledged, place[:2])
 
     def finish(self) -> Gap | None:
         """Return the gap up to the end of the range when no more is received. Sets ``done`` if there is none."""
@@ -264,7 +264,7 @@ class RangeCheck:
             holes += [place._replace(batch=0)] * (place.batch > 0 and not is_end)
         elif place.batch > batch + 1 and not (is_end and batch + 1 >= self._size):
             holes.append(Place(ledger, entry, batch + 1))
-        return [hole for hole in holes if not _holds(self._range.acknowledged, hole[:2])]
+        return [hole for hole in holes if not _contains(self._range.acknowledged, hole[:2])]
 
     def _missing_before(self, entry: EntryId) -> list[EntryRun]:
         """Return the entries after the last seen one, up to before ``entry``."""
@@ -286,7 +286,7 @@ class RangeCheck:
         return found
 
 
-def _holds(spans: Sequence[Span], entry: EntryId) -> bool:
+def _contains(spans: Sequence[Span], entry: EntryId) -> bool:
     """Return True if an entry lies in one of some spans, which are in order."""
     index = bisect_left(spans, entry, key=_end)
     return index < len(spans) and spans[index][0] <= entry

@@ -54,13 +54,13 @@ _log = logging.getLogger(__name__)
 
 #: Maximum number of other readers opened for a range's missing entries. A topic with that many undelivered entries
 #: has more of them, and each reader costs some milliseconds.
-_LOOKS: Final = 8
+_RETRIES: Final = 8
 #: Distance from a missing entry to the start of another reader, which must reach the first chunk of a message: 20 full
 #: chunks (5 MB each); among small entries, which other senders can have sent in between, up to 256 entries.
 _BACK_BYTES: Final = 100 * 1024 * 1024
 _BACK_ENTRIES: Final = (20, 256)
 #: Number and factor of further steps back per range, if the start of a chunked message was not found.
-_FAR_LOOKS: Final = 3
+_FAR_RETRIES: Final = 3
 _FURTHER: Final = 4
 #: Maximum missing entries per range that are checked at the broker for a last chunk, and as many for a message: each
 #: takes a millisecond.
@@ -108,15 +108,15 @@ class RangeReading:
         self._waiting: deque[ReceivedRecord] = deque()
         self._records, self._bytes = 0, 0  # number and bytes of records converted to rows
         self._size = 0  # bytes of the current rows
-        self._looks, self._looked_at = _LOOKS, BEGINNING
-        self._far_looks, self._asks = _FAR_LOOKS, _ASKS
+        self._retries, self._retried_to = _RETRIES, BEGINNING
+        self._far_retries, self._asks = _FAR_RETRIES, _ASKS
         self._message_asks = _ASKS
         self._back = 1  # distance of the last extra reader from its gap
         self._hole: Place | None = None  # the hole that another reader was opened for
         self._opened = self._check.last, self._check.place  # the last record and the reader's start at that time
         self._silent_at: Place | None = None  # the last record before a silence,
         self._silences = 0  # number of readers opened further back for it,
-        self._silent_looks = _LOOKS  # and remaining number of such readers
+        self._silent_retries = _RETRIES  # and remaining number of such readers
 
     async def aclose(self) -> None:
         """Close the reader. Idempotent. Cancelling does not interrupt closing."""
@@ -141,7 +141,7 @@ class RangeReading:
         while maker.size < options.batch_rows and self._size < options.batch_bytes:
             if not self._waiting and not await self._fetch():
                 break
-            maker.take(self._selected(options.batch_rows - maker.size))
+            maker.add(self._selected(options.batch_rows - maker.size))
         else:
             await self._fit_queue()
         if self._check.done and not self._waiting:
@@ -186,14 +186,14 @@ class RangeReading:
             records = await self._read()
             if records:
                 await self._sort(records)
-            elif (gap := self._check.finish()) is not None and not await self._look_again(gap):
+            elif (gap := self._check.finish()) is not None and not await self._retry(gap):
                 await self._give_up(gap)
                 self._check.finish()  # nothing remains
         return bool(self._waiting)
 
     async def _begin(self) -> bool:
         """Find out which ledgers the topic stores and open the reader; return False if the topic no longer exists."""
-        store = await self._look()
+        store = await self._find_ledgers()
         if store is None:
             self.losses.report(Loss(self._range.topic, self._range.start, None, _NO_TOPIC))
             self._check.done = True
@@ -202,7 +202,7 @@ class RangeReading:
         await self._open(self._check.place)
         return True
 
-    async def _look(self) -> Stored | None:
+    async def _find_ledgers(self) -> Stored | None:
         """Return the topic's ledgers, as far as known; None if the topic does not exist."""
         if self._transport.admin is None:
             return self._store
@@ -228,7 +228,7 @@ class RangeReading:
         last, place = self._opened
         if last != self._check.last:
             place = self._check.place
-            self._looks, self._looked_at = max(self._looks, 1), BEGINNING
+            self._retries, self._retried_to = max(self._retries, 1), BEGINNING
         await self._open(place)
 
     def _fitting_queue(self) -> int:
@@ -298,10 +298,10 @@ class RangeReading:
             self._silent_at, self._silences = self._check.last, 0
         if last != self._check.last:
             place = self._check.place
-        if gap is not None and self._silent_looks and self._looked_at <= self._check.last:
+        if gap is not None and self._silent_retries and self._retried_to <= self._check.last:
             earlier = self._store.before(gap.start, self._usual_back() * _FURTHER**self._silences)
             if earlier < place and await self._outage.wait(partial(self._may_end_chunks, gap)):
-                self._silences, self._silent_looks, place = self._silences + 1, self._silent_looks - 1, earlier
+                self._silences, self._silent_retries, place = self._silences + 1, self._silent_retries - 1, earlier
         if not is_first and place == began:
             return False
         await self._outage.wait(partial(self._open, place))
@@ -345,14 +345,14 @@ class RangeReading:
         """Keep the records that the check selects."""
         while True:
             ids = [record.message_id for record in records]
-            taken = self._check.take(ids, partial(_batch_size, records))
-            self._waiting.extend(map(records.__getitem__, taken.wanted))
-            if taken.gap is None or await self._look_again(taken.gap):
+            selected = self._check.select(ids, partial(_batch_size, records))
+            self._waiting.extend(map(records.__getitem__, selected.wanted))
+            if selected.gap is None or await self._retry(selected.gap):
                 return
-            await self._give_up(taken.gap)
-            records = records[taken.used :]
+            await self._give_up(selected.gap)
+            records = records[selected.used :]
 
-    async def _look_again(self, gap: Gap) -> bool:
+    async def _retry(self, gap: Gap) -> bool:
         """Open another reader before missing entries; return False if that was done already, or too often.
 
         It is repeated, further back, if the end of a chunked message is missing. A reader that starts with a batch's
@@ -362,20 +362,20 @@ class RangeReading:
             self._hole = gap.hole
             await self._outage.wait(self._reopen)
             return True
-        if gap.end > self._looked_at and (self._looks or await self._message_in(gap.missing) is not None):
-            self._looks = max(0, self._looks - 1)
-            self._looked_at = gap.end
+        if gap.end > self._retried_to and (self._retries or await self._message_in(gap.missing) is not None):
+            self._retries = max(0, self._retries - 1)
+            self._retried_to = gap.end
             self._back = self._usual_back()
         elif (last := await self._outage.wait(partial(self._last_chunk, gap, True))) is None:
             return False
-        elif not self._far_looks:
+        elif not self._far_retries:
             _log.warning(
                 "%s: the message that ends at %s is left out: its start was not found", self._range.topic, last,
                 extra=log_fields(destination=self._range.topic, message_id=str(last)),
             )  # fmt: skip
             return False
         else:
-            self._far_looks -= 1
+            self._far_retries -= 1
             self._back *= _FURTHER
         await self._outage.wait(partial(self._open, self._store.before(gap.start, self._back)))
         return True
@@ -436,9 +436,9 @@ class RangeReading:
         found = gap.end if gap.end < self._range.end else None
         came_of = -1 if found is None else found.ledger  # stored, since a record of it was received
         if self._transport.admin is not None and any(run.ledger != came_of for run in gap.missing):
-            store = await self._outage.wait(self._look)
-            kept = {came_of, *(ledger.id for ledger in (store or Stored((), None)).ledgers)}
-            gone = [run for run in gap.missing if run.ledger not in kept]
+            store = await self._outage.wait(self._find_ledgers)
+            stored = {came_of, *(ledger.id for ledger in (store or Stored((), None)).ledgers)}
+            gone = [run for run in gap.missing if run.ledger not in stored]
             if gone:
                 reason = _NO_TOPIC if store is None else _DELETED
                 self.losses.report(Loss(self._range.topic, Place(gone[0].ledger, gone[0].first), found, reason))

@@ -19,10 +19,10 @@ from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import LATEST, SourceOptions
 from jmsaio.spark.planning.batch_planning import (
     Backlog,
+    find_stores,
     first_since,
     for_each,
     list_sources,
-    look,
     start_places,
 )
 from jmsaio.spark.planning.offsets import (
@@ -45,7 +45,7 @@ from jmsaio.transport.base import Transport
 
 _log = logging.getLogger(__name__)
 
-#: Minimum time between looks that only a report needs, as a multiple of the time that a look takes.
+#: Minimum time between requests that only a report needs, as a multiple of the time that a request takes.
 _REST: Final = 10.0
 #: Seconds before and after a time at which a stream ends, in which messages published on its other side can be stored.
 _LATE: Final = 5.0
@@ -63,7 +63,7 @@ class StreamCursor:
     shared: bool
     _moved: dict[str, Place] = attrs.field(init=False, factory=dict)
     _tried: dict[str, Place] = attrs.field(init=False, factory=dict)
-    _there: set[str] = attrs.field(init=False, factory=set)
+    _existing: set[str] = attrs.field(init=False, factory=set)
     _checked: bool = attrs.field(init=False, default=False)
 
     async def begin(self, stores: Mapping[str, Stored], position: StartPosition) -> dict[str, Place]:
@@ -78,7 +78,7 @@ class StreamCursor:
 
         async def one(topic: str) -> Place | None:
             is_new = await self.admin.create_subscription(topic, self.subscription, position)
-            self._there.add(topic)
+            self._existing.add(topic)
             if is_new:
                 return None
             await self._check_unused(topic)
@@ -93,16 +93,16 @@ class StreamCursor:
         """Do not move the cursor to these places: nothing was read before them."""
         self._moved.update(places)
 
-    async def kept(self, topics: Iterable[str]) -> set[str]:
+    async def find_existing(self, topics: Iterable[str]) -> set[str]:
         """Return the topics that have the subscription; each is checked until it was found."""
 
         async def one(topic: str) -> None:
             with suppress(NotFoundError):
                 if self.subscription in (await self.admin.stats(topic)).subscriptions:
-                    self._there.add(topic)
+                    self._existing.add(topic)
 
-        await for_each([topic for topic in topics if topic not in self._there], one)
-        return self._there
+        await for_each([topic for topic in topics if topic not in self._existing], one)
+        return self._existing
 
     async def move(self, start: Offsets, stores: Mapping[str, Stored], again: bool) -> list[str]:
         """Acknowledge everything before ``start``; return the topics where that failed.
@@ -118,7 +118,7 @@ class StreamCursor:
         async def one(topic: str) -> bool:
             place = start.get(topic)
             tried = place is not None and self._tried.get(topic) == place
-            if (topic in self._there and self._moved.get(topic) == place) or (tried and not again):
+            if (topic in self._existing and self._moved.get(topic) == place) or (tried and not again):
                 return True
             last = None if place is None else _entry_before(place, stores[topic])
             is_done = await self._try(topic, last, logging.DEBUG if tried else logging.WARNING)
@@ -135,9 +135,9 @@ class StreamCursor:
     async def _try(self, topic: str, last: WireId | None, level: int) -> bool:
         """Move the subscription of one topic if anything precedes the target; return False on failure."""
         try:
-            if topic not in self._there:
+            if topic not in self._existing:
                 await self.admin.create_subscription(topic, self.subscription, StartPosition.EARLIEST)
-                self._there.add(topic)
+                self._existing.add(topic)
             if last is not None:
                 await self._check_unused(topic)
                 await self.admin.advance(topic, self.subscription, last)
@@ -148,7 +148,7 @@ class StreamCursor:
                     raise
                 text = f"{error}; its cursor is not moved while they are there"
             elif isinstance(error, NotFoundError):
-                self._there.discard(topic)
+                self._existing.discard(topic)
             _log.log(level, "%s", text, extra=log_fields(destination=topic, subscription=self.subscription))
             return False
         return True
@@ -182,10 +182,10 @@ class StreamPlanner:
         self.source = source
         self.options = options
         self._stores: Mapping[str, Stored] = {}
-        self._looked: float | None = None
-        self._took = 0.0  # seconds that it took to look
-        self._looked_at = 0.0  # in seconds since the epoch
-        self._has_asked = False  # for the ends, since that look
+        self._refreshed: float | None = None
+        self._took = 0.0  # seconds that the last request took
+        self._refreshed_at = 0.0  # in seconds since the epoch
+        self._has_asked = False  # for the ends, since that time
         self._begun: float | None = None  # when the previous batch was planned
         self._until: Offsets | None = None
         self._ends: dict[str, Place] = {}  # known ends of the options
@@ -213,7 +213,7 @@ class StreamPlanner:
         return await self._outage.wait(self._initial)
 
     async def _initial(self) -> dict[str, Any]:
-        stores = await self._look(fresh=True)
+        stores = await self._refresh(fresh=True)
         places = await start_places(self.transport, self.options, stores)
         if self._cursor is not None and self.options.move_cursor:
             position = StartPosition.LATEST if self.options.starting_offsets == LATEST else StartPosition.EARLIEST
@@ -224,7 +224,7 @@ class StreamPlanner:
 
     async def freeze(self) -> None:
         """Limit the plan to what is stored now; partitions created later are left out."""
-        stores = await self._outage.wait(partial(self._look, fresh=True))
+        stores = await self._outage.wait(partial(self._refresh, fresh=True))
         self._until = {topic: store.end for topic, store in stores.items() if store.end is not None}
 
     async def latest(self, written: Mapping[str, Any], limited: bool) -> dict[str, Any]:
@@ -240,11 +240,11 @@ class StreamPlanner:
         Raises:
             DataLossError: a partition, or messages to read in it, no longer exist.
         """
-        look = partial(self._latest, written, limited)
+        plan = partial(self._latest, written, limited)
         if self._until is not None or not limited:
-            return await self._outage.wait(look)
+            return await self._outage.wait(plan)
         try:
-            end = await look()
+            end = await plan()
         except JMSError as error:
             self._outage.note(error)
             return dict(written)
@@ -253,8 +253,8 @@ class StreamPlanner:
 
     async def _latest(self, written: Mapping[str, Any], limited: bool) -> dict[str, Any]:
         start = from_json(written)
-        looked = self._looked
-        stores = await self._look()
+        refreshed = self._refreshed
+        stores = await self._refresh()
         until = await self._limits(stores)
         step = advance(
             start,
@@ -262,11 +262,11 @@ class StreamPlanner:
             max_entries=self.options.max_entries_per_trigger if limited else None,
             max_bytes=self.options.max_bytes_per_trigger if limited else None,
             until=until,
-            kept=await self._kept(start),
+            retained=await self._retained(start),
         )
         self._losses.report_all(step.losses)
         if self._cursor is not None and self.options.move_cursor:
-            self._unmoved = await self._cursor.move(start, stores, again=self._looked != looked)
+            self._unmoved = await self._cursor.move(start, stores, again=self._refreshed != refreshed)
         is_final = self._until is not None or _all_stored(until, stores)
         self._has_ended = is_final and step.end == start
         self._from = start
@@ -289,11 +289,11 @@ class StreamPlanner:
             return None if frozen is None else dict(frozen)
         marks = {topic: options.end_of(topic) for topic in stores if topic not in self._ends}
         self._ends |= {topic: mark for topic, mark in marks.items() if isinstance(mark, Place)}
-        near = (self._looked_at + _LATE) * 1000
+        near = (self._refreshed_at + _LATE) * 1000
         times = {topic: mark for topic, mark in marks.items() if isinstance(mark, int) and mark <= near}
         if not self._has_asked:
             found = await for_each(times, lambda topic: first_since(self.transport, topic, stores[topic], times[topic]))
-            due = (self._looked_at - _LATE) * 1000
+            due = (self._refreshed_at - _LATE) * 1000
             ends = {topic: place or (stores[topic].end or BEGINNING) for topic, place in found.items()}
             self._ends |= {topic: ends[topic] for topic in ends if found[topic] is not None or times[topic] <= due}
             self._has_asked = True
@@ -311,8 +311,8 @@ class StreamPlanner:
         """
         if self._outage.shown() is None:
             try:
-                await self._look(rest=_REST)
-                if (state := (self._reached, self._looked)) != self._reported:
+                await self._refresh(rest=_REST)
+                if (state := (self._reached, self._refreshed)) != self._reported:
                     self._behind = await self._backlog.find(self._reached, self._stores)
                     self._batch = Behind.total(lag(self._from, self._stores).values())
                     self._reported = state
@@ -336,16 +336,16 @@ class StreamPlanner:
         return await self._outage.wait(partial(self._ranges, start, end))
 
     async def _ranges(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[Range]:
-        if self._looked is None:
-            await self._look()
+        if self._refreshed is None:
+            await self._refresh()
         begins, options = from_json(start), self.options
-        found, losses = between(begins, from_json(end), self._stores, await self._kept(begins))
+        found, losses = between(begins, from_json(end), self._stores, await self._retained(begins))
         self._losses.report_all(losses)
         return split(found, options.min_partitions, options.max_entries_per_partition)
 
-    async def _kept(self, start: Offsets) -> Container[str]:
-        """Return the topics whose subscription keeps unread messages."""
-        return () if self._cursor is None else await self._cursor.kept(start)
+    async def _retained(self, start: Offsets) -> Container[str]:
+        """Return the topics whose subscription retains unread messages."""
+        return () if self._cursor is None else await self._cursor.find_existing(start)
 
     def _is_enough(self, start: Offsets, stores: Mapping[str, Stored], step: Step) -> bool:
         if self._begun is None:
@@ -354,19 +354,19 @@ class StreamPlanner:
         waited = self._clock.steady() - self._begun
         return has_enough(waiting, self.options.min_entries_per_trigger, waited, self.options.max_trigger_delay)
 
-    async def _look(self, fresh: bool = False, rest: float = 0.0) -> Mapping[str, Stored]:
+    async def _refresh(self, fresh: bool = False, rest: float = 0.0) -> Mapping[str, Stored]:
         """Return what the partitions store, requested once per ``offsetPollInterval``, however often Spark asks.
 
         ``fresh`` requests it now; ``rest`` is a minimum pause, as a multiple of the time that the last request took.
         """
         now = self._clock.steady()
         pause = max(self.options.offset_poll_interval, rest * self._took)
-        if fresh or self._looked is None or now - self._looked >= pause:
+        if fresh or self._refreshed is None or now - self._refreshed >= pause:
             began = self._clock.now()
-            may_miss = self._looked is not None
+            may_miss = self._refreshed is not None
             topics = await list_sources(self.transport, self.source, may_miss=may_miss, known=self._stores)
-            self._stores = await look(self.transport, topics)
-            self._looked, self._looked_at, self._has_asked = now, began, False
+            self._stores = await find_stores(self.transport, topics)
+            self._refreshed, self._refreshed_at, self._has_asked = now, began, False
             self._took = self._clock.steady() - now
         return self._stores
 

@@ -100,7 +100,7 @@ def test_a_column_is_the_same_alone_and_its_fields_are_enough(each: Column) -> N
     records = [found for case in golden_files.cases() if (found := golden_files.received(case)) is not None]
     alone = RowBatches([each], declared, "q", TOPIC)
     maker = ColumnMaker(fields=alone.fields())
-    maker.take(records)
+    maker.add(records)
     everything = RowColumns.of([to_row(record) for record in records])
     assert alone.batch(maker.columns()) == alone.batch(everything)
 

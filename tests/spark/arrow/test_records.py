@@ -272,7 +272,7 @@ def test_every_column_has_its_part_in_a_record() -> None:
     assert row == OutgoingRow("a", wanted, 0, "p")
     assert maker.order is not None
     with pytest.raises(IllegalArgumentError, match="must lie above 77 of row 0"):
-        maker.order.take("p", 77, None, 1)
+        maker.order.check("p", 77, None, 1)
     assert row.record.properties["JMSReplyTo"] == "persistent://t/n/r"
     assert record(correlation_bytes=b"\xff").properties["JMSCorrelationID"] == "/w=="
 

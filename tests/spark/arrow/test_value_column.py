@@ -58,7 +58,7 @@ def read(
     for version, payload in records:
         properties = {} if version is not None else {"JMSPulsarMessageType": "text"}
         number = None if version is None else version.to_bytes(9 if version >= CLAIMED else 8, "big")
-        maker.take([Record(payload, properties, schema_version=number)])
+        maker.add([Record(payload, properties, schema_version=number)])
     columns = maker.columns()
     column = ValueColumn(kind, TOPIC, wanted)
     for _ in range(2):

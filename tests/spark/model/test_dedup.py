@@ -14,22 +14,22 @@ from jmsaio.spark.model.dedup import AscendingCheck, check_tasks, choose_partiti
 def test_rows_of_a_producer_must_ascend() -> None:
     check = AscendingCheck()
     for producer, sequence, row in (("a", 5, 0), ("b", 1, 1), ("a", 6, 2), ("b", 1 << 62, 3)):
-        check.take(producer, sequence, None, row)
+        check.check(producer, sequence, None, row)
     for sequence in (6, 5, 0):
         words = f"row 4: dedup_sequence {sequence} of producer 'a' must lie above 6 of row 2"
         with pytest.raises(IllegalArgumentError, match=words):
-            check.take("a", sequence, None, 4)
-    check.take("a", 7, None, 5)
+            check.check("a", sequence, None, 4)
+    check.check("a", 7, None, 5)
 
 
 def test_a_row_must_follow_the_one_that_it_names() -> None:
     check = AscendingCheck(True)
-    check.take("a", 5, None, 0)
+    check.check("a", 5, None, 0)
     for producer, previous, here in (("a", 4, "has sent 5 last"), ("a", None, "has sent 5 last"), ("b", 5, "none")):
         with pytest.raises(IllegalArgumentError, match=f"producer '{producer}'.*{here}"):
-            check.take(producer, 6, previous, 1)
-    check.take("a", 6, 5, 1)
-    check.take("b", 6, None, 1)
+            check.check(producer, 6, previous, 1)
+    check.check("a", 6, 5, 1)
+    check.check("b", 6, None, 1)
 
 
 def test_a_producer_with_rows_in_two_tasks_is_refused() -> None:

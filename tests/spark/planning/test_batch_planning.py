@@ -24,9 +24,9 @@ from jmsaio.spark.options.parse import SourceOptions, Use, View, parse_options
 from jmsaio.spark.options.table import LATEST
 from jmsaio.spark.planning.batch_planning import (
     find_schemas,
+    find_stores,
     first_since,
     list_sources,
-    look,
     plan_batch,
     source_of,
     start_places,
@@ -83,7 +83,7 @@ async def test_a_topic_that_does_not_exist_is_told(seam: Seam) -> None:
     with pytest.raises(NotFoundError, match=rf"absent-.* does not exist at {re.escape(admin.address)}: check its name"):
         await list_sources(seam.transport, source)
     assert await list_sources(seam.transport, source, may_miss=True) == []
-    assert await look(seam.transport, source.topics) == {}
+    assert await find_stores(seam.transport, source.topics) == {}
 
 
 async def test_several_destinations_and_patterns_are_listed_with_their_partitions(seam: Seam) -> None:
@@ -132,7 +132,7 @@ async def test_a_publish_time_is_the_place_of_the_first_message_since(seam: Seam
     [late] = [
         row for row in await seam.rows((await plan_batch(seam.transport, *source(topic)))[0]) if row.text == "late"
     ]
-    store = (await look(seam.transport, [topic]))[topic]
+    store = (await find_stores(seam.transport, [topic]))[topic]
     assert await first_since(seam.transport, topic, store, late.publish_time) == Place(place.ledger, place.entry)
     assert await first_since(seam.transport, topic, store, late.publish_time + 3_600_000) is None
     assert await first_since(seam.transport, topic, Stored((), None), 0) is None
@@ -207,7 +207,7 @@ async def test_a_time_is_that_of_all_partitions_and_a_place_of_one(seam: Seam) -
         with pytest.raises(DataLossError, match="there is no such topic, or partition"):
             await start_places(
                 seam.transport, source(topic, starting_offsets=bound)[1],
-                await look(seam.transport, partition_names(topic, 2)),
+                await find_stores(seam.transport, partition_names(topic, 2)),
             )  # fmt: skip
 
 

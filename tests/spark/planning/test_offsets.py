@@ -66,9 +66,9 @@ def test_an_offset_stays_valid_when_its_ledger_is_deleted() -> None:
     assert advance(read, {A: trimmed}).losses == ()
     [loss] = advance({A: Place(5, 3)}, {A: trimmed}).losses
     assert (loss.wanted, loss.found) == (Place(5, 3), Place(8, 0))
-    assert advance({A: Place(5, 3)}, {A: trimmed}, kept={A}).losses == ()
-    assert advance({A: Place(5, 3)}, {A: trimmed}, kept={B}).losses == (loss,)
-    [made_anew] = advance({A: Place(9, 3)}, {A: STORE}, kept={A}).losses
+    assert advance({A: Place(5, 3)}, {A: trimmed}, retained={A}).losses == ()
+    assert advance({A: Place(5, 3)}, {A: trimmed}, retained={B}).losses == (loss,)
+    [made_anew] = advance({A: Place(9, 3)}, {A: STORE}, retained={A}).losses
     assert made_anew.wanted == Place(9, 3)
 
 
@@ -314,10 +314,10 @@ def test_a_batch_that_is_not_stored_any_more_is_one_loss(
 def test_a_ledger_that_a_subscription_has_passed_may_be_gone_before_the_batch_behind_it_is_read() -> None:
     trimmed = Stored(STORE.ledgers[1:], STORE.end)
     start, end = {A: Place(5, 4)}, {A: Place(8, 2)}
-    assert [str(one.start) for one in between(start, end, {A: trimmed}, kept={A})[0]] == ["8:0"]
-    assert between(start, end, {A: trimmed}, kept={A})[1] == ()
+    assert [str(one.start) for one in between(start, end, {A: trimmed}, retained={A})[0]] == ["8:0"]
+    assert between(start, end, {A: trimmed}, retained={A})[1] == ()
     assert len(between(start, end, {A: trimmed})[1]) == 1
-    assert len(between({A: Place(5, 1)}, {A: Place(5, 3)}, {A: trimmed}, kept={A})[1]) == 1
+    assert len(between({A: Place(5, 1)}, {A: Place(5, 3)}, {A: trimmed}, retained={A})[1]) == 1
 
 
 @pytest.mark.parametrize("start", [{}, {A: BEGINNING}, {A: Place(2, 0)}, {A: Place(2, 7)}])
@@ -325,9 +325,9 @@ def test_an_empty_batch_up_to_an_empty_ledger_that_is_gone_is_no_loss_behind_a_s
     start: dict[str, Place],
 ) -> None:
     trimmed = Stored(STORE.ledgers[1:], STORE.end)
-    assert between(start, {A: Place(4, 0)}, {A: trimmed}, kept={A}) == ([], ())
-    assert len(between(start, {A: Place(4, 0)}, {A: trimmed}, kept={B})[1]) == 1
-    assert len(between(start, {A: Place(4, 1)}, {A: trimmed}, kept={A})[1]) == 1
+    assert between(start, {A: Place(4, 0)}, {A: trimmed}, retained={A}) == ([], ())
+    assert len(between(start, {A: Place(4, 0)}, {A: trimmed}, retained={B})[1]) == 1
+    assert len(between(start, {A: Place(4, 1)}, {A: trimmed}, retained={A})[1]) == 1
 
 
 def test_a_batch_of_a_partition_that_is_gone_is_a_loss() -> None:

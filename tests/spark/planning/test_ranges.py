@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from jmsaio.model.wire import WireId
 from jmsaio.spark.model.place import Place, parse_place, place_of
-from jmsaio.spark.planning.ranges import EntryRun, Gap, Range, RangeCheck, Taken
+from jmsaio.spark.planning.ranges import EntryRun, Gap, Range, RangeCheck, Selected
 
 T = "persistent://public/default/t"
 LEDGERS = ((5, 4), (7, 0), (8, 3))
@@ -54,9 +54,9 @@ def test_a_range_without_known_ledgers_counts_what_must_be_there() -> None:
 
 def test_a_range_without_known_ledgers_that_ends_where_a_later_one_begins_is_read_up_to_there() -> None:
     check = RangeCheck(Range(T, Place(5, 0), Place(8, 0)))
-    assert check.take(ids("5:0")) == Taken([0], 1, None)
+    assert check.select(ids("5:0")) == Selected([0], 1, None)
     assert (check.is_last, check.done) == (False, False)
-    assert check.take(ids("5:1", "6:0", "8:0")) == Taken([0, 1], 2, None)
+    assert check.select(ids("5:1", "6:0", "8:0")) == Selected([0, 1], 2, None)
     assert check.done
 
 
@@ -68,10 +68,10 @@ def test_a_pickled_range_is_small() -> None:
 
 def test_repeated_records_and_those_before_the_start_are_dropped() -> None:
     check = RangeCheck(Range(T, Place(5, 1, 1), Place(8, 1), LEDGERS))
-    taken = check.take(ids("5:0", "5:1:0", "5:1:1", "5:1:2", "5:2"))
+    taken = check.select(ids("5:0", "5:1:0", "5:1:1", "5:1:2", "5:2"))
     assert (taken.wanted, taken.used, taken.gap) == ([2, 3, 4], 5, None)
     assert check.place == Place(5, 2)
-    taken = check.take(ids("5:1:1", "5:2", "5:3"))
+    taken = check.select(ids("5:1:1", "5:2", "5:3"))
     assert (taken.wanted, taken.gap, check.done) == ([2], None, False)
 
 
@@ -90,7 +90,7 @@ def test_a_range_ends_with_the_first_record_behind_it_or_its_last(
     end: tuple[int, ...], come: list[str], wanted: int, done: bool
 ) -> None:
     check = RangeCheck(Range(T, Place(5, 3), Place(*end), LEDGERS))
-    taken = check.take(ids(*come))
+    taken = check.select(ids(*come))
     assert (len(taken.wanted), check.done, taken.gap) == (wanted, done, None)
     assert check.is_last
 
@@ -108,19 +108,19 @@ def test_a_range_ends_with_the_first_record_behind_it_or_its_last(
 )
 def test_entries_that_do_not_come_are_a_gap(come: list[str], used: int, missing: list[tuple[int, int, int]]) -> None:
     check = RangeCheck(Range(T, Place(5, 1), Place(8, 3), LEDGERS))
-    taken = check.take(ids(*come))
+    taken = check.select(ids(*come))
     end = min(place_of(ids(*come)[used]), Place(8, 3))
     assert (taken.used, taken.gap, check.done) == (used, Gap(tuple(EntryRun(*run) for run in missing), end), False)
     assert taken.gap is not None
     check.accept(taken.gap)
-    rest = check.take(ids(*come)[used:])
+    rest = check.select(ids(*come)[used:])
     assert rest.gap is None
     assert check.done == (come[-1] in ("9:0", "8:2"))
 
 
 def test_what_is_missing_at_the_end_is_a_gap_until_it_is_accepted() -> None:
     check = RangeCheck(Range(T, Place(5, 1), Place(8, 1, 1), LEDGERS))
-    check.take(ids("5:1", "5:2"))
+    check.select(ids("5:1", "5:2"))
     gap = check.finish()
     assert gap == Gap((EntryRun(5, 3, 4), EntryRun(8, 0, 2)), Place(8, 1, 1))
     assert not check.done
@@ -131,22 +131,22 @@ def test_what_is_missing_at_the_end_is_a_gap_until_it_is_accepted() -> None:
 def test_acknowledged_entries_are_left_out_and_not_missed() -> None:
     acknowledged = (((5, 1), (5, 2)), ((8, 0), (8, 1)))
     check = RangeCheck(Range(T, Place(5, 0), Place(8, 3), LEDGERS, acknowledged))
-    taken = check.take(ids("5:0", "5:1", "5:3", "8:2"))
+    taken = check.select(ids("5:0", "5:1", "5:3", "8:2"))
     assert (taken.wanted, taken.gap, check.done) == ([0, 2, 3], None, True)
 
 
 def test_without_known_ledgers_gaps_are_found_inside_of_them() -> None:
     check = RangeCheck(Range(T, Place(5, 1), Place(9, 2)))
-    taken = check.take(ids("5:1", "5:3"))
+    taken = check.select(ids("5:1", "5:3"))
     assert taken.gap == Gap((EntryRun(5, 2, 3),), Place(5, 3))
     check.accept(taken.gap)
-    assert check.take(ids("5:3", "8:0", "9:0")).gap is None
+    assert check.select(ids("5:3", "8:0", "9:0")).gap is None
     assert check.finish() == Gap((EntryRun(9, 1, 2),), Place(9, 2))
 
 
 def test_a_batch_index_behind_a_batch_misses_nothing() -> None:
     check = RangeCheck(Range(T, Place(5, 0, 9), Place(5, 2), LEDGERS))
-    taken = check.take(ids("5:0:0", "5:0:1", "5:1"))
+    taken = check.select(ids("5:0:0", "5:0:1", "5:1"))
     assert (taken.wanted, taken.gap, check.done) == ([2], None, True)
 
 
@@ -188,7 +188,7 @@ def test_a_reader_that_repeats_and_leaves_out_brings_each_record_once(log: Log, 
     at = 0
     while at < len(visible) and not check.done:
         some = visible[at : at + data.draw(st.integers(1, 5))]
-        taken = check.take(some, size_in(log, some))
+        taken = check.select(some, size_in(log, some))
         got += [some[index] for index in taken.wanted]
         if taken.gap is not None:
             missed |= {(run.ledger, entry) for run in taken.gap.missing for entry in range(run.first, run.stop)}
@@ -214,7 +214,7 @@ def test_a_record_that_others_overtook_is_wanted_when_it_comes(log: Log, data: s
     given += expected[-1:]
     while at < len(given) and not check.done:
         some = given[at : at + data.draw(st.integers(1, 5))]
-        taken = check.take(some, size_in(log, some))
+        taken = check.select(some, size_in(log, some))
         got += [some[index] for index in taken.wanted]
         if taken.gap is not None:
             check.accept(taken.gap)
@@ -225,10 +225,10 @@ def test_a_record_that_others_overtook_is_wanted_when_it_comes(log: Log, data: s
 
 def test_a_record_that_is_acknowledged_is_not_wanted_late_either() -> None:
     check = RangeCheck(Range(T, Place(5, 0), Place(8, 3), LEDGERS, (((5, 1), (5, 1)),)))
-    gap = check.take(ids("5:3")).gap
+    gap = check.select(ids("5:3")).gap
     assert gap is not None
     check.accept(gap)
-    assert check.take(ids("5:3", "5:0", "5:1", "5:2", "5:0")) == Taken([0, 1, 3], 5, None)
+    assert check.select(ids("5:3", "5:0", "5:1", "5:2", "5:0")) == Selected([0, 1, 3], 5, None)
 
 
 @pytest.mark.parametrize(
@@ -248,37 +248,37 @@ def test_what_is_missing_of_a_batch_is_a_hole_until_it_comes_or_is_accepted(
 ) -> None:
     for accepted in (True, False):
         check = RangeCheck(Range(T, Place(5, 0), Place(*end), LEDGERS))
-        assert len(check.take(ids(*before), lambda index: 3).wanted) == len(before)
-        taken = check.take(ids(*come), lambda index: 3)
+        assert len(check.select(ids(*before), lambda index: 3).wanted) == len(before)
+        taken = check.select(ids(*come), lambda index: 3)
         gap = taken.gap
         assert gap is not None
         assert (gap.hole, taken.wanted, check.done) == (Place(*hole), [], False)
         assert EntryRun(hole[0], hole[1], hole[1] + 1) in gap.missing
         if accepted:
             check.accept(gap)
-            assert check.take(ids(*come), lambda index: 3).gap is None
+            assert check.select(ids(*come), lambda index: 3).gap is None
         else:
             rest = [f"{hole[0]}:{hole[1]}:{index}" for index in range(hole[2], 3)]
-            taken = check.take(ids(*rest), lambda index: 3)
+            taken = check.select(ids(*rest), lambda index: 3)
             assert (taken.wanted[:1], taken.gap) == ([0], None)
 
 
 def test_the_rest_of_the_last_batch_is_missing_until_it_comes() -> None:
     check = RangeCheck(Range(T, Place(8, 2), Place(8, 3), LEDGERS))
-    check.take(ids("8:2:0", "8:2:1"), lambda index: 3)
+    check.select(ids("8:2:0", "8:2:1"), lambda index: 3)
     assert (check.is_last, check.finish(), check.done) == (
         True,
         Gap((EntryRun(8, 2, 3),), Place(8, 3), Place(8, 2, 2)),
         False,
     )
-    assert (check.take(ids("8:1", "8:2:1"), lambda index: 3).wanted, check.done) == ([], False)
-    assert (check.take(ids("8:2:2"), lambda index: 3).wanted, check.done) == ([0], True)
+    assert (check.select(ids("8:1", "8:2:1"), lambda index: 3).wanted, check.done) == ([], False)
+    assert (check.select(ids("8:2:2"), lambda index: 3).wanted, check.done) == ([0], True)
 
 
 @pytest.mark.parametrize("end", [(5, 0, 2), (5, 0, 9), (5, 1)])
 def test_a_range_may_begin_in_a_batch_and_end_behind_it(end: tuple[int, ...]) -> None:
     check = RangeCheck(Range(T, Place(5, 0, 1), Place(*end), LEDGERS))
-    assert check.take(ids("5:0:0", "5:0:1"), lambda index: 2) == Taken([1], 2, None)
+    assert check.select(ids("5:0:0", "5:0:1"), lambda index: 2) == Selected([1], 2, None)
     assert check.finish() is None
 
 
@@ -286,4 +286,4 @@ def test_acknowledged_batches_have_no_holes() -> None:
     acknowledged = (((5, 0), (5, 1)),)
     check = RangeCheck(Range(T, Place(5, 0), Place(8, 3), LEDGERS, acknowledged))
     come = ids("5:0:1", "5:1:0", "5:2:0", "5:2:1")
-    assert check.take(come, lambda index: 2) == Taken([2, 3], 4, None)
+    assert check.select(come, lambda index: 2) == Selected([2, 3], 4, None)

@@ -446,7 +446,7 @@ async def test_a_message_that_began_long_before_the_cut_comes_once(
     assert last.entry == 4
     assert [body_of(row) for row in await pulsar.rows(part)] == [body, *map(str.encode, after)]
     caplog.clear()
-    monkeypatch.setattr(reading_module, "_FAR_LOOKS", 0)
+    monkeypatch.setattr(reading_module, "_FAR_RETRIES", 0)
     if followed:
         assert [body_of(row) for row in await pulsar.rows(part)] == [*map(str.encode, after)]
         assert f"the message that ends at {Place(last.ledger, last.entry)} is left out" in caplog.text
@@ -457,7 +457,7 @@ async def test_an_outage_during_a_look_far_back_leaves_no_message_out(
 ) -> None:
     """Neither the question for the last chunk nor the reader that went far back has counted."""
     monkeypatch.setattr(reading_module, "_BACK_ENTRIES", (1, 1))
-    monkeypatch.setattr(reading_module, "_FAR_LOOKS", 1)
+    monkeypatch.setattr(reading_module, "_FAR_RETRIES", 1)
     monkeypatch.setattr(reading_module, "_ASKS", 1)
     monkeypatch.setattr(reading_module, "_SILENCE", HANG)  # a slow machine opens no other readers
     topic, body = await pulsar.topic("first"), os.urandom(16 * 1024 * 1024)
@@ -485,7 +485,7 @@ async def test_a_slow_link_during_a_look_far_back_leaves_no_message_out(
 ) -> None:
     """Each chunk takes longer than the first silence after which another reader is opened."""
     monkeypatch.setattr(reading_module, "_BACK_ENTRIES", (1, 1))
-    monkeypatch.setattr(reading_module, "_FAR_LOOKS", 1)
+    monkeypatch.setattr(reading_module, "_FAR_RETRIES", 1)
     monkeypatch.setattr(reading_module, "_SILENCE", 0.2)
     monkeypatch.setattr(reading_module, "_LONG_SILENCE", 6.0)
     topic, body = await pulsar.topic("first"), os.urandom(16 * 1024 * 1024)

@@ -19,7 +19,7 @@ from jmsaio.model.topic_names import partition_names
 from jmsaio.spark.model.place import Place
 from jmsaio.spark.options.parse import Use, parse_options
 from jmsaio.spark.planning import stream_planning
-from jmsaio.spark.planning.batch_planning import look, plan_batch
+from jmsaio.spark.planning.batch_planning import find_stores, plan_batch
 from jmsaio.spark.planning.offsets import from_json
 from jmsaio.spark.planning.plan import Stored
 from jmsaio.spark.planning.stream_planning import StreamCursor, StreamPlanner
@@ -387,7 +387,7 @@ async def test_a_topic_that_vanished_is_data_loss_unless_that_is_accepted(seam: 
     with pytest.raises(DataLossError, match=f"{topic}.*failOnDataLoss=false"):
         await planning.latest(start, limited=False)
     accepting = planner(seam, topic, startingOffsets="earliest", failOnDataLoss="false")
-    accepting._looked = planning._looked
+    accepting._refreshed = planning._refreshed
     assert (await accepting.latest(start, limited=False))["p"] == {}
 
 
@@ -579,7 +579,7 @@ async def mark(seam: Seam, topic: str) -> tuple[int, int] | None:
 
 
 async def stores(seam: Seam, topic: str) -> dict[str, Stored]:
-    return await look(seam.transport, [topic])
+    return await find_stores(seam.transport, [topic])
 
 
 async def test_a_new_subscription_keeps_what_is_not_read_and_forgets_what_is(seam: Seam) -> None:
@@ -664,12 +664,12 @@ async def test_a_topic_that_joins_or_lost_the_subscription_gets_it(
     seam: Seam, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic, joins = await seam.topic("a", "b"), await seam.topic("c")
-    stored = await look(seam.transport, [topic])
+    stored = await find_stores(seam.transport, [topic])
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
     await cursor.begin(stored, StartPosition.LATEST)
     first = stored[topic].first
     cursor.leave({topic: first})
-    both = await look(seam.transport, [topic, joins])
+    both = await find_stores(seam.transport, [topic, joins])
     await cursor.move({topic: first}, both, again=False)
     assert await admin_of(seam).backlog(joins, NAME) == 1
     await admin_of(seam).delete_subscription(topic, NAME)
@@ -684,16 +684,16 @@ async def test_only_topics_that_have_the_subscription_count_as_kept(seam: Seam) 
     topic, without = await seam.topic("a"), await seam.topic("b")
     await admin_of(seam).create_subscription(topic, NAME, StartPosition.EARLIEST)
     cursor = StreamCursor(admin_of(seam), NAME, shared=False)
-    assert await cursor.kept([topic, without, f"{topic}-gone"]) == {topic}
-    await cursor.move({}, await look(seam.transport, [without]), again=False)
-    assert await cursor.kept([topic, without]) == {topic, without}
+    assert await cursor.find_existing([topic, without, f"{topic}-gone"]) == {topic}
+    await cursor.move({}, await find_stores(seam.transport, [without]), again=False)
+    assert await cursor.find_existing([topic, without]) == {topic, without}
 
 
 async def test_the_subscriptions_of_many_topics_are_moved_side_by_side(
     seam: Seam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topics = [await seam.topic("a", "b") for _ in range(3)]
-    stored = await look(seam.transport, topics)
+    stored = await find_stores(seam.transport, topics)
     kind, cursor = type(admin_of(seam)), StreamCursor(admin_of(seam), NAME, shared=False)
     for name in ("create_subscription", "advance"):
         monkeypatch.setattr(kind, name, together_only(getattr(kind, name), asyncio.Barrier(3)))
