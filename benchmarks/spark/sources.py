@@ -164,7 +164,8 @@ class _TupleReader(BatchReader):
         reading = RangeReading(here.transport, span, self._options, here.configuration)
         try:
             while (columns := here.run(reading.next_columns())) is not None:
-                yield from (_as_tuple(row, span.topic) for row in columns.rows())
+                rows = map(RawRow._make, zip(*columns.values, strict=True))
+                yield from (_as_tuple(row, span.topic) for row in rows)
         finally:
             here.run(reading.aclose())
 

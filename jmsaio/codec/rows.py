@@ -41,12 +41,12 @@ class RawRow(NamedTuple):
 
     A named tuple, because a table has columns: ``zip(*rows)`` creates all of them in one pass of C code. That takes a
     third of the time of reading each attribute of frozen attrs objects, and a tuple is created in a third of the time
-    of such an object. Properties are dicts, whose keys and values extend the flat lists of a map column in C, too.
+    of such an object. Properties are dicts, whose keys and values also extend the flat lists of a map column in C.
 
     Fields with a default are set by the broker, or usually have that value. Times are milliseconds since the epoch, 0
     for none, whether a column of times can hold them or not. Values that are the same for all rows of a topic
     (destination, topic, partition) are left to the reader. JMSConnectionID and JMSTX belong to the sender and are
-    omitted.
+    omitted. Fields without a line below are the header or part of the record of that name.
 
     Attributes:
         body_type: the kind of message on the wire: ``text``, ``bytes``, ``map``, ``stream``, ``object``, or ``header``
@@ -59,25 +59,12 @@ class RawRow(NamedTuple):
         property_types: type words of the properties that are not strings: ``boolean``, ``byte``, ``short``, ``int``,
             ``long``, ``float`` or ``double``. ``properties.value_of`` converts a text and its word to the value.
         key: partition key; without one, the text of JMSXGroupID, which becomes the key of an outgoing record.
-        correlation_id: JMSCorrelationID, if it is text.
-        correlation_bytes: JMSCorrelationID, if it is not text.
-        type: JMSType.
-        reply_to: name of JMSReplyTo, short in its own namespace.
-        reply_to_kind: ``queue`` or ``topic``, None without JMSReplyTo.
+        correlation_id: JMSCorrelationID, if it is text; otherwise it is ``correlation_bytes``.
+        reply_to: name of JMSReplyTo, short in its own namespace; its kind is ``queue`` or ``topic``.
         message_id: JMSMessageID: the sender's, or else the record's position in storage. None in a row to be sent
             without one.
-        timestamp: JMSTimestamp.
-        delivery_time: JMSDeliveryTime.
-        expiration: JMSExpiration.
-        priority: JMSPriority, 0 to 9.
-        delivery_mode: JMSDeliveryMode, ``PERSISTENT`` or ``NON_PERSISTENT``.
-        ledger: ledger id of the record's position.
-        entry: entry id of the record's position.
+        delivery_mode: ``PERSISTENT`` or ``NON_PERSISTENT``.
         batch: index in a batch entry, -1 if the entry holds one record.
-        publish_time: publish time, by the sender's clock.
-        producer_name: name of the producer that sent it, or None.
-        schema_version: version of the schema that its producer declared, or None.
-        redelivery_count: number of earlier deliveries by the broker.
         decode_error: why a part of the record, which is then None or empty, could not be read; None if all could.
     """
 
@@ -216,7 +203,6 @@ def to_record(
     namespace: str = "public/default",
     *,
     deliver_at: int | None = None,
-    written: Mapping[str, str] | None = None,
 ) -> OutgoingRecord:
     """Create the record of a row; ``to_row`` of the received record returns an equal row.
 
@@ -228,7 +214,6 @@ def to_record(
         connection_id: JMSConnectionID of the sending connection, for noLocal.
         namespace: ``tenant/namespace`` of a reply destination without one.
         deliver_at: earliest delivery by the broker in milliseconds since the epoch, None for immediate delivery.
-        written: the properties as written by ``properties.write_texts``, instead of those of the row.
 
     Raises:
         MessageFormatError: a text that is not Unicode (a lone surrogate), a property name reserved by the wire format,
@@ -254,11 +239,7 @@ def to_record(
         headers.write_text(TYPE, message_type, wire)
     if reply_to is not None:
         headers.write_reply_to(reply_to, _is_topic(reply_to_kind), namespace, wire)
-    if written is None:
-        properties.write_texts(texts, words, wire)
-    else:
-        texts = written
-        wire |= written
+    properties.write_texts(texts, words, wire)
     if object_format is not None:
         wire[bodies.OBJECT_FORMAT] = object_format
     if text is not None:

@@ -8,6 +8,8 @@ from typing import Any, Final, Protocol, Self
 import attrs
 
 from jmsaio.codec import RecordSource, decode_with
+from jmsaio.codec.row_columns import RowColumns
+from jmsaio.codec.rows import RawRow
 from jmsaio.errors import JMSError, MalformedMessageError
 from jmsaio.model.destinations import Destination
 from jmsaio.model.messages.message import Message
@@ -96,6 +98,11 @@ class HasPayload(Protocol):
 
     @property
     def payload(self) -> bytes | None: ...
+
+
+def rows_of(columns: RowColumns) -> list[RawRow]:
+    """The rows of columns, one by one."""
+    return list(map(RawRow._make, zip(*columns.values, strict=True)))
 
 
 def texts(records: Iterable[HasPayload]) -> list[str]:

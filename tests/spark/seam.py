@@ -21,7 +21,7 @@ from jmsaio.spark.planning.ranges import Range
 from jmsaio.spark.planning.reading import RangeReading
 from jmsaio.testing import FaultProxy, FaultScript
 from jmsaio.transport.base import SenderOptions, StartPosition, Transport
-from tests.kit.records import Outcomes, tell_each
+from tests.kit.records import Outcomes, rows_of, tell_each
 from tests.support.broker import TestBroker
 
 #: Nothing takes as many seconds.
@@ -94,7 +94,7 @@ class Seam:
         found: list[RawRow] = []
         async with contextlib.aclosing(self.reading(range, **options)) as reading:
             while (columns := await reading.next_columns()) is not None:
-                found += columns.rows()
+                found += rows_of(columns)
         return found
 
     async def all_texts(self, ranges: Sequence[Range], **options: Any) -> list[str | None]:

@@ -334,7 +334,7 @@ class RecordMaker:
         )
         if not 0 <= row.priority <= 9:
             raise MessageFormatError(f"JMSPriority must be 0 to 9, not {row.priority}")
-        record = to_record(row, self._connection_id, self._namespace, deliver_at=deliver_at, written={})
+        record = to_record(row, self._connection_id, self._namespace, deliver_at=deliver_at)
         if self._writer is not None and not self._writer.jms:
             del record.properties[MESSAGE_TYPE]
         return record

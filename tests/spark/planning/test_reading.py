@@ -37,7 +37,7 @@ from jmsaio.testing import FaultProxy
 from jmsaio.transport.administration import StoredEntry
 from jmsaio.transport.base import Reader, ReaderOptions, SenderOptions, StartPosition, Transport
 from jmsaio.transport.registry import open_transport
-from tests.kit.records import Outcomes, tell_each
+from tests.kit.records import Outcomes, rows_of, tell_each
 from tests.spark.seam import HANG, Breakable, Seam, source, texts, unload
 from tests.support.broker import TestBroker
 
@@ -55,7 +55,7 @@ def record(text: str, **properties: str) -> OutgoingRecord:
 async def next_rows(reading: RangeReading) -> list[RawRow]:
     """The next rows of a range, none behind its end."""
     columns = await reading.next_columns()
-    return [] if columns is None else columns.rows()
+    return [] if columns is None else rows_of(columns)
 
 
 @attrs.define
